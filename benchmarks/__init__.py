@@ -1,0 +1,1 @@
+"""Scores meet ratings: protocols, correlation, tables and the command line."""

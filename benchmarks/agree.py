@@ -1,0 +1,161 @@
+"""`captau agree`: how well the raters of datasets agree, and the ceilings that follow for metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from ..datasets.errors import InputError
+from ..datasets.schema import CaptionSet
+from .agreement import Found, RatingTable, measures
+from .config import AgreeConfig
+from .progress import Progress
+from .protocol import Protocol
+from .results import to_csv, to_json
+from .run import provenance
+from .tables import Table, latex_of, markdown_of, number
+
+AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What a run found.
+
+    Attributes:
+        agreement: one row a measure, columns `AGREEMENT_COLUMNS`; values in their natural range.
+        run: what it takes to recompute them.
+        tables: what is printed: the measures, and how far halves of the raters are apart.
+    """
+
+    agreement: pd.DataFrame
+    run: dict[str, Any]
+    tables: list[Table]
+
+    def files(self) -> dict[str, bytes]:
+        """The run's files by name; `run.json` comes last, so its presence says all are there."""
+        return {
+            "agreement.csv": to_csv(self.agreement),
+            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
+            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            "run.json": to_json(self.run),
+        }
+
+
+def run(config: AgreeConfig) -> Agreed:
+    """Measure how well raters agree.
+
+    Raises:
+        InputError: on an unknown name, missing or malformed data, or a dataset without ratings.
+    """
+    began = time.perf_counter()
+    started = datetime.now(UTC)
+    caption_sets: list[CaptionSet] = []
+    rows: list[dict[str, Any]] = []
+    histograms: dict[str, dict[float, float]] = {}
+    with Progress(len(config.datasets)) as progress:
+        for name, protocol in config.datasets.items():
+            with progress.step(name):
+                caption_set = config.where.load(name)
+                caption_sets.append(caption_set)
+                found, apart = _measure(caption_set, protocol.on(caption_set), config)
+                rows += [
+                    {"dataset": caption_set.name, "measure": m, **vars(f)} for m, f in found.items()
+                ]
+                histograms |= apart
+    agreement = pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))
+    synthetic = [c.name for c in caption_sets if c.card.synthetic]
+    return Agreed(
+        agreement=agreement,
+        run={
+            "command": "agree",
+            "config": dict(config.resolved),
+            "protocols": {n: vars(p) for n, p in config.datasets.items()},
+            "seed": config.seed,
+            "draws": config.draws,
+            "stability_histogram": histograms,
+            **provenance([], caption_sets, config.where),
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - began, 3),
+        },
+        tables=[_table(agreement, synthetic), *_histogram_table(histograms)],
+    )
+
+
+def _measure(
+    caption_set: CaptionSet, protocol: Protocol, config: AgreeConfig
+) -> tuple[dict[str, Found], dict[str, dict[float, float]]]:
+    """The measures of each dimension, and the histograms of differences, by dataset and dimension."""
+    name = caption_set.name
+    if not protocol.dimension:
+        raise InputError(f"dataset {name}: it has preferences and no ratings to agree on")
+    items = protocol.select(caption_set)["item_id"]
+    found: dict[str, Found] = {}
+    histograms: dict[str, dict[float, float]] = {}
+    for dimension in protocol.dimension:
+        prefix = f"{dimension}:" if len(protocol.dimension) > 1 else ""
+        ratings = RatingTable.of(caption_set.ratings, items, dimension)
+        scale = caption_set.card.scales[dimension]
+        measured, histogram = measures(ratings, scale, config.seed, config.draws)
+        found |= {prefix + measure: one for measure, one in measured.items()}
+        if histogram:
+            histograms[f"{name} {prefix.rstrip(':')}".strip()] = histogram
+    return found, histograms
+
+
+def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
+    """Measures as rows, datasets as columns; ×100, with the standard deviation over draws."""
+    datasets = list(dict.fromkeys(agreement["dataset"]))
+    cells: dict[tuple[str, str], str] = {}
+    measures: list[str] = []
+    noted: dict[tuple[str, str], list[str]] = {}
+    last = ""
+    for row in agreement.to_dict("records"):
+        dataset, measure, note = row["dataset"], row["measure"], row["note"]
+        text = number(float(row["value"]), 100, 1)
+        if not pd.isna(row["std"]):
+            text += f" ± {number(float(row['std']), 100, 1)}"
+        if measure not in measures:  # which another dataset lacks: after the one before it
+            measures.insert(measures.index(last) + 1 if last in measures else 0, measure)
+        last = measure
+        cells[measure, dataset] = text
+        noted.setdefault((note, measure), []).append(dataset)
+    remarks: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (note, measure), where in noted.items():
+        if note:
+            remarks.setdefault((note, tuple(where)), []).append(measure)
+    rows = [(m, [cells.get((m, d), "") for d in datasets]) for m in measures]
+    counts = agreement.groupby("dataset", sort=False)["n_items"].max()
+    notes = [
+        f"{name}: SYNTHETIC data, drawn by rule: nothing about real raters follows."
+        for name in synthetic
+    ]
+    notes.append(
+        "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
+        + ", ".join(f"{name} {int(n):,}" for name, n in counts.items())
+        + "."
+    )
+    for (note, where), named in remarks.items():
+        which = ", ".join(named) if len(named) <= 6 else f"{len(named)} measures"
+        of = "" if len(where) == len(datasets) else f" of {', '.join(where)}"
+        notes.append(f"{which}{of}: {note}.")
+    return Table("How well the raters agree", "measure", datasets, rows, notes=notes)
+
+
+def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[Table]:
+    """How far two halves of an item's raters are apart, in text."""
+    if not histograms:
+        return []
+    steps = next(iter(histograms.values()))
+    rows = [
+        (f"{step:+.2f}" if step else "0.00", [number(h[step], 100, 1) for h in histograms.values()])
+        for step in steps
+    ]
+    title = "Differences of the mean ratings by two halves of the raters"
+    notes = ["Differences in parts of the scale's width, to the nearest quarter; shares in %."]
+    return [Table(title, "difference", list(histograms), rows, notes=notes)]

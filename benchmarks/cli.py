@@ -1,0 +1,448 @@
+"""The command line: `captau <command> [key=value …]`, on Hydra's override grammar.
+
+Hydra stays at this edge: it composes and validates, `config` makes plain dataclasses of that, and a
+plain function does the work. Whatever a person typed wrong becomes one line on stderr and status 2.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from importlib import resources
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from ..datasets.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from .tables import Table
+
+# Heavy imports stay inside the functions: `captau --help` answers at once.
+
+COMMANDS = {
+    "bench": "score datasets with metrics and correlate with people's ratings",
+    "agree": "how well the raters agree, and the ceilings that follow for metrics",
+    "reproduce": "rebuild a paper's tables and compare them cell by cell",
+    "score": "score your own captions",
+    "data list": "the datasets, and whether they are here",
+    "data fetch": "download datasets",
+    "data import": "take datasets' files from what you downloaded by hand",
+    "data verify": "hash and count the datasets that are here",
+    "data overlap": "which images and captions datasets share",
+    "data df": "count CIDEr's document frequencies for scoring single images",
+}
+
+#: Hydra's flags that make sense here, with the words that may follow each.
+_FLAGS: dict[str, tuple[str, ...]] = {
+    "--help": (),
+    "-h": (),
+    "--hydra-help": (),
+    "--cfg": ("job", "hydra", "all"),
+    "-c": ("job", "hydra", "all"),
+    "--resolve": (),
+    "--multirun": (),
+    "-m": (),
+    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+}
+
+#: The config group of which each command takes `all` for every name: `paper=all`.
+_ALL = {"reproduce": "paper"} | {
+    f"data {word}": "dataset" for word in ("fetch", "import", "verify", "overlap")
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        status = _run(given)
+    except InputError as error:
+        message = " ".join(str(error).split())
+        print(f"captau: {message}", file=sys.stderr)
+        status = 2
+    except KeyboardInterrupt:
+        done = "downloaded" if given[:2] == ["data", "fetch"] else "scored"
+        print(f"captau: stopped; what was {done} is kept", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the last write has to go somewhere
+        status = 0
+    raise SystemExit(status)
+
+
+def _run(given: list[str]) -> int:
+    if given and given[0] in ("-sc", "--shell-completion"):
+        _completion(given)
+        return 0
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if given[0] in ("--version", "-V"):
+        print(f"captau {version('captau')}")
+        return 0
+    return _run_command(*split_command(given))
+
+
+def overview() -> str:
+    """What `captau --help` prints."""
+    lines = [
+        "captau: how well do image-caption metrics agree with people?",
+        "",
+        "usage: captau <command> [key=value …]",
+        "",
+        *(f"  {name:<12} {what}" for name, what in COMMANDS.items()),
+        "",
+        f"datasets: {', '.join(_group('dataset'))}",
+        f"metrics:  {', '.join(_group('metric'))}",
+        f"suites:   {', '.join(_group('suite'))}",
+        f"papers:   {', '.join(_group('paper'))}, all",
+        "",
+        "captau <command> --help explains a command. Start with: captau bench",
+    ]
+    return "\n".join(lines)
+
+
+def split_command(given: list[str]) -> tuple[str, list[str]]:
+    """The command and what follows it; `data list` is one command of two words.
+
+    Raises:
+        InputError: on an unknown command.
+    """
+    for words in (2, 1):
+        name = " ".join(given[:words])
+        if len(given) >= words and name in COMMANDS:
+            return name, given[words:]
+    if given[0] == "data" and (len(given) == 1 or given[1] in ("-h", "--help")):
+        words = [name for name in COMMANDS if name.startswith("data ")]
+        raise InputError(f"captau data needs a word more: {', '.join(words)}")
+    wanted = " ".join(given[:2]) if given[0] == "data" else given[0]
+    if "=" in given[0]:
+        raise InputError(
+            f"a command comes first: captau bench {given[0]}; commands: {', '.join(COMMANDS)}"
+        )
+    raise unknown("command", wanted, COMMANDS)
+
+
+def _group(name: str) -> list[str]:
+    folder = resources.files("captau.conf") / name
+    return sorted(
+        f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")
+    )
+
+
+def _run_command(command: str, rest: list[str]) -> int:
+    overrides, flags = _split_flags(command, rest)
+    if any(word in ("-m", "--multirun") for word in flags):
+        # Its record of a multirun goes where the runs go.
+        chosen = [w.partition("=")[2] for w in overrides if w.startswith("output_dir=")]
+        overrides += [f"hydra.sweep.dir={folder}" for folder in chosen[-1:]]
+    return _run_hydra(command, [*overrides, *flags])
+
+
+def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
+    """Overrides and Hydra's flags, apart; its own parser wants the overrides together.
+
+    Raises:
+        InputError: on another flag, or a word that is no key=value.
+    """
+    overrides: list[str] = []
+    flags: list[str] = []
+    for word in rest:
+        if word.startswith("-"):
+            if word.partition("=")[0] not in _FLAGS:
+                raise unknown(f"flag of captau {command}", word, _FLAGS)
+            flags.append(word)
+        elif flags and word in _FLAGS.get(flags[-1], ()):
+            flags.append(word)
+        elif "=" in word or word.startswith("~"):
+            overrides.append(_expand_all(command, word))
+        else:
+            raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
+    return overrides, flags
+
+
+def _run_hydra(command: str, words: list[str]) -> int:
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from ..conf.schema import register
+
+    register()
+    name = command.replace(" ", "_")
+    failures: list[Exception] = []
+    status = 0
+
+    def task(config: DictConfig) -> None:
+        # Hydra would print a line of its own about an exception; it is raised outside instead, and
+        # the jobs of a multirun that come after it are left out.
+        nonlocal status
+        if not failures:
+            try:
+                status = max(status, _TASKS[name](config) or 0)
+            except Exception as error:
+                failures.append(error)
+
+    # Without this Hydra prints errors itself, over many lines, and exits with 1.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    argv, sys.argv = sys.argv, ["captau", *words]
+    try:
+        hydra.main(
+            version_base="1.3", config_path="pkg://captau.conf", config_name=f"command/{name}"
+        )(task)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise _explain(error, command) from error
+    finally:
+        sys.argv = argv
+    if failures:
+        raise failures[0]
+    return status
+
+
+def _expand_all(command: str, word: str) -> str:
+    """`paper=all` → every paper's name."""
+    key, equals, value = word.partition("=")
+    if equals and value == "all" and key == _ALL.get(command):
+        return f"{key}=[{','.join(_group(key))}]"
+    return word
+
+
+def _explain(error: Exception, command: str) -> InputError:
+    """One line for what Hydra or OmegaConf found wrong with the overrides."""
+    text = str(error)
+    missing = getattr(error, "missing_cfg_file", None)
+    if isinstance(missing, str) and "/" in missing:
+        group, _, name = missing.strip("/").rpartition("/")
+        known = [*_group(group), *(["all"] if group == _ALL.get(command) else [])]
+        return unknown(group, name, known)
+    options = _options(command)
+    match = (
+        re.search(r"Could not override '([^']+)'", text)
+        or re.search(r"Key '([^']+)' (?:is )?not in '", text)
+        or re.search(r"full_key: ([\w.]+)", text)
+    )
+    if match and ("Could not override" in text or "not in" in text):
+        key = match.group(1).partition("@")[0]
+        return unknown(f"option of captau {command}", key, options)
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if type(error).__name__ == "OverrideParseException":
+        override = getattr(error, "override", "")
+        return InputError(
+            f"'{override}' is not of the form key=value ({first}); quote what has brackets or blanks: "
+            f"'metrics=[\"cider(df=FILE)\"]'"
+        )
+    # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    reason = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
+    return InputError(first if reason in ("", first) else f"{first}: {reason}")
+
+
+def _options(command: str) -> list[str]:
+    """Every option of a command, dotted, and its config groups."""
+    from omegaconf import OmegaConf
+
+    from ..conf import schema
+
+    node = {
+        "bench": schema.BenchOptions,
+        "agree": schema.AgreeOptions,
+        "reproduce": schema.ReproduceOptions,
+        "score": schema.ScoreOptions,
+        "data list": schema.DataListOptions,
+        "data fetch": schema.DataFetchOptions,
+        "data import": schema.DataImportOptions,
+        "data verify": schema.DataVerifyOptions,
+        "data overlap": schema.DataOverlapOptions,
+        "data df": schema.DataDfOptions,
+    }[command]
+
+    def dotted(table: Any, prefix: str = "") -> list[str]:
+        names: list[str] = []
+        for key in table:
+            inner = None if OmegaConf.is_missing(table, key) else table[key]
+            if OmegaConf.is_dict(inner) and inner:
+                names += dotted(inner, f"{prefix}{key}.")
+            else:
+                names.append(f"{prefix}{key}")
+        return names
+
+    names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
+    groups = {"bench": ["dataset", "protocol"], "agree": ["dataset"], "reproduce": ["paper"]}
+    groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify")}
+    return [*names, *groups.get(command, [])]
+
+
+def _completion(given: list[str]) -> None:
+    """Bash, zsh and fish: Hydra completes a command's options, and this completes the command."""
+    command = "bench"
+    if any("query" in word for word in given):
+        line = os.environ.get("COMP_LINE", "")
+        words = line.split()
+        typed = words[1:] if line.endswith(" ") or len(words) < 2 else words[1:-1]
+        last = "" if line.endswith(" ") or len(words) < 2 else words[-1]
+        try:
+            command, _ = split_command(typed) if typed else ("", [])
+        except InputError:
+            command = ""
+        if not command:
+            rows = [c.split() for c in COMMANDS]
+            fits = [r[len(typed)] for r in rows if r[: len(typed)] == typed and len(r) > len(typed)]
+            print("\n".join(dict.fromkeys(f for f in fits if f.startswith(last))))
+            return
+        # Hydra knows one program with options, so the command's words are taken out of its view.
+        os.environ["COMP_LINE"] = re.sub(
+            r"^(\S+)\s+" + r"\s+".join(map(re.escape, command.split())), r"\1", line
+        )
+    _run_hydra(command, given)
+
+
+def _show(tables: list[Table]) -> None:
+    from rich.console import Console
+
+    from .tables import markdown_of, rich_of
+
+    if sys.stdout.isatty():
+        console = Console()
+        for table in tables:
+            console.print(rich_of(table))
+    else:
+        print("\n\n".join(markdown_of(t) for t in tables))
+
+
+def _folder(output_dir: Any, command: str) -> Any:
+    """The run's folder; each job of a multirun has its own."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from .output import OutputFolder
+
+    hydra = HydraConfig.get()
+    if hydra.mode == RunMode.MULTIRUN:
+        output_dir = f"{hydra.sweep.dir}/{hydra.job.num}"
+    return OutputFolder(output_dir, command)
+
+
+def _bench(config: DictConfig) -> None:
+    from .config import bench_config
+    from .run import run
+
+    chosen = bench_config(config)
+    with _folder(chosen.where.output_dir, "bench") as folder:
+        results = run(chosen)
+        folder.write(results.files())
+    _show(results.tables)
+    print(f"\nwritten to {folder.path}")
+
+
+def _agree(config: DictConfig) -> None:
+    from .agree import run
+    from .config import agree_config
+
+    chosen = agree_config(config)
+    with _folder(chosen.where.output_dir, "agree") as folder:
+        found = run(chosen)
+        folder.write(found.files())
+    _show(found.tables)
+    print(f"\nwritten to {folder.path}")
+
+
+def _reproduce(config: DictConfig) -> None:
+    from .config import reproduce_config
+    from .reproduce import run
+
+    chosen = reproduce_config(config)
+    if not chosen.papers:
+        raise InputError(f"the option paper=… is needed: {', '.join(_group('paper'))}, or all")
+    with _folder(chosen.where.output_dir, "reproduce") as folder:
+        results = run(chosen)
+        folder.write(results.files())
+    _show(results.tables)
+    print(f"\nwritten to {folder.path}\n{results.summary}")
+
+
+def _score(config: DictConfig) -> None:
+    from .config import score_config
+    from .own import run
+
+    chosen = score_config(config)
+    with _folder(chosen.where.output_dir, "score") as folder:
+        scored = run(chosen)
+        folder.write(scored.files())
+    _show([scored.table])
+    print(f"\nwritten to {folder.path}")
+
+
+def _data_list(config: DictConfig) -> None:
+    from .data import overview as datasets
+
+    _show([datasets(config.data.root)])
+
+
+def _data_fetch(config: DictConfig) -> int:
+    from .config import data_config
+    from .data import fetch
+
+    chosen = data_config(config)
+    return _told(fetch(chosen.names, chosen.root, chosen.offline, print))
+
+
+def _data_import(config: DictConfig) -> int:
+    from .config import data_config
+    from .data import take
+
+    chosen = data_config(config)
+    return _told(take(chosen.names, chosen.source, chosen.root, print, named=chosen.named))
+
+
+def _data_verify(config: DictConfig) -> int:
+    from .config import data_config
+    from .data import verify
+
+    chosen = data_config(config, needed=False)
+    table, good = verify(chosen.names, chosen.root, chosen.images, named=chosen.named)
+    _show([table])
+    return 0 if good else 1
+
+
+def _data_overlap(config: DictConfig) -> None:
+    from .config import data_config
+    from .overlap import overlap
+
+    chosen = data_config(config)
+    _show([overlap(chosen.names, chosen.root)])
+
+
+def _told(failed: list[str]) -> int:
+    """A line on stderr for each thing that could not be had, and the status that goes with it."""
+    for message in failed:
+        print(f"captau: {' '.join(message.split())}", file=sys.stderr)
+    return 2 if failed else 0
+
+
+def _data_df(config: DictConfig) -> None:
+    from .config import df_config
+    from .data import save_df
+
+    references, output = df_config(config)
+    documents = save_df(references, output)
+    print(f"{output}: document frequencies of {documents:,} images")
+
+
+_TASKS: dict[str, Callable[[DictConfig], int | None]] = {
+    "bench": _bench,
+    "agree": _agree,
+    "reproduce": _reproduce,
+    "score": _score,
+    "data_list": _data_list,
+    "data_fetch": _data_fetch,
+    "data_import": _data_import,
+    "data_verify": _data_verify,
+    "data_overlap": _data_overlap,
+    "data_df": _data_df,
+}

@@ -1,0 +1,340 @@
+"""From Hydra's configuration to plain dataclasses; nothing behind this module knows Hydra."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+
+from ..datasets.errors import InputError, unknown
+from ..datasets.registry import load
+from ..datasets.schema import CaptionSet
+from ..metrics.base import Metric
+from ..metrics.registry import metric
+from ..metrics.registry import names as metric_names
+from ..metrics.text.java import java
+from .protocol import Protocol
+from .store import ScoreStore, cache_root
+
+_CONF = "captau.conf"
+#: The dataset that reads judgements of your own.
+OWN = "file"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Folders of a run, and where a user's own judgements are: the options of the dataset `file`."""
+
+    data_root: Path | None = None
+    cache_root: Path | None = None
+    use_cache: bool = True
+    output_dir: Path | None = None
+    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def load(self, dataset: str) -> CaptionSet:
+        """A dataset from these folders."""
+        options = self.own if dataset == OWN else {}
+        return load(dataset, self.data_root, **options)
+
+    def store(self) -> ScoreStore:
+        return ScoreStore(cache_root(self.cache_root) if self.use_cache else None)
+
+
+@dataclass(frozen=True)
+class BenchConfig:
+    """What `captau bench` does: datasets with their protocols, and metrics."""
+
+    datasets: dict[str, Protocol]
+    metrics: tuple[Metric, ...]
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ceilings: bool = True
+
+
+@dataclass(frozen=True)
+class AgreeConfig:
+    """What `captau agree` does: datasets with their protocols, and what is drawn by lot."""
+
+    datasets: dict[str, Protocol]
+    seed: int = 0
+    draws: int = 20
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"draws is {self.draws}; a whole number from 1 on is expected")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """What `captau score` does."""
+
+    candidates: Path
+    references: Path | None
+    images: Path | None
+    metrics: tuple[Metric, ...]
+    where: Where = field(default_factory=Where)
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of a paper, as its file in `conf/paper/` describes it."""
+
+    table: str
+    kind: str
+    dataset: str
+    title: str
+    scale: float
+    protocol: dict[str, Any]
+    rows: dict[str, Any]
+    columns: dict[str, dict[str, Any]]
+    note: str
+
+
+@dataclass(frozen=True)
+class ReproduceConfig:
+    """What `captau reproduce` does: papers with their tables."""
+
+    papers: dict[str, tuple[PaperTable, ...]]
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What `captau data fetch`, `import` and `verify` do.
+
+    Attributes:
+        names: datasets; all of them where none was named.
+        named: whether the names were given one by one.
+        root: the data folder; None for the usual one.
+        offline: whether to leave the network alone.
+        source: what to import from.
+        images: where image files lie.
+    """
+
+    names: tuple[str, ...]
+    named: bool
+    root: Path | None
+    offline: bool
+    source: Path
+    images: Path | None
+
+
+def group(name: str) -> list[str]:
+    """The names in a config group, such as `dataset`."""
+    folder = resources.files(_CONF) / name
+    return sorted(
+        f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")
+    )
+
+
+@cache
+def read(group_name: str, name: str) -> dict[str, Any]:
+    """One file of a config group, as plain data."""
+    text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+@dataclass(frozen=True)
+class MetricStyle:
+    """How tables show a metric: its label, its place, and the factor of its own scores."""
+
+    label: str
+    order: float
+    scale: float
+    decimals: int
+    note: str
+
+
+def style(chosen: Metric) -> MetricStyle:
+    """The style of a metric, from its file in `conf/metric/`."""
+    name = chosen.name if chosen.name in metric_names() else type(chosen).__name__
+    known = group("metric")
+    if name not in known:
+        return MetricStyle(chosen.spec, 1000, 1, 3, "")
+    table = read("metric", name)
+    brackets = chosen.spec.removeprefix(chosen.name)
+    return MetricStyle(
+        label=f"{table.get('label', chosen.name)}{brackets}",
+        order=table["order"],
+        scale=table["scale"],
+        decimals=table["decimals"],
+        note=table.get("note", ""),
+    )
+
+
+def metrics_of(wanted: Any) -> tuple[Metric, ...]:
+    """Metrics from names, specs, suites and `Metric` objects, each once, in the given order.
+
+    Raises:
+        InputError: on an unknown name, an empty list, or two different metrics of one name.
+    """
+    entries: Sequence[Any] = [wanted] if isinstance(wanted, str | Metric) else list(wanted or [])
+    suites = group("suite")
+    found: dict[str, Metric] = {}
+    for entry in entries:
+        if isinstance(entry, Metric):
+            chosen = [entry]
+        elif not isinstance(entry, str):
+            raise InputError(
+                f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
+            )
+        elif entry in suites:
+            chosen = [metric(name) for name in read("suite", entry)["metrics"]]
+        elif entry.partition("(")[0].strip() not in metric_names():
+            raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
+        else:
+            chosen = [metric(entry)]
+        for one in chosen:
+            if found.setdefault(one.spec, one) != one:
+                raise InputError(f"metrics: two different metrics are called '{one.spec}'")
+    if not found:
+        raise InputError("metrics is empty; name a suite or metrics, such as metrics=[cider]")
+    return tuple(found.values())
+
+
+def bench_config(config: DictConfig) -> BenchConfig:
+    """From the composed configuration of `captau bench`."""
+    plain = _plain(config)
+    return BenchConfig(
+        _datasets(plain),
+        metrics_of(plain["metrics"]),
+        _where(plain),
+        plain,
+        ceilings=plain["ceilings"],
+    )
+
+
+def agree_config(config: DictConfig) -> AgreeConfig:
+    """From the composed configuration of `captau agree`."""
+    plain = _plain(config)
+    return AgreeConfig(_datasets(plain), plain["seed"], plain["draws"], _where(plain), plain)
+
+
+def _datasets(plain: Mapping[str, Any]) -> dict[str, Protocol]:
+    return {
+        name: Protocol.resolve(name, options["protocol"], plain["protocol"])
+        for name, options in plain["datasets"].items()
+    }
+
+
+def reproduce_config(config: DictConfig) -> ReproduceConfig:
+    """From the composed configuration of `captau reproduce`."""
+    plain = _plain(config)
+    papers = {
+        name: tuple(PaperTable(**table) for table in paper["tables"])
+        for name, paper in plain["papers"].items()
+    }
+    return ReproduceConfig(papers, _where(plain), plain)
+
+
+def score_config(config: DictConfig) -> ScoreConfig:
+    """From the composed configuration of `captau score`."""
+    plain = _plain(config)
+    return ScoreConfig(
+        candidates=Path(plain["candidates"]).expanduser(),
+        references=_path(plain["references"]),
+        images=_path(plain["images"]),
+        metrics=metrics_of(plain["metrics"]),
+        where=_where(plain),
+    )
+
+
+def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:
+    """From the composed configuration of `captau data fetch`, `import` and `verify`.
+
+    Raises:
+        InputError: where no dataset is given and one is `needed`.
+    """
+    plain = _plain(config)
+    chosen = tuple(plain["datasets"])
+    if needed and not chosen:
+        raise InputError(
+            "the option dataset=… is needed: a name, [A,B] or all; see captau data list"
+        )
+    everything = tuple(group("dataset"))
+    return DataConfig(
+        names=chosen or everything,
+        named=bool(chosen) and set(chosen) != set(everything),
+        root=_path(plain["data"]["root"]),
+        offline=plain["data"].get("offline", False),
+        source=_path(plain.get("source")) or Path(),
+        images=_path(plain["data"].get("images")),
+    )
+
+
+def df_config(config: DictConfig) -> tuple[Path, Path]:
+    """References and output file of `captau data df`."""
+    plain = _plain(config)
+    return Path(plain["references"]).expanduser(), Path(plain["output"]).expanduser()
+
+
+def usual_protocol(dataset: str) -> dict[str, Any]:
+    """A dataset's usual protocol, from its file in `conf/dataset/`."""
+    known = group("dataset")
+    if dataset not in known:
+        raise unknown("dataset", dataset, known)
+    return read("dataset", dataset)["protocol"]
+
+
+def use_java(home: str | None) -> None:
+    """`java.home=`: every Java that is started from here on, and by child processes.
+
+    Raises:
+        InputError: where it is no Java home, before anything is computed.
+    """
+    if home:
+        os.environ["CAPTAU_JAVA"] = home
+        java()
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    """Plain data, with the first option that is needed and not given named.
+
+    Raises:
+        InputError: where a needed option is missing.
+    """
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise InputError(f"the option {missing[0]}=… is needed; see --help")
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    plain.pop("hydra", None)
+    use_java((plain.get("java") or {}).get("home"))
+    return plain
+
+
+def _where(plain: Mapping[str, Any]) -> Where:
+    return Where(
+        data_root=_path(plain["data"]["root"]),
+        cache_root=_path(plain["cache"]["root"]),
+        use_cache=plain["cache"]["use"],
+        output_dir=_path(plain["output_dir"]),
+        own=_own(plain),
+    )
+
+
+def _own(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The given options of the dataset `file`.
+
+    Raises:
+        InputError: where there are some and it is not among the datasets.
+    """
+    given = {k: v for k, v in plain.get("file", {}).items() if v is not None}
+    if given and OWN not in plain["datasets"]:
+        raise InputError(f"file.{next(iter(given))}=… belongs to dataset=file; choose that too")
+    return given
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text).expanduser() if text else None

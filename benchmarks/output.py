@@ -1,0 +1,121 @@
+"""Where a run writes, and how: all files or none, each whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..datasets.errors import InputError
+
+RUNS = Path("results") / "runs"
+
+
+class OutputFolder:
+    """The folder of one run; a context manager, so that a failed run leaves no empty folder behind.
+
+    Args:
+        folder: where to write; None makes a fresh folder under `results/runs/`.
+        command: the command's name, for the fresh folder's.
+
+    Raises:
+        InputError: where the folder cannot be made or written to. This is found out before
+            anything is computed.
+    """
+
+    def __init__(self, folder: str | Path | None, command: str) -> None:
+        self._made: list[Path] = []
+        self._wrote = False
+        try:
+            self.path = self._make(Path(folder).expanduser()) if folder else self._fresh(command)
+            probe = self.path / f".probe.{os.getpid()}.tmp"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            self._remove_empty()
+            where = folder or RUNS
+            raise InputError(
+                f"output folder {where} cannot be written ({error.strerror}); set output_dir=DIR"
+            ) from error
+
+    def _make(self, path: Path) -> Path:
+        missing = [p for p in (path, *path.parents) if not p.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        self._made = missing
+        return path
+
+    def _fresh(self, command: str) -> Path:
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        for number in range(1, 1000):
+            path = RUNS / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))
+            if not path.exists():
+                missing = [p for p in path.parents if not p.exists()]
+                try:
+                    path.mkdir(parents=True)
+                except FileExistsError:  # another run was quicker
+                    continue
+                self._made = [path, *missing]
+                return path
+        raise FileExistsError(None, "a thousand runs in a second", str(RUNS))
+
+    def __enter__(self) -> OutputFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._wrote:
+            self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        for path in self._made:
+            try:
+                path.rmdir()
+            except OSError:
+                return
+
+    def write(self, files: dict[str, bytes]) -> None:
+        """Write files: first all under temporary names, then each renamed in the given order.
+
+        Raises:
+            InputError: where there is no room or no right to write; nothing is left then.
+        """
+        temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
+        self._sweep()
+        try:
+            for name, content in files.items():
+                with temporaries[name].open("wb") as stream:
+                    stream.write(content)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            for name in files:
+                if (self.path / name).is_dir():
+                    raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
+            for name in files:
+                temporaries[name].replace(self.path / name)
+        except BaseException as error:
+            for temporary in temporaries.values():
+                temporary.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
+            raise InputError(
+                f"{self.path}: cannot be written ({error.strerror}); make room or set output_dir=DIR"
+            ) from error
+        self._wrote = True
+
+    def _sweep(self) -> None:
+        """Remove what a killed run left behind."""
+        for path in self.path.glob(".*.tmp"):
+            match = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
+            if match and not _alive(int(match.group(1))):
+                path.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

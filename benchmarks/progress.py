@@ -1,0 +1,98 @@
+"""A progress bar on stderr, where stderr is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TransferSpeedColumn,
+)
+from rich.progress import Progress as Bar
+
+
+class Progress:
+    """Counts steps of a run; silent where nobody looks.
+
+    Args:
+        total: how many steps there will be.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def step(self, description: str) -> Generator[None]:
+        """One step: its name is shown while it lasts."""
+        self._bar.update(self._task, description=description)
+        yield
+        self._bar.advance(self._task)
+
+
+class Download:
+    """Counts the bytes of downloads; silent where nobody looks.
+
+    It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not
+    known), as `captau.datasets.download.fetch` does.
+    """
+
+    def __init__(self) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+            # What is printed meanwhile stands above the bar; into a pipe it goes as ever.
+            redirect_stdout=sys.stdout.isatty(),
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Download:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(name)
+        self._bar.update(self._tasks[name], completed=done, total=total or None)

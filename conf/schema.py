@@ -1,0 +1,226 @@
+"""The types of every option. Hydra checks what a person types against them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+
+@dataclass
+class ProtocolOptions:
+    """Options of `protocol.`; None leaves the dataset's usual choice as it is."""
+
+    name: str | None = None
+    dimension: Any = None
+    ratings: str | None = None
+    references: str | None = None
+    k: int | None = None
+    corpus: str | None = None
+    systems: Any = None
+    split: str | None = None
+    coefficients: Any = None
+    undefined: str | None = None
+
+
+@dataclass
+class DatasetOptions:
+    """What a file in `dataset/` says."""
+
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+
+
+@dataclass
+class DataOptions:
+    root: str | None = None
+
+
+@dataclass
+class CacheOptions:
+    root: str | None = None
+    use: bool = True
+
+
+@dataclass
+class JavaOptions:
+    home: str | None = None
+
+
+@dataclass
+class CommonOptions:
+    """Options of every command that scores."""
+
+    data: DataOptions = field(default_factory=DataOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+    java: JavaOptions = field(default_factory=JavaOptions)
+    output_dir: str | None = None
+
+
+@dataclass
+class FileOptions:
+    """Options of `dataset=file`, your own judgements; None leaves the reader's default."""
+
+    path: str | None = None
+    name: str | None = None
+    image: str | None = None
+    caption: str | None = None
+    value: str | None = None
+    rater: str | None = None
+    references: str | None = None
+    dimension: str | None = None
+    system: str | None = None
+    split: str | None = None
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
+
+
+@dataclass
+class BenchOptions(CommonOptions):
+    """`captau bench`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    ceilings: bool = True
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
+class AgreeProtocolOptions:
+    """What of `protocol.` bears on raters alone."""
+
+    dimension: Any = None
+    systems: Any = None
+    split: str | None = None
+
+
+@dataclass
+class AgreeOptions(CommonOptions):
+    """`captau agree`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: AgreeProtocolOptions = field(default_factory=AgreeProtocolOptions)
+    file: FileOptions = field(default_factory=FileOptions)
+    seed: int = 0
+    draws: int = 20
+
+
+@dataclass
+class TableOptions:
+    """One table of a paper: see `benchmarks/reproduce.py` for its kinds."""
+
+    table: str = MISSING
+    kind: str = MISSING
+    dataset: str = MISSING
+    title: str = ""
+    scale: float = 1.0
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    rows: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass
+class PaperOptions:
+    """What a file in `paper/` says."""
+
+    title: str = MISSING
+    citation: str = MISSING
+    tables: list[TableOptions] = field(default_factory=list)
+
+
+@dataclass
+class ReproduceOptions(CommonOptions):
+    """`captau reproduce`."""
+
+    papers: dict[str, PaperOptions] = field(default_factory=dict)
+
+
+@dataclass
+class ScoreOptions(CommonOptions):
+    """`captau score`."""
+
+    candidates: str = MISSING
+    references: str | None = None
+    images: str | None = None
+    metrics: Any = "text"
+
+
+@dataclass
+class DataListOptions:
+    """`captau data list`."""
+
+    data: DataOptions = field(default_factory=DataOptions)
+
+
+@dataclass
+class FetchOptions(DataOptions):
+    offline: bool = False
+
+
+@dataclass
+class DataFetchOptions:
+    """`captau data fetch`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    data: FetchOptions = field(default_factory=FetchOptions)
+
+
+@dataclass
+class DataImportOptions:
+    """`captau data import`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    source: str = MISSING
+    data: DataOptions = field(default_factory=DataOptions)
+
+
+@dataclass
+class VerifyOptions(DataOptions):
+    images: str | None = None
+
+
+@dataclass
+class DataVerifyOptions:
+    """`captau data verify`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    data: VerifyOptions = field(default_factory=VerifyOptions)
+
+
+@dataclass
+class DataOverlapOptions:
+    """`captau data overlap`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    data: DataOptions = field(default_factory=DataOptions)
+
+
+@dataclass
+class DataDfOptions:
+    """`captau data df`."""
+
+    references: str = MISSING
+    output: str = MISSING
+    java: JavaOptions = field(default_factory=JavaOptions)
+
+
+def register() -> None:
+    """Make the schemas known to Hydra, under the group `schema`."""
+    store = ConfigStore.instance()
+    for name, node in (
+        ("bench", BenchOptions),
+        ("agree", AgreeOptions),
+        ("reproduce", ReproduceOptions),
+        ("score", ScoreOptions),
+        ("data_list", DataListOptions),
+        ("data_fetch", DataFetchOptions),
+        ("data_import", DataImportOptions),
+        ("data_verify", DataVerifyOptions),
+        ("data_overlap", DataOverlapOptions),
+        ("data_df", DataDfOptions),
+    ):
+        store.store(group="schema", name=name, node=node, package="_global_")

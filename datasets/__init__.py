@@ -1,0 +1,1 @@
+"""Human judgements of captions: what they look like, where they come from, how they are read."""

@@ -1,0 +1,348 @@
+"""The synthetic `demo` dataset: coloured shapes, captions of them, and ratings that follow a rule.
+
+It needs no files and no network, so that a command can be tried, and a test run, anywhere. Every
+caption is written from structured claims, and its rating is what a rule finds when it compares the
+claims with the scene, plus a rater's bias and noise. How a metric does here says nothing about how
+it does on people's ratings of photographs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from .errors import unknown
+from .registry import dataset
+from .schema import (
+    PREFERENCE_COLUMNS,
+    RATING_COLUMNS,
+    CaptionSet,
+    Card,
+    Scale,
+    make_items,
+)
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+T = TypeVar("T")
+
+SEED = 20
+SCENES = 60
+
+CARD = Card(
+    name="demo",
+    title="Demo",
+    revision="1",
+    licence="Apache-2.0",
+    citation="""@misc{captau,
+  title={captau: how well image-caption metrics agree with human ratings},
+  note={Synthetic dataset demo, revision 1}
+}""",
+    homepage="",
+    scales={"overall": Scale(1, 5, 1)},
+    expected={"images": SCENES, "items": 360, "ratings": 1080, "preferences": 240},
+    synthetic=True,
+)
+
+COLOURS = ("red", "blue", "green", "yellow", "purple", "orange", "black", "pink")
+# Corners, and how far out every second one is where that is not the whole radius.
+SHAPES = {"circle": 60, "square": 4, "triangle": 3, "star": 10, "diamond": 4, "hexagon": 6}
+WAISTS = {"star": 0.45, "diamond": 0.6}
+# Radii and places are in parts of the canvas. Centres lie near those of a 3 x 3 grid, so that along
+# either axis two are more than CLEAR apart or nearly level, and no two objects can touch.
+SIZES = {"small": 0.07, "medium": 0.095, "large": 0.125}
+JITTER = 0.04
+CLEAR = 0.2
+OPPOSITE = {"left": "right", "right": "left", "above": "below", "below": "above"}
+# What each is called, plainly and in everyday words.
+RELATIONS = {
+    "left": ("to the left of", "left of"),
+    "right": ("to the right of", "right of"),
+    "above": ("above", "over"),
+    "below": ("below", "under"),
+}
+EVERYDAY = {"circle": "disc", "diamond": "rhombus", "small": "tiny", "large": "big"}
+
+SYSTEMS = ("exact", "terse", "wrong_colour", "wrong_relation", "wrong_object", "unrelated")
+# A pair sets a right system against the one that errs in what the category names.
+PAIRS = {
+    "colour": ("exact", "wrong_colour"),
+    "relation": ("exact", "wrong_relation"),
+    "object": ("terse", "wrong_object"),
+    "unrelated": ("terse", "unrelated"),
+}
+# Each rater's bias and noise (a standard deviation), in points of the scale.
+RATERS = {"rater_1": (0.0, 0.5), "rater_2": (-0.5, 0.7), "rater_3": (0.3, 1.0)}
+PREFERENCE_NOISE = 1.3
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An object as a caption names it."""
+
+    colour: str
+    shape: str
+    size: str
+
+
+@dataclass(frozen=True)
+class Placed(Thing):
+    """An object of a scene, with its centre: `x` from the left, `y` from the top."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a picture shows; no two of its objects have a colour or a shape in common."""
+
+    image_id: str
+    objects: tuple[Placed, ...]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a caption says: which things there are, and how each but the last stands to the next."""
+
+    things: tuple[Thing, ...]
+    relations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system's caption of a scene, with the claims it was written from."""
+
+    scene: Scene
+    system: str
+    claims: Claims
+    caption: str
+
+
+@dataclass(frozen=True)
+class Style:
+    """A way to put claims into words.
+
+    `link` stands between the first two things and `then` between the next two, each with the
+    relation; without a link the things are listed and their relations left unsaid.
+    """
+
+    frame: str
+    link: str = ""
+    then: str = ""
+    article: str = "a"
+    sized: bool = False
+    everyday: bool = False
+    backwards: bool = False
+
+    def write(self, claims: Claims) -> str:
+        """The caption; one that ends in a full stop is a sentence and begins with a capital."""
+        things, relations = claims.things, claims.relations
+        if self.backwards:
+            things, relations = things[::-1], tuple(OPPOSITE[r] for r in relations[::-1])
+        nouns = [self._noun(thing) for thing in things]
+        text = nouns[0]
+        if self.link:
+            for i, relation in enumerate(relations):
+                link = self.then if i else self.link
+                text += link.format(RELATIONS[relation][self.everyday]) + nouns[i + 1]
+        elif len(nouns) > 1:
+            text = f"{', '.join(nouns[:-1])} and {nouns[-1]}"
+        text = self.frame.format(text, count=("one", "two", "three")[len(nouns) - 1])
+        return text[0].upper() + text[1:] if text.endswith(".") else text
+
+    def _noun(self, thing: Thing) -> str:
+        # A medium size goes without saying.
+        size = thing.size if self.sized and thing.size != "medium" else ""
+        words = [EVERYDAY.get(w, w) if self.everyday else w for w in (size, thing.shape)]
+        noun = f"{words[0]} {thing.colour} {words[1]}".strip()
+        article = "an" if self.article == "a" and noun[0] in "aeiou" else self.article
+        return f"{article} {noun}".strip()
+
+
+# The frames of references and of systems differ, so that no system quotes a reference.
+REFERENCE_STYLES = (
+    Style("There is {}.", " {} ", ", {} "),
+    Style("{}.", " sits {} ", ", which is {} ", sized=True, everyday=True),
+    Style("{}.", " can be seen {} ", " that is {} ", article="the", backwards=True),
+    Style("A picture with {}."),
+    Style("On a white background there are {count} shapes: {}.", sized=True, everyday=True),
+    Style("{}", " {} ", ", {} ", article="", everyday=True),
+    Style("I can see {}.", " {} ", " that is {} ", sized=True, backwards=True),
+    Style("Someone drew {}", " just {} ", ", this one {} ", everyday=True),
+)
+CANDIDATE_STYLES = (
+    Style("{}", " is {} ", " that is {} ", sized=True),
+    Style("an image of {}", " {} ", " which is {} "),
+    Style("{} on white", " placed {} ", " {} ", everyday=True),
+    Style("the drawing shows {}", " located {} ", ", {} ", sized=True, backwards=True),
+)
+TERSE_STYLES = (
+    Style("{}", sized=True),
+    Style("a drawing of {}"),
+    Style("there is {} here", everyday=True),
+)
+
+
+@cache
+def scenes() -> tuple[Scene, ...]:
+    """Every scene, in the order of the image ids."""
+    rng = np.random.default_rng([SEED, 0])
+    out: list[Scene] = []
+    for number in range(SCENES):
+        colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
+        objects: list[Placed] = []
+        for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
+            x, y = (
+                (2 * at + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for at in divmod(cell, 3)
+            )
+            objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
+        out.append(Scene(f"demo_{number:03d}.png", tuple(objects)))
+    return tuple(out)
+
+
+@cache
+def candidates() -> tuple[Candidate, ...]:
+    """What each system says of each scene: scene by scene, in the order of `SYSTEMS`."""
+    rng = np.random.default_rng([SEED, 1])
+    out: list[Candidate] = []
+    for scene in scenes():
+        for system in SYSTEMS:
+            claims = _claims(rng, system, scene)
+            styles = TERSE_STYLES if system == "terse" else CANDIDATE_STYLES
+            out.append(Candidate(scene, system, claims, _shuffled(rng, styles)[0].write(claims)))
+    return tuple(out)
+
+
+def holds(one: Placed, relation: str, other: Placed) -> bool:
+    """Whether `one` stands to `other` in the relation, so clearly that anyone would say so."""
+    dx, dy = other.x - one.x, other.y - one.y
+    return {"left": dx, "right": -dx, "above": dy, "below": -dy}[relation] > CLEAR
+
+
+def quality(claims: Claims, scene: Scene) -> float:
+    """The rule behind the ratings: how right and how complete claims are, from 0 to 1.
+
+    Each thing named is compared with the object most like it: 1 for the same colour and shape, 0.4
+    for one of the two. A relation that holds is worth the lesser of its two things, one that does
+    not 0. Precision is the mean of all these, coverage how well each object is named at all. Errors
+    weigh more than omissions, since people forgive a short caption sooner than a false one.
+    """
+    table = [[_likeness(thing, o) for o in scene.objects] for thing in claims.things]
+    worth = [max(row) for row in table]
+    meant = [scene.objects[row.index(best)] for row, best in zip(table, worth, strict=True)]
+    related = [
+        min(worth[i : i + 2]) if holds(meant[i], relation, meant[i + 1]) else 0.0
+        for i, relation in enumerate(claims.relations)
+    ]
+    coverage = fmean(max(column) for column in zip(*table, strict=True))
+    return fmean(worth + related) ** 2 * (0.6 + 0.4 * coverage)
+
+
+def _likeness(one: Thing, other: Thing) -> float:
+    return (0.0, 0.4, 1.0)[(one.colour == other.colour) + (one.shape == other.shape)]
+
+
+def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
+    """What a system claims of a scene; what it gets wrong is drawn from what is not there."""
+    truth = _truth(rng, scene)
+    things, relations = list(truth.things), list(truth.relations)
+    colours = _shuffled(rng, [c for c in COLOURS if all(c != o.colour for o in scene.objects)])
+    shapes = _shuffled(rng, [s for s in SHAPES if all(s != o.shape for o in scene.objects)])
+    at = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
+    if system == "terse":
+        things, relations = [things[at]], []
+    elif system == "wrong_colour":
+        things[at] = replace(things[at], colour=colours[0])
+    elif system == "wrong_relation":
+        relations[at] = OPPOSITE[relations[at]]
+    elif system == "wrong_object":
+        things[at] = replace(things[at], colour=colours[0], shape=shapes[0])
+    elif system == "unrelated":
+        things = [Thing(colours[i], shapes[i], _shuffled(rng, SIZES)[0]) for i in range(2)]
+        relations = _shuffled(rng, RELATIONS)[:1]
+    return Claims(tuple(things), tuple(relations))
+
+
+def _truth(rng: np.random.Generator, scene: Scene) -> Claims:
+    """All objects of a scene, each related to the next in a way that holds."""
+    relations = [
+        next(r for r in _shuffled(rng, RELATIONS) if holds(one, r, other))
+        for one, other in pairwise(scene.objects)
+    ]
+    return Claims(scene.objects, tuple(relations))
+
+
+def _references(rng: np.random.Generator, scene: Scene) -> tuple[str, ...]:
+    return tuple(s.write(_truth(rng, scene)) for s in _shuffled(rng, REFERENCE_STYLES)[:5])
+
+
+def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
+    known = list(options)
+    return [known[int(i)] for i in rng.permutation(len(known))]
+
+
+@dataset(CARD)
+def load_demo(root: Path) -> CaptionSet:
+    """The demo; `root` is not looked at. Pictures are drawn when asked for, by `render`."""
+    rng = np.random.default_rng([SEED, 2])
+    made, scale = candidates(), CARD.scales["overall"]
+    references = {scene.image_id: _references(rng, scene) for scene in scenes()}
+    images, captions = [c.scene.image_id for c in made], [c.caption for c in made]
+    systems = [c.system for c in made]
+    items = make_items(images, captions, [references[i] for i in images], systems=systems)
+    ids = list(items["item_id"])
+    deserved = [scale.low + (scale.high - scale.low) * quality(c.claims, c.scene) for c in made]
+    ratings: list[tuple[str, str, str, float]] = []
+    for item_id, value in zip(ids, deserved, strict=True):
+        for rater, (bias, noise) in RATERS.items():
+            felt = float(rng.normal(value + bias, noise))
+            rating = float(min(max(round(felt), scale.low), scale.high))
+            ratings.append((item_id, "overall", rater, rating))
+    preferences: list[tuple[str, str, str, str, str]] = []
+    for category, compared in PAIRS.items():
+        for number in range(SCENES):
+            a, b = (number * len(SYSTEMS) + SYSTEMS.index(s) for s in _shuffled(rng, compared))
+            winner = "a" if rng.normal(deserved[a] - deserved[b], PREFERENCE_NOISE) > 0 else "b"
+            preferences.append((f"{category}-{number:03d}", ids[a], ids[b], category, winner))
+    return CaptionSet(
+        items,
+        pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)),
+        pd.DataFrame(preferences, columns=pd.Index(PREFERENCE_COLUMNS)),
+        card=CARD,
+    )
+
+
+def render(image_id: str, size: int = 256) -> Image.Image:
+    """The picture of a scene, `size` pixels wide and high, on white.
+
+    Raises:
+        InputError: where no scene has that id; the nearest ones are named.
+    """
+    from PIL import Image, ImageDraw  # only drawing needs Pillow
+
+    known = {scene.image_id: scene for scene in scenes()}
+    if image_id not in known:
+        raise unknown("demo image", image_id, known)
+    picture = Image.new("RGB", (size, size), "white")
+    draw = ImageDraw.Draw(picture)
+    for thing in known[image_id].objects:
+        corners, outline = SHAPES[thing.shape], list[tuple[float, float]]()
+        for i in range(corners):
+            radius = SIZES[thing.size] * (WAISTS.get(thing.shape, 1.0) if i % 2 else 1.0)
+            # A square on its corner would pass for a diamond.
+            angle = 2 * math.pi * (i + 0.5 * (thing.shape == "square")) / corners
+            x, y = thing.x + radius * math.sin(angle), thing.y - radius * math.cos(angle)
+            outline.append((x * size, y * size))
+        draw.polygon(outline, fill=thing.colour)
+    return picture

@@ -1,0 +1,176 @@
+"""Reading files so that whatever is wrong with one is said in a line with its name and place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+from .schema import Card, Scale, SourceFile, on_scale, shown
+
+
+def find(root: Path, card: Card, source: SourceFile) -> Path:
+    """The path of a source file: where `source` says, or in a folder of the dataset's own name.
+
+    Raises:
+        InputError: where it is in neither place; the message says how to get it.
+    """
+    path = locate(root, card, source)
+    if path is None:
+        raise InputError(
+            f"dataset {card.name}: no file {root / source.path}; set CAPTAU_DATA or data.root=DIR, "
+            f"or {way_to_get(card, source)}"
+        )
+    return path
+
+
+def way_to_get(card: Card, source: SourceFile) -> str:
+    """The command that gets a source file, after "or": a download, or an import of what one got."""
+    if source.downloads:
+        return f"run captau data fetch dataset={card.name} (from {source.url})"
+    return f"get it from {source.url} and run captau data import dataset={card.name} source=PATH"
+
+
+def locate(root: Path, card: Card, source: SourceFile) -> Path | None:
+    """Like `find`, but None where the file is missing."""
+    return next(iter(locate_all(root, card, source)), None)
+
+
+def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
+    """The files of a source: one, or its parts in order where it lies there in parts."""
+    usual = root / source.path
+    for path in (usual, root / card.name / usual.name):
+        if path.is_file():
+            return [path]
+    found = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
+    return next(filter(None, found), [])
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    """The id that git gives to a file's content: the SHA-1 of its length and itself."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 file, whole.
+
+    Raises:
+        InputError: where it cannot be opened or is not UTF-8 (with the line).
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file.
+
+    Raises:
+        InputError: where it is truncated or malformed (with the line), or an object has a key twice,
+            of which JSON readers keep the last without a word.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) < len(pairs):
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise InputError(f"{path}: '{twice}' stands twice in one object; keep one")
+        return row
+
+    text = read_text(path)
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except RecursionError as error:
+        raise InputError(f"{path}: nested too deeply; get the file anew") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno}: not valid JSON ({error.msg}); the file may be truncated, get it anew"
+        ) from error
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON-lines file with their line numbers, blank lines passed over.
+
+    Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
+
+    Raises:
+        InputError: at a line that is no JSON object, with its number.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except RecursionError as error:
+            raise InputError(f"{path}:{number}: nested too deeply; get the file anew") from error
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}:{number}: not valid JSON ({error.msg}); the file may be truncated, get it anew"
+            ) from error
+        if not isinstance(row, dict):
+            raise InputError(f"{path}:{number}: an object is expected, not {type(row).__name__}")
+        yield number, row
+
+
+def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """`row[key]`, checked to be of a kind; an int passes for a float, a bool never for a number.
+
+    Raises:
+        InputError: where `row` is no object, lacks the key, or holds another kind there.
+    """
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
+    if key not in row:
+        raise InputError(f"{where}: '{key}' is missing")
+    value = row[key]
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    accepted = (*kinds, int) if float in kinds else kinds
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(k.__name__ for k in kinds)
+        raise InputError(f"{where}: '{key}' is {value!r}, not {wanted}")
+    return value
+
+
+def rating(row: Any, key: str, scale: Scale, where: str) -> float:
+    """A rating under `key`.
+
+    Raises:
+        InputError: where it is no number or not on the scale.
+    """
+    value = float(field(row, key, float, where))
+    if not on_scale(scale, value):
+        raise InputError(f"{where}: '{key}' is {shown(value)}, not on the scale {scale}")
+    return value
+
+
+def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
+    """A list of texts under `key`, as a tuple.
+
+    Raises:
+        InputError: where it is anything else.
+    """
+    values = field(row, key, list, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"{where}: '{key}' holds {value!r}, not a text")
+    return tuple(values)

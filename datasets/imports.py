@@ -1,0 +1,204 @@
+"""Taking a dataset's files from what a person got by hand: a folder, an archive or a single file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cached_property
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from . import registry
+from .archives import Archive, is_archive
+from .errors import InputError
+from .files import locate
+from .folder import Note, arriving, fits, locked, silent, state, write
+from .schema import Card, SourceFile
+
+_CHUNK = 1 << 20
+
+
+class NothingFoundError(InputError):
+    """What was given holds no file of the dataset."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file that may be one of ours: its name within what was given, and what it holds."""
+
+    name: str
+    chunks: Callable[[], Iterator[bytes]]
+
+    @cached_property
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def is_right(self, source: SourceFile) -> bool:
+        if source.sha256 or not source.git_blob:
+            return self.sha256 == source.sha256
+        digest = hashlib.sha1(b"blob %d\0" % sum(map(len, self.chunks())), usedforsecurity=False)
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest() == source.git_blob
+
+
+def take(
+    card: Card, given: Path, root: Path, note: Note = silent, *, sure: bool = True
+) -> list[Path]:
+    """Copy a dataset's files into the data folder, from wherever they are inside `given`.
+
+    Files are known by their names, as the authors ship them. Where several have a name, the right
+    hash decides, then the folders above; what is known to be another dataset's file is none of ours.
+    A file of another hash than the card's is taken all the same, since releases differ, and said.
+
+    Args:
+        card: the dataset.
+        given: a folder, a zip or tar archive, or one file.
+        root: the data folder.
+        note: called with a line for each file.
+        sure: whether `given` is said to hold this dataset. Else a file of another hash than the card's
+            is left, and so is one of a common name (a pattern's) that does not lie in a folder, or an
+            archive, of the dataset's name.
+
+    Returns:
+        The files that were written; one that is there with the right hash stays as it is.
+
+    Raises:
+        NothingFoundError: where none of the files is in it.
+        InputError: where `given` cannot be read, two files in it may be the same one of ours, or the
+            data folder cannot be written to.
+    """
+    with ExitStack() as stack:
+        entries = _entries(given, stack)
+        right = [s for s in card.sources if state(root, card, s) == "right"]
+        for source in right:
+            note(f"{locate(root, card, source)}: is there, and right")
+        found = {s: _matches(s, entries, given, sure) for s in card.sources if s not in right}
+        if not right and not any(found.values()):
+            names = ", ".join(Path(s.path).name for s in card.sources) or "it has none"
+            raise NothingFoundError(f"dataset {card.name}: {given} has none of its files ({names})")
+        done: list[Path] = []
+        if any(found.values()):
+            with locked(root, note):
+                for source, matches in found.items():
+                    for path, entry in matches:
+                        said = _copy(entry, root / path, source)
+                        note(f"{root / path}: from {entry.name}; {said}")
+                        done.append(root / path)
+    return done
+
+
+def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
+    """Copy a file; returns what is to be said of its hash."""
+    with arriving(path) as temporary:
+        write(entry.chunks(), temporary)
+        verdict = fits(temporary, source) if path.name == Path(source.path).name else None
+    return {
+        True: "of the card's revision",
+        False: "warning: its hash is not that of the card's revision; captau data verify counts it",
+        None: "no hash of it is known",
+    }[verdict]
+
+
+def _entries(given: Path, stack: ExitStack) -> list[_Entry]:
+    if given.is_dir():
+        return [
+            _Entry(p.relative_to(given).as_posix(), lambda p=p: _read(p))
+            for p in sorted(given.rglob("*"))
+            if p.is_file()
+        ]
+    if not given.is_file():
+        raise InputError(f"source={given} is not there; give a folder, an archive or a file")
+    try:
+        packed = is_archive(given)
+    except OSError as error:
+        raise InputError(f"{given}: cannot be read ({error.strerror})") from error
+    if packed:
+        archive = stack.enter_context(Archive(given))
+        return [_Entry(name, lambda name=name: archive.chunks(name)) for name in archive.names]
+    return [_Entry(given.name, lambda: _read(given))]
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def shipped_names(source: SourceFile) -> set[str]:
+    """What a file is called in our data folder, and where its authors keep it; in lower case."""
+    own = PurePosixPath(source.path)
+    addresses = [] if source.member else [source.url, *source.downloads]
+    others = [
+        PurePosixPath(name) for name in (source.member, *(urlsplit(a).path for a in addresses))
+    ]
+    return {p.name.lower() for p in (own, *others) if p.suffix == own.suffix}
+
+
+def _matches(
+    source: SourceFile, entries: list[_Entry], given: Path, sure: bool
+) -> list[tuple[PurePosixPath, _Entry]]:
+    """Which files are those of a source, and where in the data folder they go.
+
+    One file; or, where there is none, what is there of another form of it, maybe in parts.
+    """
+    entry = _pick(source, entries, given)
+    if entry and (sure or entry.is_right(source) or not (source.sha256 or source.git_blob)):
+        return [(PurePosixPath(source.path), entry)]
+    if not sure:
+        folder = PurePosixPath(source.path).parts[0].lower()
+        entries = [e for e in entries if folder in f"{given.name}/{e.name}".lower()]
+    for pattern in map(PurePosixPath, source.also):
+        named = [e for e in entries if fnmatch(PurePosixPath(e.name).name, pattern.name)]
+        nearest = max((_common_end(e.name, str(pattern)) for e in named), default=0)
+        parts = {
+            pattern.with_name(PurePosixPath(e.name).name): e
+            for e in named
+            if _common_end(e.name, str(pattern)) == nearest
+        }
+        if parts:
+            return list(parts.items())
+    return []
+
+
+def _pick(source: SourceFile, entries: list[_Entry], given: Path) -> _Entry | None:
+    """Which of the files is the one of the card, if any."""
+    names = shipped_names(source)
+    named = [e for e in entries if PurePosixPath(e.name).name.lower() in names]
+    if not named and len(entries) == 1 and entries[0].is_right(source):
+        return entries[0]  # a file that was given another name
+    if right := next((e for e in named if e.is_right(source)), None):
+        return right
+    foreign = {
+        other.sha256
+        for name in registry.names()
+        for other in registry.card(name).sources
+        if other.path != source.path
+    }
+    near: dict[str, tuple[int, _Entry]] = {}
+    for entry in named:
+        if entry.sha256 not in foreign:
+            near.setdefault(entry.sha256, (_common_end(entry.name, source.path), entry))
+    ranked = sorted(near.values(), key=lambda pair: -pair[0])
+    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
+        raise InputError(
+            f"{given}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
+            f"give source= the one, or its folder"
+        )
+    return ranked[0][1] if ranked else None
+
+
+def _common_end(name: str, path: str) -> int:
+    """How many folders above the file are the same."""
+    pairs = zip(PurePosixPath(name).parts[-2::-1], PurePosixPath(path).parts[-2::-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))

@@ -1,0 +1,97 @@
+"""Which datasets there are, and how one is loaded by its name.
+
+A dataset registers itself: a module of this package puts `@dataset(CARD)` over its reader, and
+nothing else has to be told. The reader takes the data folder, and its options by name where it has
+any, and returns a `CaptionSet`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from .errors import InputError, unknown
+from .files import way_to_get
+from .schema import CaptionSet, Card
+
+Reader = Callable[..., CaptionSet]
+
+_READERS: dict[str, tuple[Card, Reader]] = {}
+
+
+def dataset(card: Card) -> Callable[[Reader], Reader]:
+    """Register a reader under its card's name."""
+
+    def register(reader: Reader) -> Reader:
+        if card.name in _READERS:
+            raise ValueError(f"dataset {card.name} is registered twice")
+        _READERS[card.name] = (card, reader)
+        return reader
+
+    return register
+
+
+@cache
+def _discover() -> None:
+    package = importlib.import_module(__package__ or "")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def names() -> list[str]:
+    """The registered datasets, sorted."""
+    _discover()
+    return sorted(_READERS)
+
+
+def card(name: str) -> Card:
+    """The card of a dataset.
+
+    Raises:
+        InputError: where no dataset has that name; the nearest ones are named.
+    """
+    _discover()
+    if name not in _READERS:
+        raise unknown("dataset", name, _READERS)
+    return _READERS[name][0]
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """The data folder: `root`, else the environment's `CAPTAU_DATA`, else the user's cache folder."""
+    chosen = root or os.environ.get("CAPTAU_DATA")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("captau") / "data"
+
+
+def load(name: str, /, root: str | Path | None = None, **options: Any) -> CaptionSet:
+    """Read a dataset.
+
+    Args:
+        name: a registered dataset, such as `flickr8k_expert`.
+        root: the data folder; see `data_root` for what is taken where it is None.
+        options: the reader's own; `file`, which reads judgements of your own, has some.
+
+    Raises:
+        InputError: where the name or an option is unknown, or a file is missing, truncated or
+            malformed.
+    """
+    expected = card(name)
+    known = list(inspect.signature(_READERS[name][1]).parameters)[1:]
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of dataset {name}", option, known)
+    folder = data_root(root)
+    if expected.sources and not folder.is_dir():
+        where = expected.sources[0]
+        raise InputError(
+            f"dataset {name}: the data folder {folder} is not there; set CAPTAU_DATA or data.root=DIR, "
+            f"or for {where.path} {way_to_get(expected, where)}"
+        )
+    return _READERS[name][1](folder, **options)

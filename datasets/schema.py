@@ -1,0 +1,322 @@
+"""`CaptionSet`: captions, references and human judgements, validated when made, immutable after."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import InputError
+from .splits import split_of
+
+ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
+RATING_COLUMNS = ("item_id", "dimension", "rater", "value")
+PREFERENCE_COLUMNS = ("pair_id", "item_a", "item_b", "category", "winner")
+WINNERS = ("a", "b", "tie")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A rating scale. `step` is None where any value between `low` and `high` is legal."""
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def fits(self, values: np.ndarray) -> np.ndarray:
+        """Which of `values` (shape (n,)) lie on the scale; NaN and infinity never do."""
+        ok = np.isfinite(values) & (values >= self.low - 1e-9) & (values <= self.high + 1e-9)
+        if self.step is not None:
+            steps = (values - self.low) / self.step
+            ok &= np.abs(steps - np.round(np.where(np.isfinite(steps), steps, 0.0))) < 1e-6
+        return ok
+
+    def __str__(self) -> str:
+        step = "" if self.step is None else f" in steps of {self.step:g}"
+        return f"{self.low:g} to {self.high:g}{step}"
+
+
+@lru_cache(maxsize=4096)
+def on_scale(scale: Scale, value: float) -> bool:
+    """Whether one value lies on a scale; `Scale.fits` is for many."""
+    return bool(scale.fits(np.array([value], dtype=float))[0])
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file a dataset is read from.
+
+    Attributes:
+        path: relative to `data.root`.
+        url: the page or archive a person gets it from.
+        sha256: of the revision the card names; empty where it is not known.
+        alternative: it stands in for others, so that its absence is no fault.
+        downloads: direct addresses, tried in order; empty where it has to be fetched by hand.
+        git_blob: the git blob id, where that and not the SHA-256 is known.
+        member: where the downloads are archives, the file's path inside them.
+        also: where else it may lie, as patterns relative to `data.root`: other formats, or parts.
+    """
+
+    path: str
+    url: str
+    sha256: str = ""
+    alternative: bool = False
+    downloads: tuple[str, ...] = ()
+    git_blob: str = ""
+    member: str = ""
+    also: tuple[str, ...] = ()
+
+
+def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
+    """Direct addresses of a file in a GitHub repository: GitHub's own, then a mirror's."""
+    return (
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
+        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
+    )
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known about a dataset before it is read."""
+
+    name: str
+    title: str
+    revision: str
+    licence: str
+    citation: str
+    homepage: str
+    scales: Mapping[str, Scale] = field(default_factory=dict[str, Scale])
+    sources: tuple[SourceFile, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict[str, int])
+    has_references: bool = True
+    synthetic: bool = False
+    needs_images: bool = False
+
+
+def item_ids(
+    image_ids: Sequence[str], captions: Sequence[str], systems: Sequence[Any]
+) -> list[str]:
+    """Item ids that depend on content alone, so they are equal over runs, readers and file orders.
+
+    The id is the image id and eight hexadecimal digits of a hash of caption and system; a second
+    item with the same three gets `-2` after it, and so on.
+
+    Args:
+        image_ids, captions, systems: of equal length; a system may be None.
+    """
+    seen: dict[str, int] = {}
+    out: list[str] = []
+    for image_id, caption, system in zip(image_ids, captions, systems, strict=True):
+        text = caption if system is None else f"{caption}\0{system}"
+        digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        key = f"{image_id}:{digest}"
+        seen[key] = seen.get(key, 0) + 1
+        out.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
+    return out
+
+
+def make_items(
+    image_ids: Sequence[str],
+    captions: Sequence[str],
+    references: Sequence[tuple[str, ...]],
+    *,
+    systems: Sequence[str] | None = None,
+    images: Sequence[str | None] | None = None,
+    splits: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """The frame of a `CaptionSet`'s items, with their ids.
+
+    Args:
+        image_ids, captions, references, systems, images: of equal length, one entry a candidate.
+        splits: the authors' own split of each; None gives the shared one (`splits.split_of`).
+    """
+    who: Sequence[str | None] = systems if systems is not None else [None] * len(captions)
+    return pd.DataFrame(
+        {
+            "item_id": item_ids(image_ids, captions, who),
+            "image_id": list(image_ids),
+            "image": pd.Series(list(images or [None] * len(captions)), dtype=object),
+            "caption": list(captions),
+            "references": pd.Series(list(references), dtype=object),
+            "system": pd.Series(list(who), dtype=object),
+            "split": list(splits) if splits else [split_of(i) for i in image_ids],
+        }
+    )
+
+
+class CaptionSet:
+    """Candidates with their references and what people said of them.
+
+    Attributes:
+        items: one row per candidate, columns `ITEM_COLUMNS`; `references` holds tuples of str,
+            `image` a path or None.
+        ratings: long form, columns `RATING_COLUMNS`.
+        preferences: for pairwise sets, columns `PREFERENCE_COLUMNS`; `winner` is a, b or tie.
+        card: the dataset's `Card`.
+
+    Raises:
+        InputError: on a missing column, a duplicate item, a candidate without references (where the
+            card promises them), a rating that is NaN or outside its scale or rates no item, a
+            second rating by the same rater, or a preference about an item that is not there.
+    """
+
+    def __init__(
+        self,
+        items: pd.DataFrame,
+        ratings: pd.DataFrame | None = None,
+        preferences: pd.DataFrame | None = None,
+        *,
+        card: Card,
+    ) -> None:
+        self._items = _with_columns(items, ITEM_COLUMNS, "items", card)
+        self._ratings = _with_columns(ratings, RATING_COLUMNS, "ratings", card)
+        self._preferences = _with_columns(preferences, PREFERENCE_COLUMNS, "preferences", card)
+        self._card = card
+        self._validate_items()
+        self._validate_ratings()
+        self._validate_preferences()
+
+    # Copy-on-write (pandas 3) makes these copies cheap and keeps what is inside unchanged.
+    @property
+    def items(self) -> pd.DataFrame:
+        return self._items.copy(deep=False)
+
+    @property
+    def ratings(self) -> pd.DataFrame:
+        return self._ratings.copy(deep=False)
+
+    @property
+    def preferences(self) -> pd.DataFrame:
+        return self._preferences.copy(deep=False)
+
+    @property
+    def card(self) -> Card:
+        return self._card
+
+    @property
+    def name(self) -> str:
+        return self._card.name
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The rated dimensions, in the card's order."""
+        rated = set(self._ratings["dimension"])
+        return tuple(d for d in self._card.scales if d in rated)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over items, ratings and preferences: two equal sets have equal digests."""
+        h = hashlib.sha256()
+        for frame in (self._items.drop(columns="image"), self._ratings, self._preferences):
+            for row in frame.itertuples(index=False, name=None):
+                h.update(repr(row).encode("utf-8", "surrogatepass"))
+        return h.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"CaptionSet({self.name!r}, images={self._items['image_id'].nunique()}, "
+            f"items={len(self._items)}, ratings={len(self._ratings)}, "
+            f"preferences={len(self._preferences)})"
+        )
+
+    def _fail(self, message: str) -> InputError:
+        return InputError(f"dataset {self.name}: {message}")
+
+    def _validate_items(self) -> None:
+        items = self._items
+        if items.empty:
+            raise self._fail("it has no items; its files are empty or of another format")
+        for column in ("item_id", "image_id", "caption"):
+            bad = [i for i, v in enumerate(items[column].tolist()) if not isinstance(v, str)]
+            if bad:
+                raise self._fail(
+                    f"row {bad[0]}: {column} is {items[column].iloc[bad[0]]!r}, not a text"
+                )
+        twice = items["item_id"][items["item_id"].duplicated()]
+        if len(twice):
+            raise self._fail(
+                f"duplicate item '{twice.iloc[0]}' ({len(twice)} in all); keep one each"
+            )
+        for item_id, references in zip(items["item_id"], items["references"], strict=True):
+            if not isinstance(references, tuple) or not all(isinstance(r, str) for r in references):
+                raise self._fail(f"item '{item_id}': references are {references!r}, not texts")
+            if not references and self._card.has_references:
+                raise self._fail(
+                    f"item '{item_id}' has no references; add at least one or drop the item"
+                )
+
+    def _validate_ratings(self) -> None:
+        ratings = self._ratings
+        if ratings.empty:
+            return
+        known = set(self._items["item_id"].tolist())
+        strangers = [i for i in ratings["item_id"].unique().tolist() if i not in known]
+        if strangers:
+            raise self._fail(f"a rating is about '{strangers[0]}', which is not an item")
+        # What is no number becomes NaN, which no scale holds. Floats throughout: 1 and 1.0 are equal.
+        numbers = pd.to_numeric(ratings["value"], errors="coerce").astype(float)
+        self._ratings = ratings.assign(value=numbers)
+        for dimension, group in ratings.groupby("dimension", sort=False, dropna=False):
+            scale = self._card.scales.get(str(dimension))
+            if scale is None:
+                raise self._fail(f"dimension '{dimension}' has no scale on the dataset's card")
+            values = numbers.loc[group.index].to_numpy()
+            bad = np.flatnonzero(~scale.fits(values))
+            if bad.size:
+                row = group.iloc[int(bad[0])]
+                raise self._fail(
+                    f"item '{row['item_id']}', rater '{row['rater']}': {dimension} rating "
+                    f"{shown(row['value'])} is not on the scale {scale}"
+                )
+        twice = ratings.duplicated(["item_id", "dimension", "rater"])
+        if twice.any():
+            row = ratings[twice].iloc[0]
+            raise self._fail(
+                f"rater '{row['rater']}' rated item '{row['item_id']}' twice on {row['dimension']}"
+            )
+
+    def _validate_preferences(self) -> None:
+        preferences = self._preferences
+        if preferences.empty:
+            return
+        known = set(self._items["item_id"])
+        for column in ("item_a", "item_b"):
+            strangers = [v for v in preferences[column] if v not in known]
+            if strangers:
+                raise self._fail(f"a preference is about '{strangers[0]}', which is not an item")
+        twice = preferences["pair_id"][preferences["pair_id"].duplicated()]
+        if len(twice):
+            raise self._fail(
+                f"two preferences have the same pair_id, '{twice.iloc[0]}'; keep one each"
+            )
+        bad = preferences[~preferences["winner"].isin(WINNERS)]
+        if len(bad):
+            raise self._fail(
+                f"pair '{bad['pair_id'].iloc[0]}': winner is {bad['winner'].iloc[0]!r}, "
+                f"not one of {', '.join(WINNERS)}"
+            )
+
+
+def _with_columns(
+    frame: pd.DataFrame | None, columns: tuple[str, ...], what: str, card: Card
+) -> pd.DataFrame:
+    if frame is None:
+        return pd.DataFrame({c: pd.Series(dtype=object) for c in columns})
+    missing = [c for c in columns if c not in frame.columns]
+    if missing:
+        raise InputError(f"dataset {card.name}: {what} lack the column {', '.join(missing)}")
+    return frame.loc[:, list(columns)].reset_index(drop=True)
+
+
+def shown(value: Any) -> str:
+    """A rating as messages show it."""
+    if not isinstance(value, Real):
+        return repr(value)
+    return "NaN" if math.isnan(value) else f"{value:g}"

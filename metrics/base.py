@@ -1,0 +1,299 @@
+"""What a metric is: parameters that identify it, and one number per caption."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..datasets.errors import InputError
+from ..datasets.schema import CaptionSet
+
+Floats = NDArray[np.float64]
+
+
+class Rows:
+    """The rows a metric scores: candidates with their references, images and weights.
+
+    Attributes:
+        frame: a DataFrame with the column `caption` and, where they are known, `references` (tuples
+            of str), `image`, `item_id`, `image_id`, `system`, and `weight`: how many data points a
+            row stands for, which matters to corpus statistics alone (default 1).
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        if "caption" not in frame.columns:
+            raise InputError("items lack the column caption")
+        self.frame = frame
+        self._shared: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, items: Items) -> Rows:
+        """From a `CaptionSet`, a DataFrame, a list of dicts, or `Rows` themselves."""
+        if isinstance(items, Rows):
+            return items
+        if isinstance(items, CaptionSet):
+            return cls(items.items)
+        if isinstance(items, pd.DataFrame):
+            return cls(items)
+        return cls(pd.DataFrame([dict(item) for item in items] or {"caption": []}))
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _column(self, name: str, default: Any) -> list[Any]:
+        return list(self.frame[name]) if name in self.frame.columns else [default] * len(self)
+
+    @cached_property
+    def candidates(self) -> list[str]:
+        return self._column("caption", "")
+
+    @cached_property
+    def references(self) -> list[tuple[str, ...]]:
+        column = self._column("references", ())
+        return [(r,) if isinstance(r, str) else () if _absent(r) else tuple(r) for r in column]
+
+    @cached_property
+    def images(self) -> list[str | None]:
+        return [None if _absent(image) else image for image in self._column("image", None)]
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        return np.asarray(self._column("weight", 1), dtype=np.int64)
+
+    def label(self, index: int) -> str:
+        """How to call a row in a message."""
+        return str(self._column("item_id", f"row {index}")[index])
+
+    @cached_property
+    def unique(self) -> tuple[Rows, NDArray[np.intp]]:
+        """The distinct (candidate, references, image) rows, weights summed, and where each went.
+
+        Returns:
+            the distinct rows, and an array of shape (len(self),) with each row's index among them.
+        """
+        keys: dict[tuple[str, tuple[str, ...], str | None], int] = {}
+        inverse = np.empty(len(self), dtype=np.intp)
+        first: list[int] = []
+        for i, key in enumerate(zip(self.candidates, self.references, self.images, strict=True)):
+            inverse[i] = keys.setdefault(key, len(keys))
+            if inverse[i] == len(first):
+                first.append(i)
+        if len(first) == len(self):
+            return self, inverse
+        weights = np.bincount(inverse, weights=self.weights, minlength=len(first))
+        frame = self.frame.iloc[first].assign(weight=weights.astype(np.int64))
+        return Rows(frame), inverse
+
+    def repeated(self) -> Rows:
+        """Each row as often as it counts, for corpus scores that pool statistics.
+
+        Raises:
+            InputError: where there are no rows.
+        """
+        if not len(self):
+            raise InputError("there are no items to score")
+        if (self.weights == 1).all():
+            return self
+        index = np.repeat(np.arange(len(self)), self.weights)
+        return Rows(self.frame.iloc[index].assign(weight=1))
+
+    def share(self, key: str, compute: Any) -> Any:
+        """What `compute()` returns, computed once for these rows, so that kin metrics share it."""
+        if key not in self._shared:
+            self._shared[key] = compute()
+        return self._shared[key]
+
+
+Items = CaptionSet | pd.DataFrame | Sequence[Mapping[str, Any]] | Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric(ABC):
+    """A metric: its fields are its parameters, and all of them make its signature.
+
+    A subclass is a frozen dataclass with a field `backend` (who computes it), registered under its
+    name (`registry.register`), that implements `_score`.
+    """
+
+    #: What a row must bring: "references", "images", or neither.
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    #: Least and greatest value; None where there is no bound.
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    #: Whether more is better.
+    higher_is_better: ClassVar[bool] = True
+    #: Whether scores depend on the other rows (CIDEr's document frequencies).
+    corpus_statistics: ClassVar[bool] = False
+    #: Whether equal rows have equal scores, so that each distinct row is scored once.
+    by_content: ClassVar[bool] = True
+    #: Whether scores may be kept for a later run.
+    cacheable: ClassVar[bool] = True
+    #: Python distributions whose version is part of the signature.
+    distributions: ClassVar[tuple[str, ...]] = ("captau",)
+    #: Fields that name a file: its content, not its path, enters the signature.
+    file_fields: ClassVar[tuple[str, ...]] = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """The registered name, such as `bleu_4`; a property or a field of every subclass."""
+            ...
+
+    @abstractmethod
+    def _score(self, rows: Rows) -> Floats:
+        """Scores of shape (len(rows),), in the metric's natural range."""
+
+    def score(self, items: Items) -> Floats:
+        """Score candidates.
+
+        Args:
+            items: a `CaptionSet`, a DataFrame of its items, or a list of dicts with `caption` and
+                `references`.
+
+        Returns:
+            float64 array of shape (n_items,); NaN where the metric is undefined.
+
+        Raises:
+            InputError: where an item lacks what the metric needs.
+        """
+        rows = Rows.of(items)
+        self._check(rows)
+        if not len(rows):
+            return np.empty(0)
+        unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
+        scores = np.asarray(self._score(unique), dtype=np.float64)
+        if scores.shape != (len(unique),):
+            raise InputError(
+                f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"
+            )
+        return scores[inverse]
+
+    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+        """One score for all items: their weighted mean, unless the metric pools statistics.
+
+        Args:
+            items: as for `score`.
+            scores: what `score(items)` returned, where it is at hand.
+        """
+        rows = Rows.of(items)
+        if not len(rows):
+            raise InputError("there are no items to score")
+        values = self.score(rows) if scores is None else scores
+        return float(np.average(values, weights=rows.weights))
+
+    def _check(self, rows: Rows) -> None:
+        for i, caption in enumerate(rows.candidates):
+            if not isinstance(caption, str):
+                raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
+        if "references" in self.needs:
+            for i, references in enumerate(rows.references):
+                if not references:
+                    raise InputError(
+                        f"metric {self.spec} needs references, and {rows.label(i)} has none"
+                    )
+                if not all(isinstance(r, str) for r in references):
+                    raise InputError(
+                        f"{rows.label(i)}: the references are {references!r}, not texts"
+                    )
+        if "images" in self.needs:
+            for i, image in enumerate(rows.images):
+                if image is None:
+                    raise InputError(
+                        f"metric {self.spec} needs images, and {rows.label(i)} has none"
+                    )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All fields, by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @property
+    def spec(self) -> str:
+        """The name with the parameters that differ from their defaults; it parses back."""
+        changed = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if getattr(self, f.name) != f.default and f.name not in self.named_by
+        }
+        inside = ",".join(f"{k}={_quoted(v)}" for k, v in changed.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+    #: Fields that the registered name already tells, such as the 4 of `bleu_4`.
+    named_by: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def signature(self) -> str:
+        """What the scores depend on: class, every field, and the versions of those who compute it.
+
+        Raises:
+            InputError: where a file among the parameters cannot be read.
+        """
+        parts = [self.name]
+        for key, value in self.parameters.items():
+            if key in self.file_fields and value is not None:
+                value = f"sha256-{_sha256(Path(str(value)))}"
+            parts.append(f"{key}:{_plain(value)}")
+        parts += [f"{d}:{_version(d)}" for d in self.distributions]
+        return "|".join(parts)
+
+
+MetricClass = TypeVar("MetricClass", bound=type[Metric])
+
+
+def prepare(metrics: Sequence[Metric]) -> None:
+    """Start what is slow to start (METEOR's Java) for the metrics that will be asked for scores."""
+    for metric in metrics:
+        start = cast("Any", getattr(metric, "start", None))
+        if start is not None:
+            start()
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
+
+
+def _quoted(value: Any) -> str:
+    """`_plain`, within quotes where commas, brackets, quotes or blanks would be read otherwise."""
+    text = _plain(value)
+    if not isinstance(value, str) or not re.search(r"[,()\[\]{}'\"]|^\s|\s$", text):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+def _absent(value: Any) -> bool:
+    """Whether a cell is None, or the NaN that pandas puts where a dict lacks the key."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"

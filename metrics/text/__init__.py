@@ -1,0 +1,1 @@
+"""Metrics that compare a candidate with its references as text."""

@@ -1,0 +1,168 @@
+"""METEOR 1.5 as the COCO server runs it (Denkowski and Lavie 2014; Chen et al. 2015, section 3.5).
+
+The Java program inside pycocoevalcap is started once a process and fed all rows in a stream; it
+needs about 5 s to load its paraphrases, so `start` lets that happen while other metrics compute.
+"""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass
+from typing import IO, ClassVar, Literal
+
+import numpy as np
+
+from ...datasets.errors import InputError
+from ..base import Floats, Items, Metric, Rows
+from ..registry import register
+from .java import OPTIONS, died, jar, java
+from .ptb import tokenized
+
+
+@register("meteor")
+@dataclass(frozen=True)
+class Meteor(Metric):
+    """METEOR with its English defaults and `-norm`, on PTB tokens."""
+
+    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
+
+    distributions: ClassVar[tuple[str, ...]] = ("pycocoevalcap",)
+
+    @property
+    def name(self) -> str:
+        return "meteor"
+
+    def start(self) -> None:
+        """Start the Java program without waiting for it."""
+        _process()
+
+    def _score(self, rows: Rows) -> Floats:
+        statistics = _statistics(rows)
+        return np.array(_process().evaluate(statistics)[0])
+
+    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+        """METEOR of the summed statistics, not the mean of the sentence scores."""
+        rows = Rows.of(items).repeated()
+        self._check(rows)
+        unique, inverse = rows.unique
+        statistics = _statistics(unique)
+        return _process().evaluate([statistics[i] for i in inverse])[1]
+
+
+def _statistics(rows: Rows) -> list[str]:
+    def compute() -> list[str]:
+        return _process().statistics(*tokenized(rows))
+
+    return rows.share("meteor", compute)
+
+
+_running: _Process | None = None
+
+
+def _process() -> _Process:
+    global _running
+    if _running is None or not _running.alive:
+        _running = _Process()
+        atexit.register(_running.stop)
+    return _running
+
+
+class _Process:
+    """The Java program and its line protocol: SCORE gives statistics, EVAL gives scores."""
+
+    def __init__(self) -> None:
+        self.program = java()
+        self.lock = threading.Lock()
+        # A file and not a pipe: nobody reads it meanwhile, and a full pipe would block Java.
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        # A fixed heap: left to itself Java takes a gigabyte more for the same speed.
+        command = [self.program, "-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC", *OPTIONS]
+        command += ["-jar", str(jar("meteor", "meteor-1.5.jar"))]
+        command += ["-", "-", "-stdio", "-l", "en", "-norm"]
+        try:
+            self.process = subprocess.Popen(
+                command,
+                cwd=jar("meteor", "meteor-1.5.jar").parent,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+            )
+        except OSError as error:
+            raise InputError(f"Java did not start: {self.program} ({error.strerror})") from error
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.errors):
+            try:
+                if stream is not None:
+                    stream.close()
+            except BrokenPipeError:  # what was still to be flushed has no reader any more
+                continue
+
+    def statistics(self, candidates: list[str], references: list[tuple[str, ...]]) -> list[str]:
+        """METEOR's statistics of each row, as the lines it prints."""
+        lines = [
+            " ||| ".join(["SCORE", *(_safe(r) for r in refs), _safe(candidate)])
+            for candidate, refs in zip(candidates, references, strict=True)
+        ]
+        return self._exchange(lines, len(lines))
+
+    def evaluate(self, statistics: list[str]) -> tuple[list[float], float]:
+        """The score of each row, and that of the summed statistics."""
+        back = self._exchange([" ||| ".join(["EVAL", *statistics])], len(statistics) + 1)
+        return [float(line) for line in back[:-1]], float(back[-1])
+
+    def _exchange(self, lines: list[str], expected: int) -> list[str]:
+        """Write lines while reading as many as are expected back; one thread at a time."""
+        with self.lock:
+            return self._locked_exchange(lines, expected)
+
+    def _locked_exchange(self, lines: list[str], expected: int) -> list[str]:
+        # A thread writes, since either pipe may fill up.
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        writer = threading.Thread(target=_write, args=(stdin, lines), daemon=True)
+        writer.start()
+        back: list[str] = []
+        try:
+            for _ in range(expected):
+                line = stdout.readline()
+                if not line:
+                    status = self.process.wait()
+                    self.errors.seek(0)
+                    message = died(self.program, status, self.errors.read())
+                    raise InputError(
+                        f"METEOR stopped after {len(back)} of {expected} rows. {message}"
+                    )
+                back.append(line.decode("utf-8").strip())
+        except BaseException:
+            # Answers not yet read (after Ctrl-C, say) would be taken for those of the next rows.
+            self.process.kill()
+            writer.join()
+            self.stop()
+            raise
+        writer.join()
+        return back
+
+
+def _write(stdin: IO[bytes], lines: list[str]) -> None:
+    try:
+        for line in lines:
+            stdin.write(f"{line}\n".encode("utf-8", "replace"))
+        stdin.flush()
+    except BrokenPipeError:
+        return  # the reader sees the end of the output and says so
+
+
+def _safe(text: str) -> str:
+    """`|||` separates the protocol's fields; pycocoevalcap takes it out in the same way."""
+    return text.replace("|||", "").replace("  ", " ")

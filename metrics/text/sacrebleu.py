@@ -1,0 +1,65 @@
+"""Sentence BLEU by sacreBLEU on untokenised text, case kept (Post 2018), as in THumB's tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ..base import Floats, Items, Metric, Rows
+from ..registry import register
+
+
+@register("sacrebleu")
+@dataclass(frozen=True)
+class SacreBleu(Metric):
+    """sacreBLEU's `sentence_bleu`, 0 to 100.
+
+    Args:
+        tokenize: sacreBLEU's tokeniser; `13a` is its default.
+        lowercase: fold case first.
+        smooth_method: how n-grams without a match are smoothed.
+        effective_order: leave out n-gram lengths that the sentence is too short for.
+    """
+
+    tokenize: Literal["13a", "intl", "none", "char"] = "13a"
+    lowercase: bool = False
+    smooth_method: Literal["exp", "floor", "add-k", "none"] = "exp"
+    effective_order: bool = True
+    backend: Literal["sacrebleu"] = "sacrebleu"
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 100.0)
+    distributions: ClassVar[tuple[str, ...]] = ("sacrebleu",)
+
+    @property
+    def name(self) -> str:
+        return "sacrebleu"
+
+    def _scorer(self, effective_order: bool) -> Any:
+        from sacrebleu.metrics.bleu import BLEU
+
+        return BLEU(
+            tokenize=self.tokenize,
+            lowercase=self.lowercase,
+            smooth_method=self.smooth_method,
+            effective_order=effective_order,
+        )
+
+    def _score(self, rows: Rows) -> Floats:
+        scorer = self._scorer(self.effective_order)
+        return np.array(
+            [
+                scorer.sentence_score(candidate, list(references)).score
+                for candidate, references in zip(rows.candidates, rows.references, strict=True)
+            ]
+        )
+
+    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+        """SacreBLEU's corpus score; effective order is for sentences and is off here."""
+        rows = Rows.of(items).repeated()
+        self._check(rows)
+        most = max(len(r) for r in rows.references)
+        # One stream a reference position; sacreBLEU passes over None.
+        streams = [[r[k] if k < len(r) else None for r in rows.references] for k in range(most)]
+        return float(self._scorer(False).corpus_score(rows.candidates, streams).score)

@@ -1,0 +1,1 @@
+"""Numbers to compare with: `published/` as papers print them, read by `captau reproduce`."""

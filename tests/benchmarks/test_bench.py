@@ -1,0 +1,176 @@
+"""`captau bench`, through Python and the command line, on the embedded demo."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.agreement import CEILINGS
+from captau.benchmarks.results import CORRELATION_COLUMNS, SCORE_COLUMNS
+from captau.datasets.errors import InputError
+
+QUICK = ["bleu_1", "rouge_l", "cider"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "out"
+    return folder, captau.bench("demo", QUICK, output_dir=folder)
+
+
+def test_files_and_columns_are_the_contract(run):
+    folder, results = run
+    frame = pd.read_csv(folder / "correlations.csv")
+    assert tuple(frame.columns) == CORRELATION_COLUMNS
+    assert set(frame["coefficient"]) == {"tau_c", "tau_b", "accuracy"}
+    scores = pd.read_parquet(folder / "scores.parquet")
+    assert tuple(scores.columns) == SCORE_COLUMNS
+    assert len(scores) == 360 * len(QUICK)
+    assert set(results.correlations["metric"]) == {*QUICK, *CEILINGS}
+
+
+def test_values_are_in_their_natural_range(run):
+    values = run[1].correlations["value"]
+    assert values.between(-1, 1).all()
+
+
+def test_correlations_follow_from_the_scores(run):
+    """SciPy on the written scores and the dataset's ratings gives the written coefficient."""
+    from scipy import stats
+
+    results = run[1]
+    ratings = captau.load("demo").ratings
+    scores = results.scores[results.scores["metric"] == "cider"].set_index("item_id")["score"]
+    expected = stats.kendalltau(scores.loc[ratings["item_id"]], ratings["value"], variant="c")
+    frame = results.correlations
+    row = frame[(frame["metric"] == "cider") & (frame["coefficient"] == "tau_c")].iloc[0]
+    assert row["value"] == expected.statistic
+    assert row["p_value"] == expected.pvalue
+    assert (row["n_items"], row["n_ratings"]) == (360, 1080)
+
+
+def test_the_table_says_that_the_demo_is_synthetic(run):
+    folder, _ = run
+    for name in ("table.md", "table.tex"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert "(synthetic)" in text
+        assert "SYNTHETIC" in text
+
+
+def test_run_json_says_what_the_numbers_rest_on(run):
+    record = json.loads((run[0] / "run.json").read_text(encoding="utf-8"))
+    assert set(record["signatures"]) == set(QUICK)
+    assert record["protocols"]["demo"]["ratings"] == "per_rating"
+    assert record["data"]["demo"]["digest"] == captau.load("demo").digest
+    assert {"captau", "numpy", "scipy", "pycocoevalcap"} <= set(record["versions"])
+    assert record["platform"]["python"]
+    assert record["seconds"] > 0
+
+
+def test_second_run_computes_nothing_and_writes_equal_bytes(run, tmp_path):
+    folder, _ = run
+    again = captau.bench("demo", QUICK, output_dir=tmp_path)
+    assert again.run["scores_computed"] == 0
+    for name in ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_order_of_metrics_moves_no_number(run):
+    frame = captau.bench("demo", QUICK[::-1]).correlations
+    keys = ["metric", "dimension", "coefficient"]
+    left = frame.set_index(keys)["value"].sort_index()
+    right = run[1].correlations.set_index(keys)["value"].sort_index()
+    pd.testing.assert_series_equal(left, right)
+
+
+def test_a_score_file_is_a_metric(run, tmp_path):
+    """bench's own score file, read back as a metric, correlates as the metric did."""
+    results = run[1]
+    scores = results.scores[results.scores["metric"] == "cider"]
+    scores[["item_id", "score"]].to_csv(tmp_path / "mine.csv", index=False)
+    frame = captau.bench(
+        "demo", [f"file(path={tmp_path / 'mine.csv'},name=Mine)", "cider"]
+    ).correlations
+    values = frame.pivot(index=["dimension", "coefficient"], columns="metric", values="value")
+    np.testing.assert_array_equal(values["Mine"], values["cider"])
+
+
+def test_a_score_file_that_misses_an_item_stops_the_run(run, tmp_path):
+    scores = run[1].scores.query("metric == 'cider'").iloc[1:]
+    scores[["item_id", "score"]].to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(InputError, match="1 of 360 items"):
+        captau.bench("demo", f"file(path={tmp_path / 'mine.csv'},name=Mine)")
+
+
+def test_a_python_function_is_a_metric(tmp_path, monkeypatch):
+    (tmp_path / "my_metric.py").write_text(
+        "def length(items):\n    return items['caption'].str.len()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    results = captau.bench("demo", "python(my_metric:length)")
+    lengths = results.scores["caption"].str.len().astype(float)
+    np.testing.assert_array_equal(results.scores["score"], lengths)
+
+
+def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
+    (tmp_path / "flat.py").write_text("def flat(items):\n    return [1.0] * len(items)\n")
+    monkeypatch.chdir(tmp_path)
+    results = captau.bench("demo", "python(flat:flat)")
+    rated = results.correlations.query(
+        "coefficient != 'accuracy' and metric == 'python(flat:flat)'"
+    )
+    assert rated["value"].isna().all()
+    assert rated["note"].str.contains("all scores are equal").all()
+    accuracy = results.correlations.query("coefficient == 'accuracy' and dimension == 'mean'")
+    assert accuracy["value"].item() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("undefined", "value_is_nan", "note"),
+    [("nan", True, "3 of 1080 data points"), ("drop", False, "3 of 1080 data points dropped")],
+)
+def test_undefined_scores(tmp_path, monkeypatch, undefined, value_is_nan, note):
+    (tmp_path / "gap.py").write_text(
+        "def gap(items):\n    s = items['caption'].str.len().astype(float)\n    s.iloc[0] = None\n    return s\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    protocol = {"undefined": undefined, "coefficients": ["tau_c"]}
+    row = captau.bench("demo", "python(gap:gap)", protocol=protocol).correlations.iloc[0]
+    assert np.isnan(row["value"]) == value_is_nan
+    assert note in row["note"]
+
+
+def test_undefined_scores_can_stop_the_run(tmp_path, monkeypatch):
+    (tmp_path / "gap2.py").write_text("def gap(items):\n    return [float('nan')] * len(items)\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="undefined for 360 of 360 items"):
+        captau.bench("demo", "python(gap2:gap)", protocol={"undefined": "error"})
+
+
+def test_several_datasets_and_protocol_changes(data_root):
+    results = captau.bench(
+        ["thumb", "capeval1k"],
+        "rouge_1",
+        protocol={"coefficients": ["spearman"]},
+        data_root=data_root,
+    )
+    frame = results.correlations
+    assert list(dict.fromkeys(frame["dataset"])) == ["thumb", "capeval1k"]
+    assert set(frame["coefficient"]) == {"spearman"}
+    assert len(results.tables) == 2
+
+
+def test_what_python_gets_wrong():
+    for arguments, message in [
+        (("dmeo", "cider"), "did you mean demo"),
+        (("demo", "cidr"), "did you mean cider"),
+        (("demo", []), "metrics is empty"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            captau.bench(*arguments)
+    with pytest.raises(InputError, match="did you mean dimension"):
+        captau.bench("demo", "cider", protocol={"dimenson": "overall"})

@@ -1,0 +1,260 @@
+"""The command line's contract: commands, options, help, completion, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.cli import COMMANDS, main
+
+
+@pytest.fixture
+def captau(capsys, tmp_path, monkeypatch):
+    """Runs the program in a folder of its own; gives status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPTAU_JAVA", "")  # so that what java.home= sets is undone after the test
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+def one_line(stderr):
+    lines = stderr.strip().splitlines()
+    assert len(lines) == 1, stderr
+    assert lines[0].startswith("captau: ")
+    assert "Traceback" not in stderr
+    return lines[0]
+
+
+def test_bench_writes_a_fresh_folder_under_results_runs(captau, tmp_path):
+    status, out, _ = captau("bench", "metrics=[rouge_1]")
+    assert status == 0
+    (folder,) = (tmp_path / "results" / "runs").iterdir()
+    assert (folder / "correlations.csv").is_file()
+    assert str(folder.name) in out
+    assert captau("bench", "metrics=[rouge_1]")[0] == 0
+    assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
+
+
+def test_protocol_overrides_reach_the_numbers(captau, tmp_path):
+    status, _, err = captau(
+        "bench",
+        "metrics=[rouge_1]",
+        "protocol.coefficients=[pearson]",
+        "protocol.ratings=mean",
+        "protocol.references=first_k",
+        "protocol.k=2",
+        "output_dir=out",
+    )
+    assert status == 0, err
+    frame = pd.read_csv(tmp_path / "out" / "correlations.csv")
+    assert len(frame) == 1
+    assert frame["n_ratings"].item() == 360
+    assert "ratings=mean" in frame["protocol"].item()
+    assert "k=2" in frame["protocol"].item()
+
+
+def test_multirun_gives_each_job_its_own_folder(captau, tmp_path):
+    status, _, err = captau(
+        "bench", "--multirun", "metrics=[rouge_1],[rouge_2]", "output_dir=sweep"
+    )
+    assert status == 0, err
+    metrics = [
+        pd.read_csv(tmp_path / "sweep" / job / "correlations.csv")["metric"].iloc[0]
+        for job in ("0", "1")
+    ]
+    assert metrics == ["rouge_1", "rouge_2"]
+
+
+def test_multirun_stops_at_the_first_fault(captau):
+    status, _, err = captau("bench", "-m", "metrics=[cidr],[rouge_1]", "output_dir=sweep")
+    assert status == 2
+    assert "did you mean cider" in one_line(err)
+
+
+def test_cfg_job_shows_the_resolved_options(captau):
+    status, out, _ = captau("bench", "dataset=thumb", "--cfg", "job")
+    assert status == 0
+    assert "corpus: per_system" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_every_option(captau, command):
+    from captau.benchmarks.cli import _options
+
+    status, out, _ = captau(*command.split(), "--help")
+    assert status == 0
+    assert out.startswith(f"captau {command}: ")
+    for option in _options(command):
+        assert f"{option}=" in out or option == "protocol", option
+
+
+def test_overview_and_version(captau):
+    status, out, _ = captau()
+    assert status == 0
+    for command in COMMANDS:
+        assert command in out
+    assert captau("--version")[1].startswith("captau 0.")
+
+
+def test_data_list_says_what_is_here(captau, tmp_path):
+    status, out, _ = captau("data", "list", f"data.root={tmp_path}")
+    assert status == 0
+    assert "| demo | built in |" in out
+    assert "| thumb | no |" in out
+    assert "mscoco_THumB-1.0.jsonl from https://" in out
+
+
+def test_score_writes_corpus_and_captions(captau, tmp_path):
+    (tmp_path / "c.json").write_text(
+        json.dumps([{"image_id": 1, "caption": "a dog runs"}, {"image_id": 2, "caption": "a cat"}])
+    )
+    (tmp_path / "r.json").write_text(
+        json.dumps(
+            {
+                "annotations": [
+                    {"image_id": 1, "id": 1, "caption": "a dog runs"},
+                    {"image_id": 2, "id": 2, "caption": "a cat sits"},
+                ]
+            }
+        )
+    )
+    status, _, err = captau(
+        "score",
+        "candidates=c.json",
+        "references=r.json",
+        "metrics=[bleu_1,rouge_l,sacrebleu]",
+        "output_dir=out",
+    )
+    assert status == 0, err
+    corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert list(corpus) == ["bleu_1", "rouge_l", "sacrebleu"]
+    # By hand: 5 of 5 unigrams match, brevity exp(1 - 6/5).
+    assert corpus["bleu_1"] == pytest.approx(2.718281828459045 ** (1 - 6 / 5), abs=1e-8)
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv", dtype={"image_id": str})
+    assert list(scores.columns) == ["item_id", "image_id", "bleu_1", "rouge_l", "sacrebleu"]
+    assert list(scores["image_id"]) == ["1", "2"]
+
+
+def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
+    references = {
+        "1": ["a dog runs on the grass"],
+        "2": ["a cat sleeps on a mat"],
+        "3": ["two men play chess"],
+    }
+    (tmp_path / "many.json").write_text(json.dumps(references))
+    (tmp_path / "one.json").write_text(json.dumps({"1": references["1"]}))
+    (tmp_path / "c.json").write_text(json.dumps({"1": "a dog runs on the grass"}))
+    assert captau("data", "df", "references=many.json", "output=df.json")[0] == 0
+    for metric, expected in (("cider", 0.0), ('"cider(df=df.json)"', 10.0)):
+        status, _, err = captau(
+            "score",
+            "candidates=c.json",
+            "references=one.json",
+            f"metrics=[{metric}]",
+            "output_dir=out",
+        )
+        assert status == 0, err
+        (value,) = json.loads((tmp_path / "out" / "corpus.json").read_text()).values()
+        assert value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["benhc"], "unknown command 'benhc': did you mean bench?"),
+        (["data"], "data list"),
+        (["dataset=demo"], "a command comes first: captau bench dataset=demo"),
+        (["bench", "dataset=flickr8k"], "did you mean flickr8k_cf or flickrg or flickr8k_expert?"),
+        (["bench", "metrics=[cidr]"], "unknown metric or suite 'cidr': did you mean cider?"),
+        (["bench", "metrics=[]"], "metrics is empty"),
+        (["bench", 'metrics=["cider(vraiant=d)"]'], "did you mean variant?"),
+        (["bench", 'metrics=["cider(sigma=x)"]'], "sigma is 'x', not float"),
+        (["bench", 'metrics=["cider(df=nowhere.json)"]'], "nowhere.json: cannot be read"),
+        (["bench", "metrics=[cider(df=x)]"], "metrics"),
+        (["bench", "foo=1"], "unknown option of captau bench 'foo'"),
+        (["bench", "protocol.dimensoin=x"], "did you mean protocol.dimension"),
+        (["bench", "protocol.dimension=x"], "unknown dimension of dataset demo 'x'"),
+        (["bench", "protocol.ratings=maen"], "did you mean mean"),
+        (["bench", "protocol.systems=[nobody]"], "unknown system"),
+        (["bench", "protocol.k=abc"], "could not be converted to Integer"),
+        (["bench", "protocol=nothing"], "unknown protocol 'nothing'"),
+        (["bench", "datset=demo"], "did you mean dataset"),
+        (["bench", "dataset"], "'dataset' is not of the form key=value"),
+        (["bench", "--mutlirun"], "did you mean --multirun"),
+        (["bench", "metrics=["], "quote what has brackets"),
+        (["bench", "output_dir=/proc/nothing/here"], "cannot be written"),
+        (["bench", "dataset=thumb", "data.root=nowhere"], "the data folder nowhere is not there"),
+        (["bench", "dataset=thumb", "data.root=."], "no file mscoco_references.json"),
+        (["bench", "java.home=nowhere", "cache.use=false"], "no Java program at nowhere"),
+        (["reproduce"], "the option paper=… is needed: clipscore_2021"),
+        (["reproduce", "paper=clipscore"], "did you mean clipscore_2021"),
+        (["score"], "the option candidates=… is needed"),
+        (["score", "candidates=nowhere.json"], "nowhere.json: cannot be read"),
+        (["data", "df", "references=nowhere.json", "output=x"], "nowhere.json: cannot be read"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said):
+    status, _, err = captau(*arguments)
+    assert status == 2
+    assert said in one_line(err).replace("./thumb/", "").replace("thumb/", "")
+    left = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert not left, "nothing half-written"
+
+
+def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
+    """Only the user's faults become one line; a bug of ours shows where it is."""
+    import captau.benchmarks.run as run
+
+    monkeypatch.setattr(run, "measure", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["bench", "metrics=[rouge_1]"])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("captau be", "bench"),
+        ("captau data ", "\n".join(c.split()[1] for c in COMMANDS if c.startswith("data "))),
+        ("captau bench dataset=flickr8k_e", "dataset=flickr8k_expert"),
+        ("captau bench protocol.dim", "protocol.dimension="),
+        ("captau reproduce paper=th", "paper=thumb_2022"),
+        ("captau data list data.r", "data.root="),
+    ],
+)
+def test_shell_completion(captau, monkeypatch, line, expected):
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_POINT", str(len(line)))
+    status, out, _ = captau("-sc", "query=bash")
+    assert status == 0
+    assert out.strip() == expected
+
+
+def test_shell_completion_installs(captau):
+    status, out, _ = captau("-sc", "install=bash")
+    assert status == 0
+    assert "complete -o nospace" in out
+
+
+def test_output_to_a_closed_pipe_is_quiet(tmp_path):
+    code = "import sys; from captau.benchmarks.cli import main; main(['--help'])"
+    done = subprocess.run(
+        f'{sys.executable} -c "{code}" | true',
+        shell=True,
+        cwd=tmp_path,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""

@@ -1,0 +1,353 @@
+"""`captau data list`, `fetch`, `import` and `verify`, on a small THumB from a server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks.cli import main
+from captau.datasets import registry
+from captau.datasets.errors import InputError
+from captau.datasets.files import find
+
+RATED = [
+    {
+        "seg_id": "974",
+        "hyp": f"caption {n}",
+        "SYS": f"system {n}",
+        **{"P": 4, "R": 3, "Fl": 0.0, "Inc": 0.0, "Con": 0.0, "human_score": 3.5},
+    }
+    for n in range(2)
+]
+CONTENTS = {
+    "mscoco_THumB-1.0.jsonl": "".join(f"{json.dumps(row)}\n" for row in RATED).encode(),
+    "mscoco_references.json": json.dumps({"seg_id": "974", "refs": ["a", "b"]}).encode(),
+}
+
+
+@pytest.fixture
+def captau(capsys, tmp_path, monkeypatch):
+    """Runs the program in a folder of its own; gives status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPTAU_DATA", "here")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["data", *arguments])
+        captured = capsys.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def thumb(site, monkeypatch):
+    """THumB's card, with two captions of one image and the server's addresses."""
+    card, reader = registry.card("thumb"), registry._READERS["thumb"][1]
+    site.files |= {f"/{name}": content for name, content in CONTENTS.items()}
+    sources = tuple(
+        replace(
+            source,
+            sha256=hashlib.sha256(CONTENTS[Path(source.path).name]).hexdigest(),
+            downloads=(f"{site.url}/{Path(source.path).name}",),
+        )
+        for source in card.sources
+    )
+    card = replace(card, sources=sources, expected={"images": 1, "items": 2, "ratings": 12})
+    monkeypatch.setitem(registry._READERS, "thumb", (card, reader))
+    return card
+
+
+def row(out: str, name: str) -> list[str]:
+    (line,) = (line for line in out.splitlines() if line.startswith(f"| {name} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def lines(stderr: str) -> list[str]:
+    found = stderr.strip().splitlines()
+    assert all(line.startswith("captau: ") for line in found), stderr
+    return found
+
+
+def test_fetch(captau, thumb, tmp_path) -> None:
+    status, out, err = captau("fetch", "dataset=thumb")
+    assert (status, err) == (0, "")
+    licence, citation = out.index(thumb.licence), out.index("@inproceedings{kasai2022transparent")
+    assert licence < citation < out.index("mscoco_THumB-1.0.jsonl: "), "before anything comes"
+    for name, content in CONTENTS.items():
+        assert (tmp_path / "here/thumb" / name).read_bytes() == content
+    status, out, _ = captau("fetch", "dataset=[thumb,demo]")
+    assert status == 0
+    assert "thumb: nothing to fetch, all is in here" in out
+    assert "built in" in out
+
+
+def test_fetch_into_another_folder(captau, thumb, tmp_path, monkeypatch) -> None:
+    assert captau("fetch", "dataset=thumb", "data.root=there")[0] == 0
+    assert (tmp_path / "there/thumb/mscoco_references.json").is_file()
+    monkeypatch.setenv("CAPTAU_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert captau("fetch", "dataset=thumb")[0] == 0
+    assert (registry.data_root() / "thumb/mscoco_references.json").is_file()
+
+
+def test_what_cannot_be_had_is_told_and_the_rest_is_fetched(captau, site, thumb, tmp_path) -> None:
+    del site.files["/mscoco_THumB-1.0.jsonl"]
+    status, out, err = captau("fetch", "dataset=[thumb,demo]")
+    assert status == 2
+    (line,) = lines(err)
+    assert "dataset thumb: thumb/mscoco_THumB-1.0.jsonl could not be had" in line
+    assert "404 Not Found" in line
+    assert "demo: " in out
+    assert (tmp_path / "here/thumb/mscoco_references.json").is_file()
+
+
+def test_fetch_names_the_page_the_files_and_the_import(captau, thumb, monkeypatch) -> None:
+    page = replace(thumb.sources[0], downloads=(), url="https://example.org/form")
+    card = replace(thumb, sources=(page,))
+    monkeypatch.setitem(registry._READERS, "thumb", (card, registry._READERS["thumb"][1]))
+    status, _, err = captau("fetch", "dataset=thumb")
+    assert status == 2
+    assert lines(err) == [
+        "captau: dataset thumb: mscoco_THumB-1.0.jsonl cannot be fetched: get it from "
+        "https://example.org/form and run captau data import dataset=thumb source=PATH"
+    ]
+    assert "https://example.org/form (by hand)" in captau("list")[1]
+
+
+def test_flickr30k_has_to_be_asked_for(captau) -> None:
+    """Offline, so that nothing is asked of the network here."""
+    status, _, err = captau("fetch", "dataset=composite_30k", "data.offline=true")
+    (line,) = lines(err)
+    assert status == 2
+    for part in (
+        "data.offline=true, so not fetched: composite_30k/data.mdb from https://raw.githubuser",
+        "results_20130124.token cannot be fetched: get it from "
+        "https://shannon.cs.illinois.edu/DenotationGraph/",
+        "captau data import dataset=composite_30k source=PATH",
+    ):
+        assert part in line
+
+
+def test_fetch_all_offline(captau, tmp_path) -> None:
+    """Every dataset is gone through, and nothing is asked or left."""
+    status, out, err = captau("fetch", "dataset=all", "data.offline=true")
+    assert status == 2
+    assert len(lines(err)) == sum(bool(registry.card(n).sources) for n in registry.names())
+    assert out.count("please cite:") >= len(lines(err))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_shown_on_a_terminal(site, tmp_path) -> None:
+    site.files["/f"] = b"x" * 1_000_000
+    code = (
+        "from captau.benchmarks.progress import Download\n"
+        "from captau.datasets.download import fetch\n"
+        "from captau.datasets.schema import Card, SourceFile\n"
+        "from pathlib import Path\n"
+        f"s = SourceFile('mine/f', '', downloads=('{site.url}/f',))\n"
+        "with Download() as progress:\n"
+        "    fetch(Card('m', '', '', '', '', '', sources=(s,)), Path('.'), None, progress, print)\n"
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        text=True,
+    ) as run:
+        os.close(theirs)
+        out = run.stdout.read()
+        assert run.wait() == 0
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "mine/f" in shown
+    assert "1.0/1.0 MB" in shown
+    assert out == f"mine/f: 1,000,000 bytes from {site.url}/f\n"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_import(captau, thumb, tmp_path, packed) -> None:
+    folder = tmp_path / "download" / "THumB-main" / "mscoco"
+    folder.mkdir(parents=True)
+    for name, content in CONTENTS.items():
+        (folder / name).write_bytes(content)
+    source = tmp_path / "download"
+    if packed:
+        source = tmp_path / "THumB-main.zip"
+        with zipfile.ZipFile(source, "w") as archive:
+            for name, content in CONTENTS.items():
+                archive.writestr(f"THumB-main/mscoco/{name}", content)
+    status, out, err = captau("import", "dataset=thumb", f"source={source}")
+    assert (status, err) == (0, "")
+    assert out.endswith("thumb: all is here\n")
+    assert captau("verify", "dataset=thumb")[0] == 0
+
+
+def test_import_says_what_is_still_missing(captau, thumb, tmp_path) -> None:
+    (tmp_path / "mscoco_references.json").write_bytes(b"another release")
+    status, out, _ = captau("import", "dataset=thumb", "source=mscoco_references.json")
+    assert status == 0
+    assert "warning: its hash is not that of the card's revision" in out
+    assert "thumb: still missing: thumb/mscoco_THumB-1.0.jsonl" in out
+
+
+def test_import_of_nothing(captau, thumb, tmp_path) -> None:
+    (tmp_path / "empty").mkdir()
+    status, _, err = captau("import", "dataset=thumb", "source=empty")
+    assert status == 2
+    assert "empty has none of its files" in lines(err)[0]
+    # Of many datasets, the source has to hold something of one.
+    (tmp_path / "empty" / "mscoco_references.json").write_bytes(CONTENTS["mscoco_references.json"])
+    status, out, err = captau("import", "dataset=[thumb,pascal50s]", "source=empty")
+    assert (status, err) == (0, "")
+    assert "mscoco_references.json; of the card's revision" in out
+    # What is wrong with the source is said all the same, and once.
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("../mscoco_references.json", b"")
+    status, _, err = captau("import", "dataset=all", "source=evil.zip")
+    assert status == 2
+    assert "would lead out of the folder" in lines(err)[0]
+    assert len(lines(err)) == 1
+
+
+def test_verify(captau, thumb) -> None:
+    captau("fetch", "dataset=thumb")
+    status, out, _ = captau("verify", "dataset=thumb")
+    assert status == 0
+    assert row(out, "thumb") == ["thumb", "2 right", "1", "2", "12", "0", "ok"]
+
+
+def test_verify_all_leaves_what_is_not_here(captau, thumb) -> None:
+    for arguments in ([], ["dataset=all"]):
+        status, out, _ = captau("verify", *arguments)
+        assert status == 0
+        assert row(out, "thumb")[-1] == "not here"
+        assert row(out, "demo") == ["demo", "built in", "60", "360", "1,080", "240", "ok"]
+    status, out, _ = captau("verify", "dataset=thumb")
+    assert status == 1
+    assert row(out, "thumb")[-1] == "OFF"
+    assert "thumb: thumb/mscoco_THumB-1.0.jsonl is missing" in out
+
+
+def test_verify_sees_a_changed_byte_and_a_lost_row(captau, thumb, tmp_path) -> None:
+    captau("fetch", "dataset=thumb")
+    path = tmp_path / "here/thumb/mscoco_THumB-1.0.jsonl"
+    path.write_bytes(CONTENTS[path.name].split(b"\n")[0])
+    status, out, _ = captau("verify")
+    assert status == 1
+    assert row(out, "thumb") == ["thumb", "1 differs, 1 right", "1", "1", "6", "0", "OFF"]
+    assert "is not of the card's revision: its hash differs" in out
+    assert "thumb: 1 items, where 2 are expected" in out
+    assert row(captau("list")[1], "thumb")[1] == "differs"
+    assert captau("fetch", "dataset=thumb")[0] == 0, "fetched anew"
+    assert captau("verify")[0] == 0
+
+
+def test_verify_tells_of_a_file_that_cannot_be_read(captau, thumb, tmp_path) -> None:
+    captau("fetch", "dataset=thumb")
+    (tmp_path / "here/thumb/mscoco_references.json").write_text("{")
+    status, out, _ = captau("verify")
+    assert status == 1
+    assert "mscoco_references.json:1: not valid JSON" in out
+    assert row(out, "thumb")[2:6] == ["–"] * 4
+
+
+def test_verify_counts_missing_images(captau, thumb, tmp_path) -> None:
+    captau("fetch", "dataset=thumb")
+    folder = tmp_path / "images" / "val2014"
+    folder.mkdir(parents=True)
+    status, out, _ = captau("verify", "dataset=[thumb,demo]", "data.images=images")
+    assert status == 0, "no fault: nothing needs them"
+    assert row(out, "thumb")[-2:] == ["1 of 1", "ok"]
+    (folder / "COCO_val2014_000000000974.jpg").touch()
+    out = captau("verify", "dataset=[thumb,demo]", "data.images=images")[1]
+    assert row(out, "thumb")[-2:] == ["0 of 1", "ok"]
+    assert row(out, "demo")[-2:] == ["–", "ok"]
+
+
+def test_list(captau, thumb) -> None:
+    status, out, _ = captau("list")
+    assert status == 0
+    assert "| dataset | status | size | items | ratings | scale | licence | images needed |" in out
+    scale = "1 to 5; -5 to 0; -9 to 5"
+    assert row(out, "thumb") == ["thumb", "no", "–", "2", "12", scale, thumb.licence, "no"]
+    assert row(out, "pascal50s")[3:6] == ["–", "4,000 preferences", "–"]
+    assert row(out, "demo")[1] == "built in"
+    captau("fetch", "dataset=thumb")
+    size = sum(map(len, CONTENTS.values()))
+    assert row(captau("list")[1], "thumb")[1:3] == ["yes", f"{size} bytes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "way"),
+    [
+        ("thumb", 0, "run captau data fetch dataset=thumb (from https://github.com/jungokasai/"),
+        ("composite_30k", 2, "and run captau data import dataset=composite_30k source=PATH"),
+    ],
+)
+def test_the_error_for_a_missing_file_names_the_command(name, number, way, tmp_path) -> None:
+    card = registry.card(name)
+    with pytest.raises(InputError) as caught:
+        find(tmp_path, card, card.sources[number])
+    assert way in str(caught.value)
+    with pytest.raises(InputError, match=f"run captau data fetch dataset={name} "):
+        registry.load(name, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fetch"], "the option dataset=… is needed: a name, [A,B] or all"),
+        (["fetch", "dataset=thmub"], "did you mean thumb"),
+        (["fetch", "dataset=thumb", "data.offlien=true"], "did you mean data.offline"),
+        (["fetch", "dataset=thumb", "data.offline=maybe"], "data.offline"),
+        (["import", "dataset=thumb"], "the option source=… is needed"),
+        (["import", "source=x"], "the option dataset=… is needed"),
+        (["import", "dataset=thumb", "source=nowhere"], "source=nowhere is not there"),
+        (["verify", "dataset=thmub"], "did you mean thumb"),
+        (["verify", "data.images=nowhere"], "data.images=nowhere is no folder"),
+        ([], "data list, data fetch, data import, data verify"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said) -> None:
+    status, _, err = captau(*arguments)
+    assert status == 2
+    (line,) = lines(err)
+    assert said in line
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_the_real_data_verifies(capsys, data_root: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "verify"])
+    assert ended.value.code == 0, capsys.readouterr().out
+
+
+def test_the_real_data_imports(captau, data_root: Path, tmp_path: Path) -> None:
+    """By its authors' names and folders, and not by ours."""
+    given = tmp_path / "UMIC-master" / "txt_db" / "capeval1k"
+    given.mkdir(parents=True)
+    shutil.copy(data_root / "capeval1k/data.mdb", given)
+    shutil.copy(data_root / "capeval1k/bert-base-cased-vocab.txt", given / "vocab.txt")
+    references = data_root / "coco/karpathy_test_references.json"
+    shutil.copy(references, given / "reference_captions.json")
+    status, out, err = captau("import", "dataset=capeval1k", "source=UMIC-master")
+    assert (status, err) == (0, "")
+    assert out.count("of the card's revision") == 3
+    assert captau("verify", "dataset=capeval1k")[0] == 0
+    # The other databases of the release have the same name.
+    assert captau("import", "dataset=composite_coco", "source=UMIC-master")[0] == 0
+    assert not (tmp_path / "here/composite_coco/data.mdb").exists()

@@ -1,0 +1,205 @@
+"""`OutputFolder`: fresh folders, all files or none, and nothing left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks import output
+from captau.benchmarks.output import OutputFolder
+from captau.datasets.errors import InputError
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def there(root: Path) -> dict[str, bytes | None]:
+    """Everything below a folder: content of files, None of folders."""
+    return {
+        str(p.relative_to(root)): None if p.is_dir() else p.read_bytes()
+        for p in sorted(root.rglob("*"))
+    }
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder of the test's own, at one and the same second."""
+
+    class Clock:
+        @staticmethod
+        def now(zone: object) -> datetime:
+            assert zone is UTC
+            return datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+    monkeypatch.setattr(output, "datetime", Clock)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_fresh_folders(here: Path) -> None:
+    names = []
+    for command in ("bench", "bench", "reproduce", "bench"):
+        with OutputFolder(None, command) as folder:
+            folder.write({"a": b"1"})
+        assert folder.path.parent == Path("results/runs")
+        names.append(folder.path.name)
+    stamp = "20240203-040506"
+    assert names == [f"{stamp}-bench", f"{stamp}-bench-2", f"{stamp}-reproduce", f"{stamp}-bench-3"]
+    assert there(here)[f"results/runs/{stamp}-bench-3/a"] == b"1"
+
+
+def test_a_quicker_run_takes_the_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.exists
+    taken = Path("results/runs/20240203-040506-bench")
+    taken.mkdir(parents=True)
+    monkeypatch.setattr(Path, "exists", lambda p: False if p == taken else real(p))
+    assert OutputFolder(None, "bench").path.name == "20240203-040506-bench-2"
+
+
+@pytest.mark.parametrize("folder", [None, "new", "deep/er/new"])
+def test_a_run_that_writes_nothing_leaves_nothing(here: Path, folder: str | None) -> None:
+    made = OutputFolder(folder, "bench")
+    assert made.path.is_dir()
+    with pytest.raises(RuntimeError), made:
+        raise RuntimeError
+    assert there(here) == {}
+
+
+def test_folders_that_were_there_stay(here: Path) -> None:
+    (here / "deep").mkdir()
+    (here / "old").mkdir()
+    for folder in ("deep/new", "old"):
+        with OutputFolder(folder, "bench"):
+            pass
+    assert there(here) == {"deep": None, "old": None}
+
+
+def test_files_are_written_and_replaced(here: Path) -> None:
+    for content in (b"1", b"22"):
+        with OutputFolder("out", "bench") as folder:
+            folder.write({"a.csv": content, "run.json": b"{}"})
+        assert there(here) == {"out": None, "out/a.csv": content, "out/run.json": b"{}"}
+
+
+def test_home_is_understood(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    assert OutputFolder("~/out", "bench").path == here / "out"
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/self/captau", "/dev/null/x"])
+def test_a_folder_that_cannot_be_written(here: Path, folder: str) -> None:
+    """A file in the way, or a file system that takes none: this stops root too."""
+    (here / "file").write_bytes(b"kept")
+    with says(f"output folder {folder} cannot be written (", "output_dir=DIR"):
+        OutputFolder(folder, "bench")
+    assert there(here) == {"file": b"kept"}
+
+
+def test_a_fresh_folder_that_cannot_be_made(here: Path) -> None:
+    (here / "results").write_bytes(b"kept")
+    with says("output folder results/runs cannot be written (", "output_dir=DIR"):
+        OutputFolder(None, "bench")
+    assert there(here) == {"results": b"kept"}
+
+
+def test_a_folder_that_takes_no_files_is_found_out_at_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a read-only folder: it can be made or is there, and no file can be made in it."""
+
+    def touch(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", touch)
+    with says("output folder deep/new cannot be written (Permission denied)"):
+        OutputFolder("deep/new", "bench")
+    with says("output folder results/runs cannot be written (Permission denied)"):
+        OutputFolder(None, "bench")
+    assert there(here) == {}
+
+
+FILES = {"a.csv": b"new", "b.md": b"new", "run.json": b"new"}
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()]
+)
+def test_a_write_that_fails_changes_nothing(
+    fresh: bool, at: int, error: BaseException, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not fresh:
+        (here / "out").mkdir()
+        (here / "out" / "a.csv").write_bytes(b"old")
+    before = there(here)
+    synced = []
+
+    def fsync(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == at:
+            raise error
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught, OutputFolder("out", "b") as made:
+        made.write(FILES)
+    assert len(synced) == at
+    assert there(here) == before
+    if isinstance(error, OSError):
+        assert str(caught.value) == (
+            "out: cannot be written (No space left on device); make room or set output_dir=DIR"
+        )
+    else:
+        assert caught.value is error
+
+
+def test_a_folder_in_a_files_place_changes_nothing(here: Path) -> None:
+    (here / "out" / "run.json").mkdir(parents=True)
+    (here / "out" / "a.csv").write_bytes(b"old")
+    before = there(here)
+    with says("out: cannot be written (run.json is a folder)"), OutputFolder("out", "b") as made:
+        made.write(FILES)
+    assert there(here) == before
+
+
+def test_files_take_their_places_in_order(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """run.json comes last, so its presence says that all are there."""
+    real, places = Path.replace, []
+
+    def replace(path: Path, target: Path) -> Path:
+        assert len(list(Path("out").glob(".*.tmp"))) == 3 - len(places), "all were whole before"
+        places.append(target.name)
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    OutputFolder("out", "bench").write(FILES)
+    assert places == ["a.csv", "b.md", "run.json"]
+
+
+def test_what_a_killed_run_left_is_swept(here: Path) -> None:
+    """Temporaries of a process that is no more go; those of one that runs, and other files, stay."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder = here / "out"
+    folder.mkdir()
+    alive = os.getppid()
+    kept = [f".a.csv.{alive}.tmp", f".probe.{alive}.tmp", ".x.tmp", "a.1.tmp", ".gitignore"]
+    for name in (f".a.csv.{dead.pid}.tmp", f".probe.{dead.pid}.tmp", *kept):
+        (folder / name).touch()
+    OutputFolder("out", "bench").write({"a.csv": b""})
+    assert {p.name for p in folder.iterdir()} == {*kept, "a.csv"}

@@ -1,0 +1,339 @@
+"""A user's own captions and references in each of the forms they may have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from captau.benchmarks.config import ScoreConfig, metrics_of
+from captau.benchmarks.own import Scored, read_candidates, read_references, run
+from captau.datasets.errors import InputError
+from captau.metrics.base import Metric, Rows
+
+CAPTIONS = {"42": "a dog runs on the grass", "7": "two cats", "1000": "a\u2028red bus"}
+REFERENCES = {
+    "42": ("the dog runs", "a brown dog on grass"),
+    "7": ("two cats sleep",),
+    "1000": ("a red bus", "one bus", "the bus is red"),
+    "5": ("nobody's",),
+}
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+# Each form with a file name: of text, and of what makes an image id (COCO's are numbers).
+def candidates_as(form: str, key: Any, captions: dict[str, str] = CAPTIONS) -> tuple[str, str]:
+    rows = [{"image_id": key(i), "caption": c} for i, c in captions.items()]
+    return {
+        "results": ("c.json", json.dumps(rows)),
+        "results, a line each": ("c.json", json.dumps(rows).replace("}, ", "},\n")),
+        "results, indented": ("c.json", json.dumps(rows, indent=2)),
+        "dict": ("c.json", json.dumps(captions)),
+        "dict, indented": ("c.json", json.dumps(captions, indent=2)),
+        "lines": ("c.jsonl", lines(rows)),
+        "ndjson": ("c.ndjson", lines(rows)),
+        "lines, named .json": ("c.json", lines(rows)),
+        "lines with blank ones": ("c.txt", "\n\n" + lines(rows).replace("\n", "\r\n\r\n")),
+    }[form]
+
+
+CANDIDATES = [
+    "results",
+    "results, a line each",
+    "results, indented",
+    "dict",
+    "dict, indented",
+    "lines",
+    "ndjson",
+    "lines, named .json",
+    "lines with blank ones",
+]
+
+
+def references_as(
+    form: str, key: Any, references: dict[str, tuple[str, ...]] = REFERENCES
+) -> tuple[str, str]:
+    rows = [{"image_id": key(i), "references": refs} for i, refs in references.items()]
+    # COCO's annotations come in no order; those of an image stay in theirs.
+    each = [
+        {"id": 10 * k, "image_id": key(i), "caption": refs[k]}
+        for k in range(3)
+        for i, refs in references.items()
+        if k < len(refs)
+    ]
+    coco = {"info": {}, "images": [{"id": key(i)} for i in references], "annotations": each}
+    return {
+        "annotations": ("r.json", json.dumps(coco)),
+        "annotations, indented": ("r.json", json.dumps(coco, indent=1)),
+        "dict": ("r.json", json.dumps(references)),
+        "lines": ("r.jsonl", lines(rows)),
+        "lines, named .json": ("r.json", lines(rows)),
+    }[form]
+
+
+def write(folder: Path, named: tuple[str, str]) -> Path:
+    path = folder / named[0]
+    path.write_text(named[1], encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("key", [int, str])
+@pytest.mark.parametrize("form", CANDIDATES)
+def test_candidates(form: str, key: Any, tmp_path: Path) -> None:
+    path = write(tmp_path, candidates_as(form, key))
+    found = read_candidates(path)
+    assert found.captions == CAPTIONS
+    assert list(found.captions) == list(CAPTIONS), "in the file's order"
+    assert found.places.keys() == CAPTIONS.keys()
+    assert all(place.startswith(str(path)) for place in found.places.values())
+
+
+@pytest.mark.parametrize("key", [int, str])
+@pytest.mark.parametrize(
+    "form", ["annotations", "annotations, indented", "dict", "lines", "lines, named .json"]
+)
+def test_references(form: str, key: Any, tmp_path: Path) -> None:
+    assert read_references(write(tmp_path, references_as(form, key))) == REFERENCES
+
+
+@pytest.mark.parametrize("key", [int, str])
+@pytest.mark.parametrize("name", ["one.json", "one.jsonl"])
+def test_one_image(name: str, key: Any, tmp_path: Path) -> None:
+    """JSON lines of one line are an object; that object is no caption of an image 'image_id'."""
+    path = tmp_path / name
+    path.write_text(lines([{"image_id": key("7"), "caption": "two cats"}]))
+    assert read_candidates(path).captions == {"7": "two cats"}
+    path.write_text(lines([{"image_id": key("7"), "references": ["two cats sleep"]}]))
+    assert read_references(path) == {"7": ("two cats sleep",)}
+
+
+def scored(folder: Path, candidates: Path, references: Path, specs: Any) -> Scored:
+    return run(ScoreConfig(candidates, references, None, metrics_of(specs)))
+
+
+def test_equal_scores_whichever_form(tmp_path: Path) -> None:
+    specs = ["rouge_1", "bleu_2", "cider"]
+    first: Scored | None = None
+    for number, (theirs, ours) in enumerate(
+        [
+            (candidates_as(form, key), references_as(other, kind))
+            for form, other in [
+                ("results", "annotations"),
+                ("dict", "dict"),
+                ("lines", "lines"),
+                ("lines", "annotations"),
+                ("dict", "lines"),
+            ]
+            for key, kind in [(int, int), (str, int), (int, str)]
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = scored(folder, write(folder, theirs), write(folder, ours), specs)
+        first = first or found
+        assert found.corpus == first.corpus
+        assert found.scores.equals(first.scores)
+    assert first is not None
+    assert list(first.corpus) == specs
+    assert first.scores["image_id"].tolist() == list(CAPTIONS)
+    assert list(first.scores.columns) == ["item_id", "image_id", *specs]
+    # "a dog runs on the grass": 3 of "the dog runs" and 4 of "a brown dog on grass", of 3 + 5 words.
+    assert first.scores["rouge_1"][0] == pytest.approx(7 / 8)
+    assert first.corpus["rouge_1"] == pytest.approx(np.mean(first.scores["rouge_1"]))
+
+
+TWO = '{"image_id": 1, "caption": "a"}\n{"image_id": "1", "caption": "b"}\n'
+CANDIDATE_FAULTS = {
+    "two in results": (
+        "c.json",
+        json.dumps([json.loads(s) for s in TWO.splitlines()]),
+        ["entry 1: a second caption for image '1'"],
+    ),
+    "two in lines": ("c.jsonl", TWO, [":2: a second caption for image '1'"]),
+    "two in a dict": ("c.json", '{"1": "a", "2": "b", "1": "c"}', ["'1' stands twice"]),
+    "truncated results": ("c.json", '[{"image_id": 1,\n"caption": "a', [":2: not valid JSON"]),
+    "truncated line": ("c.jsonl", TWO[:32] + '{"image_id": 2, "cap', [":2: not valid JSON"]),
+    "a bad line": ("c.jsonl", '{"image_id": 1, "caption": "a"}\n\nb\n', [":3: not valid JSON"]),
+    "a bad line, named .json": (
+        "c.json",
+        '{"image_id": 1, "caption": "a"}\nb\n',
+        [":2: not valid"],
+    ),
+    "a line that is a list": ("c.jsonl", "[1]\n", [":1: an object is expected, not list"]),
+    "a line without a caption": ("c.jsonl", '{"image_id": 1}\n', [":1: 'caption' is missing"]),
+    "a line without an image": ("c.jsonl", '{"caption": "a"}\n', [":1: 'image_id' is missing"]),
+    "an entry without a caption": (
+        "c.json",
+        '[{"image_id": 1}]',
+        ["entry 0: 'caption' is missing"],
+    ),
+    "an entry that is a text": ("c.json", '["a"]', ["entry 0: an object is expected, not str"]),
+    "image null": (
+        "c.json",
+        '[{"image_id": null, "caption": "a"}]',
+        ["entry 0: 'image_id' is None"],
+    ),
+    "image true": (
+        "c.json",
+        '[{"image_id": true, "caption": "a"}]',
+        ["entry 0: 'image_id' is True"],
+    ),
+    "image 1.5": (
+        "c.json",
+        '[{"image_id": 1.5, "caption": "a"}]',
+        ["'image_id' is 1.5, not str or int"],
+    ),
+    "caption null": ("c.json", '{"1": null}', ["image '1': '1' is None, not str"]),
+    "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': '1' is ['a'], not str"]),
+    "a number": ("c.json", "3", ["COCO results, an object", "JSON lines are expected"]),
+    "empty": ("c.json", "", [":1: not valid JSON"]),
+    "empty lines": ("c.jsonl", "\n\n", ["no captions in it"]),
+    "empty list": ("c.json", "[]", ["no captions in it"]),
+    "empty object": ("c.json", "{}", ["no captions in it"]),
+}
+
+
+@pytest.mark.parametrize("fault", CANDIDATE_FAULTS)
+def test_faults_in_candidates(fault: str, tmp_path: Path) -> None:
+    name, text, parts = CANDIDATE_FAULTS[fault]
+    path = write(tmp_path, (name, text))
+    with says(str(path), *parts):
+        read_candidates(path)
+
+
+REFERENCE_FAULTS = {
+    "two lines": (
+        "r.jsonl",
+        '{"image_id": 1, "references": ["a"]}\n{"image_id": "1", "references": ["b"]}\n',
+        [":2: image '1' has a line already"],
+    ),
+    "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' stands twice"]),
+    "a list": ("r.json", "[]", ["COCO annotations, an object", "JSON lines are expected"]),
+    "a text for a list": ("r.json", '{"1": "a"}', ["image '1': '1' is 'a', not list"]),
+    "a number for a text": ("r.json", '{"1": ["a", 2]}', ["image '1': '1' holds 2, not a text"]),
+    "a line without": ("r.jsonl", '{"image_id": 1}\n', [":1: 'references' is missing"]),
+    "a bad line": ("r.jsonl", '{"image_id": 1, "references": []}\nx', [":2: not valid JSON"]),
+    "annotation without image": (
+        "r.json",
+        '{"annotations": [{"image_id": 1, "caption": "a"}, {"caption": "a"}]}',
+        ["annotation 1: 'image_id' is missing"],
+    ),
+    "annotation without caption": (
+        "r.json",
+        '{"annotations": [{"image_id": 1}]}',
+        ["annotation 0: 'caption' is missing"],
+    ),
+    "truncated": ("r.json", '{"annotations": [\n{"image_id": 1, ', [":2: not valid JSON"]),
+    "empty": ("r.json", "", [":1: not valid JSON"]),
+}
+
+
+@pytest.mark.parametrize("fault", REFERENCE_FAULTS)
+def test_faults_in_references(fault: str, tmp_path: Path) -> None:
+    name, text, parts = REFERENCE_FAULTS[fault]
+    path = write(tmp_path, (name, text))
+    with says(str(path), *parts):
+        read_references(path)
+
+
+@pytest.mark.parametrize("read", [read_candidates, read_references])
+@pytest.mark.parametrize("name", ["f.json", "f.jsonl"])
+def test_files_that_cannot_be_read(read: Any, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with says(f"{path}: cannot be read (No such file or directory)"):
+        read(path)
+    path.mkdir()
+    with says(f"{path}: cannot be read (Is a directory)"):
+        read(path)
+    path.rmdir()
+    path.write_bytes(b'{"image_id": 1,\n "caption": "caf\xe9"}')
+    with says(f"{path}:2: not UTF-8 text"):
+        read(path)
+
+
+@pytest.mark.parametrize("left", ["absent", "empty"])
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [("results", ": entry 1: "), ("dict", ": image '7': "), ("lines", ":2: ")],
+)
+def test_a_candidate_without_references(form: str, place: str, left: str, tmp_path: Path) -> None:
+    candidates = write(tmp_path, candidates_as(form, int))
+    kept = {i: r for i, r in REFERENCES.items() if i != "7"} | (
+        {"7": ()} if left == "empty" else {}
+    )
+    references = write(tmp_path, references_as("dict", str, kept))
+    with says(f"{candidates}{place}image '7' has no references in {references}"):
+        scored(tmp_path, candidates, references, "rouge_1")
+
+
+def test_a_metric_that_needs_references_says_so(tmp_path: Path) -> None:
+    candidates = write(tmp_path, candidates_as("dict", str))
+    with says("metric rouge_1 needs references; give references=FILE"):
+        run(ScoreConfig(candidates, None, None, metrics_of("rouge_1")))
+
+
+def test_files_of_a_run(tmp_path: Path) -> None:
+    candidates = write(tmp_path, candidates_as("lines", int))
+    references = write(tmp_path, references_as("annotations", int))
+    found = scored(tmp_path, candidates, references, ["rouge_1", "rouge_2"])
+    files = found.files()
+    assert list(files) == ["corpus.json", "scores.csv", "run.json"]
+    assert json.loads(files["corpus.json"]) == found.corpus
+    told = json.loads(files["run.json"])
+    assert (told["command"], told["candidates"]) == ("score", str(candidates))
+    assert list(told["signatures"]) == ["rouge_1", "rouge_2"]
+    assert len(files["scores.csv"].splitlines()) == 1 + len(CAPTIONS)
+    assert [label for label, _ in found.table.rows] == ["ROUGE-1", "ROUGE-2"]
+
+
+SEEN: list[str | None] = []
+
+
+@dataclass(frozen=True)
+class Seen(Metric):
+    """A metric of images: it remembers where they are."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"images"})
+
+    @property
+    def name(self) -> str:
+        return "seen"
+
+    def _score(self, rows: Rows) -> np.ndarray:
+        SEEN.extend(rows.images)
+        return np.arange(len(rows), dtype=float)
+
+
+def test_images_are_found_by_name_or_stem(tmp_path: Path) -> None:
+    candidates = write(tmp_path, ("c.json", '{"7": "two cats", "x.png": "a bus"}'))
+    folder = tmp_path / "images"
+    config = ScoreConfig(candidates, None, folder, (Seen(),))
+    with says(f"images={folder} is no folder"):
+        run(config)
+    folder.mkdir()
+    (folder / "7.jpg").touch()
+    with says(f"{candidates}: image 'x.png': no file for image 'x.png' in {folder}"):
+        run(config)
+    (folder / "x.png").touch()
+    found = run(config)
+    assert SEEN[:2] == [str(folder / "7.jpg"), str(folder / "x.png")]
+    assert found.scores["seen"].tolist() == [0.0, 1.0]

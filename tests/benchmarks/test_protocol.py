@@ -1,0 +1,258 @@
+"""`Protocol`: what it accepts, which items it selects, and which data points it makes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.protocol import Protocol
+from captau.datasets.errors import InputError
+from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+
+USUAL: dict[str, Any] = {
+    "name": "usual",
+    "dimension": "overall",
+    "ratings": "per_rating",
+    "references": "all",
+    "k": None,
+    "corpus": "dataset",
+    "systems": None,
+    "split": None,
+    "coefficients": ["tau_c", "tau_b"],
+    "undefined": "nan",
+}
+SCALES = {"overall": Scale(1, 5), "wit": Scale(0, 1)}
+CARD = Card("toy", "Toy", "1", "", "", "", scales=SCALES)
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def resolve(**changes: Any) -> Protocol:
+    return Protocol.resolve("toy", USUAL, changes)
+
+
+def test_the_usual_protocol() -> None:
+    assert resolve() == Protocol(
+        name="usual",
+        dimension=("overall",),
+        ratings="per_rating",
+        references="all",
+        k=None,
+        corpus="dataset",
+        systems=None,
+        split=None,
+        coefficients=("tau_c", "tau_b"),
+        undefined="nan",
+    )
+    # None means unchanged, and so does what the usual protocol says anyway.
+    assert resolve(**dict.fromkeys(USUAL)) == resolve()
+    assert resolve(**{**USUAL, "dimension": ["overall"]}) == resolve()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"ratings": "mean"}, "usual ratings=mean"),
+        ({"references": "first_k", "k": 3}, "usual references=first_k k=3"),
+        ({"dimension": ["wit", "overall"]}, "usual dimension=[wit,overall]"),
+        ({"dimension": "wit"}, "usual dimension=[wit]"),
+        ({"systems": "S1"}, "usual systems=[S1]"),
+        ({"systems": ["S1", "S2"], "split": "dev"}, "usual systems=[S1,S2] split=dev"),
+        ({"coefficients": "spearman"}, "usual coefficients=[spearman]"),
+        ({"coefficients": ["tau_b", "tau_c"]}, "usual coefficients=[tau_b,tau_c]"),
+        ({"undefined": "drop", "corpus": "per_system"}, "usual corpus=per_system undefined=drop"),
+        ({"name": "mine"}, "mine"),
+        ({"name": "mine", "ratings": "median"}, "mine ratings=median"),
+    ],
+)
+def test_the_name_tells_what_differs(changes: dict[str, Any], name: str) -> None:
+    made = resolve(**changes)
+    assert made.name == name
+    for key, value in changes.items():
+        if key not in ("name", "dimension", "systems", "coefficients"):
+            assert getattr(made, key) == value
+
+
+def test_preferences_alone_have_no_dimension() -> None:
+    usual = {**USUAL, "dimension": None, "coefficients": ["accuracy"]}
+    assert Protocol.resolve("toy", usual, {}).dimension == ()
+    assert Protocol.resolve("toy", usual, {}).name == "usual"
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"ratings": "medan"}, ["protocol.ratings 'medan'", "did you mean median"]),
+        ({"references": "mean_over"}, ["'mean_over'", "did you mean mean_over_single"]),
+        ({"references": ["all"]}, ["protocol.references", "known: all, first_k"]),
+        ({"corpus": "system"}, ["protocol.corpus 'system'", "did you mean per_system"]),
+        ({"undefined": "zero"}, ["protocol.undefined 'zero'", "known: drop, error, nan"]),
+        ({"coefficients": ["tau_c", "tau_d"]}, ["'tau_d'", "did you mean tau_"]),
+        ({"coefficients": "kendall"}, ["'kendall'", "known: accuracy, "]),
+        ({"coefficients": []}, ["protocol.coefficients is empty"]),
+        ({"references": "first_k"}, ["protocol.references=first_k needs protocol.k=N"]),
+        ({"references": "first_k", "k": 0}, ["protocol.k is 0"]),
+        ({"k": -1}, ["protocol.k is -1"]),
+        ({"k": "2"}, ["protocol.k is '2'"]),
+        ({"k": 1.5}, ["protocol.k is 1.5"]),
+    ],
+)
+def test_unknown_values(changes: dict[str, Any], parts: list[str]) -> None:
+    with says("protocol.", *parts):
+        resolve(**changes)
+
+
+def toy() -> CaptionSet:
+    """Four items of two systems; their ratings stand in another order than the items."""
+    items = make_items(
+        ["1", "1", "2", "2"],
+        ["a", "b", "c", "d"],
+        [("r",)] * 4,
+        systems=["S1", "S2", "S1", "S2"],
+    ).assign(split=["test", "test", "test", "dev"])
+    a, b, c, d = items["item_id"]
+    told = [
+        (b, "overall", (2, 3)),
+        (a, "overall", (1, 2, 2, 5)),
+        (a, "wit", (0.5,)),
+        (c, "overall", (3, 4, 4)),
+        (d, "wit", (1.0,)),
+    ]
+    ratings = [(i, dim, f"r{k}", float(v)) for i, dim, vs in told for k, v in enumerate(vs)]
+    pairs = [
+        ("p0", a, b, "X", "a"),
+        ("p1", b, a, "X", "b"),
+        ("p2", c, c, "Y", "tie"),
+    ]
+    return CaptionSet(
+        items,
+        pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
+        pd.DataFrame(pairs, columns=["pair_id", "item_a", "item_b", "category", "winner"]),
+        card=CARD,
+    )
+
+
+PREFERENCES = Protocol.resolve(
+    "toy", {**USUAL, "dimension": None, "coefficients": ["accuracy"]}, {}
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "captions", "weights"),
+    [
+        # A data point a rating of the (first) dimension; d, which has none, counts once.
+        ({}, "abcd", [4, 2, 3, 1]),
+        ({"dimension": "wit"}, "abcd", [1, 1, 1, 1]),
+        ({"dimension": ["overall", "wit"]}, "abcd", [4, 2, 3, 1]),
+        # A data point an item.
+        ({"ratings": "mean"}, "abcd", [1, 1, 1, 1]),
+        ({"ratings": "rounded_mean"}, "abcd", [1, 1, 1, 1]),
+        ({"systems": "S1"}, "ac", [4, 3]),
+        ({"systems": ["S2", "S1"]}, "abcd", [4, 2, 3, 1]),
+        ({"split": "test"}, "abc", [4, 2, 3]),
+        ({"split": "test", "systems": ["S2"]}, "b", [2]),
+    ],
+)
+def test_select(changes: dict[str, Any], captions: str, weights: list[int]) -> None:
+    chosen = resolve(**changes).select(toy())
+    assert "".join(chosen["caption"]) == captions
+    assert chosen["weight"].tolist() == weights
+    assert chosen.index.tolist() == list(range(len(captions)))
+
+
+def test_weights_of_preferences_are_appearances() -> None:
+    """a and b stand in two pairs each, c on both sides of one, d in none and counts once."""
+    assert PREFERENCES.select(toy())["weight"].tolist() == [2, 2, 2, 1]
+    assert dataclasses.replace(PREFERENCES, systems=("S2",)).select(toy())["weight"].tolist() == [
+        2,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        (
+            {"systems": ["S1", "S"]},
+            ["system of dataset toy 'S'", "did you mean S", "known: S1, S2"],
+        ),
+        ({"split": "tes"}, ["split of dataset toy 'tes'", "did you mean test"]),
+        ({"dimension": "overal"}, ["dimension of dataset toy", "did you mean overall?"]),
+        ({"split": "dev", "systems": "S1"}, ["toy", "no item", "systems=[S1]", "split=dev"]),
+        ({"systems": []}, ["toy", "no item"]),
+    ],
+)
+def test_select_faults(changes: dict[str, Any], parts: list[str]) -> None:
+    with says(*parts):
+        resolve(**changes).select(toy())
+
+
+def test_a_set_without_systems_knows_none() -> None:
+    items = make_items(["1"], ["a"], [("r",)])
+    with says("unknown system of dataset toy 'S1': known: none"):
+        dataclasses.replace(PREFERENCES, systems=("S1",)).select(CaptionSet(items, card=CARD))
+
+
+@pytest.mark.parametrize(
+    ("ratings", "captions", "values"),
+    [
+        ("per_rating", "aaaabbccc", [1, 2, 2, 5, 2, 3, 3, 4, 4]),
+        ("mean", "abc", [10 / 4, 5 / 2, 11 / 3]),
+        # Halves go up: 2.5 is 3, which IEEE would round to 2; 11/3 is 4.
+        ("rounded_mean", "abc", [3, 3, 4]),
+        # Of 1 2 2 5 the two in the middle are 2; of 2 3 they are 2 and 3.
+        ("median", "abc", [2, 2.5, 4]),
+    ],
+)
+def test_points(ratings: str, captions: str, values: list[float]) -> None:
+    """In the order of the items, whatever that of the ratings is."""
+    data = toy()
+    protocol = resolve(ratings=ratings)
+    items = protocol.select(data)
+    points = protocol.points(data, items, "overall")
+    assert list(points.columns) == ["item_id", "value"]
+    caption = items.set_index("item_id")["caption"]
+    assert "".join(points["item_id"].map(caption)) == captions
+    assert points["value"].tolist() == pytest.approx(values)
+    # Of the items that were selected alone, and of one dimension alone.
+    one = points["item_id"].map(caption).eq("b")
+    of_b = protocol.points(data, items[items["caption"] == "b"], "overall")
+    assert of_b["value"].tolist() == points.loc[one, "value"].tolist()
+    wit = protocol.points(data, items, "wit")
+    assert wit["item_id"].map(caption).tolist() == ["a", "d"]
+    assert wit["value"].tolist() == [1.0 if ratings == "rounded_mean" else 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "rounded"),
+    [((1, 2), 2), ((2, 3), 3), ((3, 4), 4), ((1, 1, 2), 1), ((1, 2, 2), 2), ((1, 1, 1, 3), 2)],
+)
+def test_rounded_means(values: tuple[float, ...], rounded: float) -> None:
+    """Means of 1.5, 2.5, 3.5, 1.33, 1.67 and 1.5."""
+    items = make_items(["1"], ["a"], [("r",)])
+    told = [(items["item_id"][0], "overall", f"r{k}", float(v)) for k, v in enumerate(values)]
+    ratings = pd.DataFrame(told, columns=["item_id", "dimension", "rater", "value"])
+    protocol = resolve(ratings="rounded_mean")
+    data = CaptionSet(items, ratings, card=CARD)
+    assert protocol.points(data, items, "overall")["value"].tolist() == [rounded]
+
+
+@pytest.mark.parametrize("ratings", ["per_rating", "mean", "rounded_mean", "median"])
+def test_no_points(ratings: str) -> None:
+    data = toy()
+    protocol = resolve(ratings=ratings)
+    items = data.items[data.items["caption"] == "d"]
+    assert protocol.points(data, items, "overall").empty

@@ -1,0 +1,116 @@
+"""Comparing recomputed cells with printed ones, and the papers' files themselves."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.config import PaperTable, group, read
+from captau.benchmarks.reproduce import (
+    COMPARISON_COLUMNS,
+    KINDS,
+    Cell,
+    agrees,
+    compare,
+    read_published,
+    summary,
+)
+from captau.datasets.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("value", "published", "decimals", "match"),
+    [
+        (43.8908, 43.9, 1, True),
+        (43.85, 43.9, 1, True),
+        (43.849, 43.9, 1, False),
+        (43.951, 43.9, 1, False),
+        (0.0749, 0.07, 2, True),
+        (0.0751, 0.07, 2, False),
+        (327.0, 327.0, 0, True),
+        (328.0, 327.0, 0, False),
+        (-0.004, 0.0, 2, True),
+    ],
+)
+def test_agrees_at_the_printed_precision(value, published, decimals, match):
+    assert agrees(value, published, decimals) == match
+
+
+def table(**changes):
+    fields = {
+        "table": "Table 1",
+        "kind": "correlation",
+        "dataset": "demo",
+        "title": "",
+        "scale": 100,
+        "protocol": {},
+        "rows": {"A": "a", "B": "b", "C": None},
+        "columns": {"tau_c": {}},
+        "note": "drawn by lot",
+    }
+    return PaperTable(**{**fields, **changes})
+
+
+PUBLISHED = pd.DataFrame(
+    [
+        {
+            "table": "Table 1",
+            "dataset": "demo",
+            "row": r,
+            "column": "tau_c",
+            "published": p,
+            "note": n,
+        }
+        for r, p, n in [("A", "43.9", ""), ("B", "30.80", ""), ("C", "1.0", "marked *")]
+    ]
+)
+
+
+def test_compare_says_match_difference_and_missing():
+    cells = {
+        ("A", "tau_c"): Cell(43.8908),
+        ("B", "tau_c"): Cell(31.0),
+        ("C", "tau_c"): Cell.missing("this metric is not part of captau"),
+    }
+    frame = compare("p", table(), cells, PUBLISHED)
+    assert tuple(frame.columns) == COMPARISON_COLUMNS
+    assert list(frame["match"]) == ["true", "false", ""]
+    assert list(frame["decimals"]) == [1, 2, 1]
+    assert list(frame["published"]) == ["43.9", "30.80", "1.0"]
+    assert list(frame["delta"]) == ["-0.0092", "+0.20000", ""]
+    assert list(frame["note"]) == [
+        "",
+        "drawn by lot",
+        "missing: this metric is not part of captau; marked *",
+    ]
+    assert summary(frame) == "1 of 2 cells match; 1 differ (see comparison.csv); 1 not computed yet"
+
+
+def test_a_printed_row_without_a_rule_is_an_error():
+    with pytest.raises(InputError, match="no row 'B'"):
+        compare("p", table(), {("A", "tau_c"): Cell(1.0)}, PUBLISHED)
+
+
+@pytest.mark.parametrize("paper", group("paper"))
+def test_every_printed_number_belongs_to_a_table(paper):
+    published = read_published(paper)
+    assert not published.duplicated(["table", "dataset", "row", "column"]).any()
+    assert (published["source"] != "").all()
+    known = {
+        (t["table"], t["dataset"], row, column)
+        for t in read("paper", paper)["tables"]
+        for row in t["rows"]
+        for column in t["columns"]
+    }
+    for cell in published.to_dict("records"):
+        assert (cell["table"], cell["dataset"], cell["row"], cell["column"]) in known
+        float(cell["published"])
+    assert {t["kind"] for t in read("paper", paper)["tables"]} <= set(KINDS)
+
+
+def test_printed_means_are_the_means_of_the_printed_categories():
+    """A check on the typing of CLIPScore's Table 4: its last column is the mean of the others."""
+    published = read_published("clipscore_2021").query("table == 'Table 4'")
+    wide = published.pivot(index="row", columns="column", values="published").astype(float)
+    means = wide[["HC", "HI", "HM", "MM"]].mean(axis=1)
+    assert ((means - wide["Mean"]).abs() <= 0.1).all()

@@ -1,0 +1,212 @@
+"""Tables as they are printed: Markdown, LaTeX and CSV to the letter."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from captau.benchmarks.tables import (
+    COEFFICIENT_STYLE,
+    MISSING,
+    Table,
+    csv_of,
+    latex_escape,
+    latex_of,
+    markdown_of,
+    number,
+    rich_of,
+)
+
+TABLE = Table(
+    title="Toy_set: 100 % agreement",
+    corner="metric",
+    columns=["τ_c", "a|b, c"],
+    latex_columns=[r"$\tau_c$", "a"],
+    rows=[("bleu_4", ["30.8", MISSING]), ('file(path=a|b,name="x")', ["-1.0", "±2"])],
+    notes=["Scores ×100 & more.", "1 | 2."],
+)
+
+MARKDOWN = r"""**Toy_set: 100 % agreement**
+
+| metric | τ_c | a\|b, c |
+|:--|--:|--:|
+| bleu_4 | 30.8 | – |
+| file(path=a\|b,name="x") | -1.0 | ±2 |
+
+Scores ×100 & more.
+
+1 \| 2."""
+
+LATEX = r"""\begin{table}
+  \centering
+  \caption{Toy\_set: 100 \% agreement}
+  \begin{tabular}{lrr}
+    \toprule
+    metric & $\tau_c$ & a \\
+    \midrule
+    bleu\_4 & 30.8 & -- \\
+    file(path=a\textbar{}b,name="x") & -1.0 & $\pm$2 \\
+    \bottomrule
+  \end{tabular}
+  \par\footnotesize Scores $\times$100 \& more.
+  \par\footnotesize 1 \textbar{} 2.
+\end{table}"""
+
+CSV = """# Toy_set: 100 % agreement
+metric,τ_c,"a|b, c"
+bleu_4,30.8,
+"file(path=a|b,name=""x"")",-1.0,±2
+"""
+
+#: Everything that LaTeX takes for something else, and the letters of our own names and notes.
+SPECIAL = r"\ & % $ # _ { } ~ ^ < > | τ κ ρ ± × → ≥ [x] `q' 50%"
+
+
+def test_markdown() -> None:
+    assert markdown_of(TABLE) == MARKDOWN
+
+
+def test_latex() -> None:
+    assert latex_of(TABLE) == LATEX
+
+
+def test_csv() -> None:
+    assert csv_of(TABLE) == CSV
+    head, *rows = csv.reader(io.StringIO(CSV.split("\n", 1)[1]))
+    assert head == ["metric", "τ_c", "a|b, c"]
+    assert rows[1] == ['file(path=a|b,name="x")', "-1.0", "±2"]
+
+
+def test_cells_of_text() -> None:
+    table = Table("T", "m", ["x"], [("[a]", ["1|2"]), ("* a", [MISSING])], numeric=False)
+    assert markdown_of(table).splitlines()[3:] == ["|:--|:--|", r"| [a] | 1\|2 |", "| * a | – |"]
+    latex = latex_of(table)
+    assert r"\begin{tabular}{ll}" in latex
+    # LaTeX reads \\ [a] and \\* as line breaks with an argument.
+    assert "\n    {}[a] & 1\\textbar{}2 \\\\\n    {}* a & -- \\\\\n" in latex
+
+
+def test_terminal() -> None:
+    console = Console(width=100, file=io.StringIO(), record=True)
+    console.print(rich_of(TABLE))
+    shown = console.export_text()
+    for text in ("Toy_set", "τ_c", "bleu_4", "30.8", MISSING, "Scores ×100 & more.", "1 | 2."):
+        assert text in shown
+
+
+def test_brackets_are_no_markup_in_the_terminal() -> None:
+    console = Console(width=100, file=io.StringIO(), record=True)
+    table = Table("T [a]", "[b]", ["[c]"], [("[/d]", ["[bold]1"])], [], ["dimension=[wit]"])
+    console.print(rich_of(table))
+    shown = console.export_text()
+    for text in ("T [a]", "[b]", "[c]", "[/d]", "[bold]1", "dimension=[wit]"):
+        assert text in shown
+
+
+def test_without_notes_and_latex_heads() -> None:
+    table = Table("T", "m", ["x_y"], [("a", ["1"])])
+    assert markdown_of(table) == "**T**\n\n| m | x_y |\n|:--|--:|\n| a | 1 |"
+    assert r"    m & x\_y \\" in latex_of(table).splitlines()
+    assert "footnotesize" not in latex_of(table)
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "decimals", "text"),
+    [
+        (0.5115, 100, 1, "51.1"),  # 0.5115 * 100 is 51.15 less a little
+        (0.51151, 100, 1, "51.2"),
+        (1, 100, 1, "100.0"),
+        (-0.3077, 100, 1, "-30.8"),
+        (-0.0004, 100, 1, "0.0"),
+        (-0.0, 1, 3, "0.000"),
+        (0.0004, 100, 1, "0.0"),
+        (-0.0005, 100, 2, "-0.05"),
+        (-0.4, 1, 0, "0"),
+        (1234.5, 1, 1, "1234.5"),
+        (1 / 3, 1, 3, "0.333"),
+        (float("nan"), 100, 1, MISSING),
+    ],
+)
+def test_number(value: float, scale: float, decimals: int, text: str) -> None:
+    assert number(value, scale, decimals) == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    value=st.floats(-10, 10, allow_nan=False),
+    decimals=st.integers(0, 3),
+    scale=st.sampled_from([1, 100]),
+)
+def test_number_is_near_and_never_minus_nothing(value: float, decimals: int, scale: int) -> None:
+    text = number(value, scale, decimals)
+    assert abs(float(text) - value * scale) <= 0.5 * 10**-decimals + 1e-9
+    assert not re.fullmatch(r"-[0.]+", text)
+    assert len(text.partition(".")[2]) == decimals
+
+
+def test_every_coefficient_has_a_style() -> None:
+    from captau.benchmarks.correlation import COEFFICIENTS
+
+    assert set(COEFFICIENT_STYLE) == set(COEFFICIENTS)
+
+
+def plain(latex: str) -> str:
+    """LaTeX without its commands and escaped characters, which leaves what LaTeX would act on."""
+    return re.sub(r"^\{\}(?=[\[*])|\\text[a-z]+\{\}|\$\\[a-z]+\$|\\[&%$#_{}]", "", latex)
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(alphabet=SPECIAL + "aé–", max_size=20) | st.text(max_size=10))
+def test_escaped_text_has_nothing_that_latex_acts_on(text: str) -> None:
+    assert not set(plain(latex_escape(text))) & set(r"\&%$#_{}~^<>|")
+
+
+def test_escaped_text_literally() -> None:
+    assert latex_escape(SPECIAL) == (
+        r"\textbackslash{} \& \% \$ \# \_ \{ \} \textasciitilde{} \textasciicircum{} "
+        r"\textless{} \textgreater{} \textbar{} "
+        r"$\tau$ $\kappa$ $\rho$ $\pm$ $\times$ $\to$ $\geq$ [x] `q' 50\%"
+    )
+    assert latex_escape("[x]*") == "{}[x]*"
+
+
+def test_latex_compiles(tmp_path: Path) -> None:
+    """With LaTeX, where it is at hand; without, by its braces, columns and environments."""
+    table = Table(
+        SPECIAL, SPECIAL, [SPECIAL] * 2, [(SPECIAL, [SPECIAL, MISSING])] * 2, [], [SPECIAL]
+    )
+    text = latex_of(table)
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert re.findall(r"\\(begin|end)\{(\w+)\}", text) == [
+        ("begin", "table"),
+        ("begin", "tabular"),
+        ("end", "tabular"),
+        ("end", "table"),
+    ]
+    lines = [line for line in text.splitlines() if line.endswith(r" \\")]
+    assert [len(re.findall(r"(?<!\\)&", line)) for line in lines] == [2, 2, 2]
+    program = shutil.which("pdflatex") or shutil.which("tectonic")
+    if program is None:
+        return
+    source = tmp_path / "table.tex"
+    source.write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+        f"{text}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    flags = ["-halt-on-error", "-interaction=nonstopmode"] if program.endswith("pdflatex") else []
+    done = subprocess.run(
+        [program, *flags, source.name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "table.pdf").stat().st_size > 0

@@ -1,0 +1,152 @@
+"""Shared by all tests: the real data, a cache of the run's own, and captions that break things."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+NO_DATA = "CAPTAU_DATA is not set: this test needs the real data"
+
+#: Shared by every parity test (golden tier 2): what has broken one implementation or another.
+AWKWARD = [
+    "",
+    "A dog.",
+    "a dog runs across the grass",
+    "Ein Mädchen läuft über die Straße – schnell!",
+    "🐕 dog in the 🏞️ park 👩‍👩‍👧",
+    "two\rlines\vof\fa\u2028broken\u2029caption",
+    " ".join(["a", "very", "long", "caption"] * 75),
+    "a dog runs across the grass",
+    "don't can't it's the dog's $5.50 (five) [dollars] U.S. e-mail@x.org 1/2 -- ... \"quoted\"",
+    "A DOG RUNS ||| ACROSS",
+]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory):
+    """No test reads or fills the user's cache."""
+    before = os.environ.get("CAPTAU_CACHE")
+    os.environ["CAPTAU_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["CAPTAU_CACHE"]
+    else:
+        os.environ["CAPTAU_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The real data; the test skips where it is not at hand."""
+    root = os.environ.get("CAPTAU_DATA")
+    if not root:
+        pytest.skip(NO_DATA)
+    path = Path(root)
+    assert path.is_dir(), f"CAPTAU_DATA is {root}, which is no folder"
+    return path
+
+
+class Site:
+    """A web server on this machine that fails as it is told to.
+
+    Attributes:
+        files: path → content; what is not there is a 404.
+        redirects: path → where it leads.
+        statuses: what the next answers are instead of the file, in turn.
+        cuts: after how many bytes of the body the next answers break off, in turn; None lets one pass.
+        ranges: whether range requests are heeded.
+        tag: the ETag, a strong one; none where it is empty.
+        pause: seconds to wait before each half of a body.
+        asked: path and headers of each request so far.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.redirects: dict[str, str] = {}
+        self.statuses: list[int] = []
+        self.cuts: list[int | None] = []
+        self.ranges = True
+        self.tag = '"1"'
+        self.pause = 0.0
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:  # a client that goes away is no fault
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        headers = dict(request.headers.items())
+        self.asked.append((request.path, headers))
+        body = self.files.get(request.path)
+        if self.statuses:
+            return request.send_error(self.statuses.pop(0))
+        if request.path in self.redirects:
+            request.send_response(302)
+            request.send_header("Location", self.redirects[request.path])
+            request.send_header("Content-Length", "0")
+            return request.end_headers()
+        if body is None:
+            return request.send_error(404)
+        start = 0
+        span = headers.get("Range", "")
+        if span and self.ranges and headers.get("If-Range", self.tag) == self.tag:
+            start = int(span.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(body) and start:
+            request.send_response(416)
+            request.send_header("Content-Range", f"bytes */{len(body)}")
+            request.send_header("Content-Length", "0")
+            return request.end_headers()
+        request.send_response(206 if start else 200)
+        if start:
+            request.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        if self.tag:
+            request.send_header("ETag", self.tag)
+        request.send_header("Content-Length", str(len(body) - start))
+        request.end_headers()
+        cut = self.cuts.pop(0) if self.cuts else None
+        rest = body[start:][:cut]
+        for half in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+            time.sleep(self.pause)
+            request.wfile.write(half)
+            request.wfile.flush()
+        request.close_connection = True
+        return None
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    one = Site()
+    yield one
+    one.close()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With the data set, a test that skipped for want of it is a failure of the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("CAPTAU_DATA"):
+        return
+    skipped = [r for r in reporter.stats.get("skipped", []) if NO_DATA in str(r.longrepr)]
+    if skipped:
+        reporter.write_line(f"CAPTAU_DATA is set, yet {len(skipped)} tests skipped for want of it")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,143 @@
+"""Polaris and Nebula: small files in the Hub's layout, in every format, give one set."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from captau.datasets.errors import InputError
+from captau.datasets.registry import load
+
+# One pair is judged twice. The human caption has other references, as it is one of them itself.
+ROWS = [
+    {"img": "x.jpg", "cand": "a  dog", "refs": ["dogs", "it's a dog"], "human_score": 0.25},
+    {"img": "x.jpg", "cand": "a  dog", "refs": ["dogs", "it's a dog"], "human_score": 0.1},
+    {"img": "x.jpg", "cand": "dogs", "refs": ["it's a dog"], "human_score": 1.0},
+    {"img": "y.jpg", "cand": "a cat", "refs": ["cats"], "human_score": 0.0},
+]
+SPLITS = ("train", "validation", "test")
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def write(folder: Path, split: str, layout: str, rows: list[dict[str, Any]] = ROWS) -> Path:
+    """A split as the Hub has it (Parquet with the images in it), or in another format."""
+    folder.mkdir(exist_ok=True, parents=True)
+    if layout == "csv":
+        path = folder / f"{folder.name}_{'val' if split == 'validation' else split}.csv"
+        with path.open("w", newline="", encoding="utf-8-sig") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["imgid", "mt", "refs", "score"])
+            writer.writerows([r["img"], r["cand"], repr(r["refs"]), r["human_score"]] for r in rows)
+    elif layout == "jsonl":
+        path = folder / f"{split}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        (folder / "data").mkdir(exist_ok=True)
+        path = folder / "data" / f"{split}-00000-of-00001.parquet"
+        image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+        table = pa.table(
+            {
+                "refs": pa.array([r["refs"] for r in rows], pa.list_(pa.string())),
+                "cand": [r["cand"] for r in rows],
+                "img": pa.array([{"bytes": b"jpeg", "path": r["img"]} for r in rows], image),
+                "human_score": pa.array([r["human_score"] for r in rows], pa.float32()),
+            }
+        )
+        pq.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["polaris", "nebula"])
+@pytest.mark.parametrize("layout", ["csv", "jsonl", "parquet"])
+def test_every_field(name: str, layout: str, tmp_path: Path) -> None:
+    for k, split in enumerate(SPLITS):
+        rows = [{**row, "img": f"{k}{row['img']}"} for row in ROWS]
+        write(tmp_path / name, split, layout, rows)
+    found = load(name, tmp_path)
+    items, ratings = found.items, found.ratings
+    assert items["image_id"].tolist() == [f"{k}{i}.jpg" for k in range(3) for i in "xxy"]
+    assert items["caption"].tolist() == ["a dog", "dogs", "a cat"] * 3
+    assert items["references"].tolist() == [("dogs", "it's a dog"), ("it's a dog",), ("cats",)] * 3
+    assert items["split"].tolist() == [s for s in SPLITS for _ in range(3)]
+    assert ratings["value"].tolist() == [0.25, 0.1, 1.0, 0.0] * 3
+    assert ratings["rater"].tolist() == ["rating_1", "rating_2", "rating_1", "rating_1"] * 3
+
+
+def test_one_split_will_do(tmp_path: Path) -> None:
+    for layout in ("csv", "jsonl", "parquet"):
+        write(tmp_path / layout / "polaris", "test", layout)
+    digests = {load("polaris", tmp_path / f).digest for f in ("csv", "jsonl", "parquet")}
+    assert len(digests) == 1
+
+
+def test_without_names_the_references_name_the_image(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in row.items() if k != "img"} for row in ROWS]
+    write(tmp_path / "polaris", "test", "jsonl", rows)
+    ids = load("polaris", tmp_path).items["image_id"]
+    assert ids.nunique() == 3
+    assert all(i.startswith("references-") for i in ids)
+
+
+def test_photographs_are_named_where_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "polaris" / "images"
+    folder.mkdir(parents=True)
+    write(tmp_path / "polaris", "test", "csv")
+    assert load("polaris", tmp_path).items["image"].tolist()[0] == str(folder / "x.jpg")
+
+
+def test_every_part_has_to_be_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "polaris", "train", "parquet")
+    parts = [path.with_name(f"train-0000{k}-of-00002.parquet") for k in range(2)]
+    path.rename(parts[0])
+    with says(str(parts[0]), "one of 2 parts, of which 1 are there"):
+        load("polaris", tmp_path)
+    parts[1].write_bytes(parts[0].read_bytes())
+    assert len(load("polaris", tmp_path).ratings) == 8
+
+
+FAULTS = {
+    "off scale": ({"human_score": 1.5}, ":3: human_score is 1.5, not on the scale 0 to 1"),
+    "no number": ({"human_score": "x"}, ":3: human_score is 'x', no number"),
+    "no references": ({"refs": []}, ":3: no references in refs"),
+    "references a number": ({"refs": 5}, ":3: refs is 5, not a list of texts"),
+    "no caption": ({"cand": None}, ":3: cand is None, not a text"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_file_and_line(fault: str, tmp_path: Path) -> None:
+    change, part = FAULTS[fault]
+    path = write(tmp_path / "polaris", "test", "jsonl", [*ROWS[:2], {**ROWS[2], **change}])
+    with says(f"{path}{part}"):
+        load("polaris", tmp_path)
+
+
+def test_another_schema(tmp_path: Path) -> None:
+    path = tmp_path / "nebula" / "test.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"refs": [["a"]], "text": ["b"]}), path)
+    with says(f"{path}: no column 'cand'; it has refs, text"):
+        load("nebula", tmp_path)
+    pq.write_table(pa.table({"refs": [1], "mt": ["b"], "score": [0.5]}), path)
+    with says(f"{path}: row 1: refs is 1, not a list of texts"):
+        load("nebula", tmp_path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with says(f"{path}: not a whole Parquet file"):
+        load("nebula", tmp_path)

@@ -1,0 +1,323 @@
+"""`CaptionSet`: what it refuses and in which words, that it does not change, and its ids."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captau.datasets.errors import InputError, unknown
+from captau.datasets.schema import (
+    ITEM_COLUMNS,
+    PREFERENCE_COLUMNS,
+    RATING_COLUMNS,
+    CaptionSet,
+    Card,
+    Scale,
+    item_ids,
+    make_items,
+)
+from captau.datasets.splits import split_of
+
+CARD = Card(
+    name="toy",
+    title="Toy",
+    revision="1",
+    licence="CC0-1.0",
+    citation="@misc{toy}",
+    homepage="https://example.org",
+    scales={"fluency": Scale(-1, 0), "overall": Scale(1, 4, 1), "unused": Scale(0, 1)},
+)
+Frames = dict[str, pd.DataFrame]
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def frames() -> Frames:
+    """Three captions of two images, each rated by two, and two pairs."""
+    items = make_items(["1", "1", "2"], ["a dog", "a cat", "a cow"], [("r", "s"), ("r",), ("t",)])
+    a, b, c = items["item_id"]
+    ratings = [(i, "overall", f"r{k}", float(1 + k)) for i in (a, b, c) for k in (0, 1)]
+    ratings.append((a, "fluency", "r0", -0.25))
+    pairs = [("p0", a, b, "X", "a"), ("p1", b, a, "Y", "tie")]
+    return {
+        "items": items,
+        "ratings": pd.DataFrame(ratings, columns=list(RATING_COLUMNS)),
+        "preferences": pd.DataFrame(pairs, columns=list(PREFERENCE_COLUMNS)),
+    }
+
+
+def caption_set(given: Frames, card: Card = CARD) -> CaptionSet:
+    return CaptionSet(given["items"], given.get("ratings"), given.get("preferences"), card=card)
+
+
+A = frames()["items"]["item_id"][0]
+
+
+def put(frame: str, row: int, column: str, value: Any) -> Callable[[Frames], None]:
+    def change(given: Frames) -> None:
+        column_ = given[frame][column].astype(object)
+        column_.iloc[row] = value
+        given[frame] = given[frame].assign(**{column: column_})
+
+    return change
+
+
+def repeat(frame: str, row: int) -> Callable[[Frames], None]:
+    def change(given: Frames) -> None:
+        given[frame] = pd.concat([given[frame], given[frame].iloc[[row]]])
+
+    return change
+
+
+def without(frame: str, column: str) -> Callable[[Frames], None]:
+    def change(given: Frames) -> None:
+        given[frame] = given[frame].drop(columns=column)
+
+    return change
+
+
+def empty(given: Frames) -> None:
+    given["items"] = given["items"].iloc[:0]
+
+
+FAULTS = {
+    "no items": (empty, ["no items"]),
+    "duplicate item": (repeat("items", 0), [f"duplicate item '{A}'", "1 in all"]),
+    **{f"items without {c}": (without("items", c), ["items lack", c]) for c in ITEM_COLUMNS},
+    **{f"ratings without {c}": (without("ratings", c), ["ratings", c]) for c in RATING_COLUMNS},
+    **{
+        f"preferences without {c}": (without("preferences", c), ["preferences lack", c])
+        for c in PREFERENCE_COLUMNS
+    },
+    "caption NaN": (put("items", 1, "caption", float("nan")), ["row 1", "caption is nan"]),
+    "image id a number": (put("items", 2, "image_id", 7), ["row 2: image_id is 7, not a text"]),
+    "item id None": (put("items", 0, "item_id", None), ["row 0: item_id is None"]),
+    "no references": (put("items", 0, "references", ()), [f"'{A}' has no references"]),
+    "references a list": (put("items", 0, "references", ["r"]), [f"'{A}'", "['r'], not texts"]),
+    "a reference NaN": (put("items", 0, "references", (np.nan,)), [f"'{A}'", "not texts"]),
+    "rating of a stranger": (put("ratings", 0, "item_id", "x:1"), ["rating", "'x:1'", "no"]),
+    "unknown dimension": (put("ratings", 0, "dimension", "wit"), ["dimension 'wit'", "no scale"]),
+    "no dimension": (put("ratings", 0, "dimension", None), ["dimension", "no scale"]),
+    **{
+        f"rating {shown}": (
+            put("ratings", 1, "value", value),
+            [f"item '{A}', rater 'r1'", f"rating {shown} is not", "1 to 4 in steps of 1"],
+        )
+        for value, shown in [
+            (float("nan"), "NaN"),
+            (float("inf"), "inf"),
+            (0.0, "0"),
+            (5, "5"),
+            (2.5, "2.5"),
+            (None, "None"),
+            ("good", "'good'"),
+        ]
+    },
+    "off a scale without steps": (put("ratings", 6, "value", 0.5), ["fluency", "0.5", "-1 to 0"]),
+    "a rater twice": (repeat("ratings", 3), ["rater 'r1'", "twice on overall"]),
+    "bad winner": (put("preferences", 1, "winner", "b!"), ["'p1'", "'b!'", "a, b, tie"]),
+    "no winner": (put("preferences", 1, "winner", None), ["'p1'", "winner is None"]),
+    "stranger first": (put("preferences", 0, "item_a", "x:2"), ["preference", "'x:2'"]),
+    "stranger second": (put("preferences", 0, "item_b", "x:3"), ["preference", "'x:3'"]),
+    "duplicate pair": (put("preferences", 1, "pair_id", "p0"), ["'p0'", "pair_id"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_named_in_a_line(fault: str) -> None:
+    change, parts = FAULTS[fault]
+    given = frames()
+    change(given)
+    with says("dataset toy: ", *parts):
+        caption_set(given)
+
+
+def test_a_whole_set() -> None:
+    given = frames()
+    made = caption_set(given)
+    assert tuple(made.items.columns) == ITEM_COLUMNS
+    assert tuple(made.ratings.columns) == RATING_COLUMNS
+    assert tuple(made.preferences.columns) == PREFERENCE_COLUMNS
+    for name in given:
+        pd.testing.assert_frame_equal(getattr(made, name), given[name])
+    assert made.dimensions == ("fluency", "overall"), "the card's order, rated ones alone"
+    assert (made.name, made.card) == ("toy", CARD)
+    assert repr(made) == "CaptionSet('toy', images=2, items=3, ratings=7, preferences=2)"
+
+
+def test_ratings_and_preferences_may_be_left_out() -> None:
+    made = caption_set({"items": frames()["items"]})
+    assert made.ratings.empty
+    assert made.preferences.empty
+    assert tuple(made.ratings.columns) == RATING_COLUMNS
+    assert made.dimensions == ()
+
+
+def test_a_card_may_say_that_there_are_no_references() -> None:
+    given = frames()
+    put("items", 0, "references", ())(given)
+    made = caption_set(given, dataclasses.replace(CARD, has_references=False))
+    assert made.items["references"][0] == ()
+
+
+def test_other_columns_and_the_index_are_left_behind() -> None:
+    given = frames()
+    plain = caption_set(given)
+    given["items"] = given["items"].assign(extra=1)[["extra", *ITEM_COLUMNS[::-1]]]
+    given["items"].index = pd.Index([7, 7, 9])
+    made = caption_set(given)
+    pd.testing.assert_frame_equal(made.items, plain.items)
+    assert made.digest == plain.digest
+
+
+@pytest.mark.parametrize("frame", ["items", "ratings", "preferences"])
+def test_a_set_does_not_change(frame: str) -> None:
+    given = frames()
+    made = caption_set(given)
+    before = getattr(made, frame).copy(deep=True)
+    digest = made.digest
+    for shown in (getattr(made, frame), given[frame]):
+        column = shown.columns[1]
+        shown.loc[0, column] = "changed"
+        shown[column] = "changed"
+        shown["new"] = 1
+    pd.testing.assert_frame_equal(getattr(made, frame), before)
+    assert made.digest == digest == caption_set(frames()).digest
+    with pytest.raises(AttributeError):
+        setattr(made, frame, before)
+
+
+def test_values_that_a_caller_holds_are_read_only() -> None:
+    values = caption_set(frames()).ratings["value"].to_numpy()
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 4.0
+
+
+CHANGES = {
+    "caption": put("items", 0, "caption", "a Dog"),
+    "reference": put("items", 0, "references", ("r", "s ")),
+    "references in another order": put("items", 0, "references", ("s", "r")),
+    "system": put("items", 0, "system", "model"),
+    "split": put("items", 0, "split", "dev"),
+    "rating": put("ratings", 0, "value", 3.0),
+    "rater": put("ratings", 0, "rater", "r9"),
+    "winner": put("preferences", 0, "winner", "b"),
+    "category": put("preferences", 0, "category", "Z"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_unequal_sets_have_unequal_digests(what: str) -> None:
+    given = frames()
+    CHANGES[what](given)
+    assert caption_set(given).digest != caption_set(frames()).digest
+
+
+def test_equal_sets_have_equal_digests() -> None:
+    """Neither where the images lie nor the type that holds a rating makes another set."""
+    given = frames()
+    put("items", 0, "image", "/somewhere/1.jpg")(given)
+    whole = given["ratings"][given["ratings"]["dimension"] == "overall"]
+    given["ratings"] = whole.astype({"value": int})
+    other = frames()
+    other["ratings"] = whole
+    assert caption_set(given).digest == caption_set(other).digest
+
+
+texts = st.text(max_size=6)
+rows = st.lists(st.tuples(texts, texts, st.none() | texts), min_size=1, max_size=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=rows, data=st.data())
+def test_item_ids_are_of_content_not_of_order(
+    rows: list[tuple[str, str, str | None]], data: st.DataObject
+) -> None:
+    ids = item_ids(*map(list, zip(*rows, strict=True)))
+    assert len(set(ids)) == len(rows), "distinct, even for equal rows"
+    shuffled = data.draw(st.permutations(rows))
+    again = item_ids(*map(list, zip(*shuffled, strict=True)))
+    # Equal rows are told apart by a number, which follows their order among themselves.
+    assert sorted(zip(rows, ids, strict=True), key=repr) == sorted(
+        zip(shuffled, again, strict=True), key=repr
+    )
+
+
+def test_item_ids_literally() -> None:
+    """Golden: Python's `hashlib.blake2s(text, digest_size=4)` of caption, or caption, NUL, system."""
+    assert item_ids(["7.jpg"] * 4, ["a dog"] * 4, [None, "m", None, ""]) == [
+        "7.jpg:0b255328",
+        "7.jpg:6dfe69e7",
+        "7.jpg:0b255328-2",
+        "7.jpg:8ff835fd",
+    ]
+
+
+def test_items_with_systems_and_images() -> None:
+    items = make_items(
+        ["1", "1"], ["a", "a"], [("r",), ("r",)], systems=["x", "y"], images=["1.jpg", None]
+    )
+    assert items["item_id"].nunique() == 2
+    assert items["system"].tolist() == ["x", "y"]
+    assert items["image"].tolist() == ["1.jpg", None]
+    assert items["split"].tolist() == [split_of("1")] * 2
+    assert make_items(["1"], ["a"], [("r",)], splits=["dev"])["split"].tolist() == ["dev"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "legal", "illegal", "shown"),
+    [
+        (Scale(1, 4, 1), [1, 2, 3, 4], [0, 5, 1.5, 0.999], "1 to 4 in steps of 1"),
+        (Scale(0, 1), [0, 0.3, 1, 1e-12], [-0.1, 1.1], "0 to 1"),
+        (Scale(0, 1, 1 / 3), [0, 1 / 3, 2 / 3, 1], [0.5, 0.34], "0 to 1 in steps of 0.333333"),
+        (Scale(-1, 1, 0.1), [-1, -0.7, 0.30000000000000004], [0.05], "-1 to 1 in steps of 0.1"),
+    ],
+)
+def test_scales(scale: Scale, legal: list[float], illegal: list[float], shown: str) -> None:
+    assert scale.fits(np.array(legal, dtype=float)).all()
+    assert not scale.fits(np.array([*illegal, np.nan, np.inf, -np.inf])).any()
+    assert scale.fits(np.array([])).shape == (0,)
+    assert str(scale) == shown
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    low=st.integers(-20, 20),
+    steps=st.integers(1, 40),
+    step=st.sampled_from([0.1, 0.25, 0.5, 1.0, 1 / 3]),
+    k=st.integers(-60, 60),
+)
+def test_a_scale_holds_its_steps_and_nothing_between(
+    low: int, steps: int, step: float, k: int
+) -> None:
+    scale = Scale(low, low + steps * step, step)
+    on, between = scale.fits(np.array([low + k * step, low + (k + 0.5) * step]))
+    assert on == (0 <= k <= steps)
+    assert not between
+
+
+def test_unknown_names_the_nearest_first() -> None:
+    message = str(unknown("metric", "blue_4", ["bleu_4", "rouge_l", "bleu_1"]))
+    assert message.startswith("unknown metric 'blue_4': did you mean bleu_4 or bleu_1? known: ")
+    assert str(unknown("metric", "zzz", [])) == "unknown metric 'zzz': known: none"
+    assert str(unknown("metric", "", ["a"])) == "unknown metric '': known: a"
+
+
+def test_a_message_is_one_line_whatever_it_quotes() -> None:
+    assert str(InputError("no file a\nb\r\nc")) == "no file a\\nb\\r\\nc"

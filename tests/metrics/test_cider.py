@@ -1,0 +1,245 @@
+"""CIDEr against values worked by hand (Vedantam et al. 2015; Chen et al. 2015, section 3.6)."""
+
+from __future__ import annotations
+
+import json
+import math
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captau.datasets.errors import InputError
+from captau.metrics.registry import metric
+from captau.metrics.text import ptb
+from captau.metrics.text.cider import DocumentFrequencies, document_frequencies
+
+POOL = [
+    "",
+    "a dog",
+    "a dog runs",
+    "a dog sleeps",
+    "a cat sleeps on the grass",
+    "a dog runs on the grass and a cat runs on the grass",
+    "dog dog dog",
+    "zebras graze",
+]
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "caption": st.sampled_from(POOL),
+            "references": st.lists(st.sampled_from(POOL), min_size=1, max_size=3).map(tuple),
+            "weight": st.integers(1, 4),
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def row(caption: str, *references: str) -> dict[str, object]:
+    return {"caption": caption, "references": references}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tokenised_once():
+    ptb.tokenize(POOL)
+
+
+def test_two_images():
+    # Worked by hand. With two documents an n-gram of one weighs log 2 and "a", in both, nothing;
+    # log 2 cancels in the cosine. First image: 1 of 2 weighing words ("dog"), 1 of 2 bigrams
+    # ("a dog"), no trigram, no 4-gram. Second image: all of its words, bigrams and trigrams, and no
+    # 4-gram to match.
+    rows = [row("a dog sleeps", "a dog runs"), row("a cat sleeps", "a cat sleeps")]
+    expected = [10 * (1 / 2 + 1 / 2 + 0 + 0) / 4, 10 * (1 + 1 + 1 + 0) / 4]
+    for spec in ["cider", "cider(variant=plain)", "cider(backend=pycocoevalcap)"]:
+        # "sleeps" of the first candidate is known from the second image alone.
+        np.testing.assert_allclose(metric(spec).score(rows), expected, rtol=1e-12)
+    assert metric("cider").corpus(rows) == pytest.approx(sum(expected) / 2, rel=1e-12)
+
+
+def test_three_images_by_logarithms():
+    # Worked by hand. Of three documents "a" is in all: 0; "dog" and "sleeps" and "a dog" are in
+    # two: x = log 3/2; all else is in one: y = log 3.
+    rows = [
+        row("a dog sleeps", "a dog runs"),
+        row("a dog sleeps", "a dog sleeps"),
+        row("a cat sleeps", "a cat sleeps"),
+    ]
+    x, y = log(3 / 2), log(3)
+    # Candidate (dog x, sleeps x) on reference (dog x, runs y).
+    unigrams = x * x / (sqrt(2) * x * sqrt(x * x + y * y))
+    # Candidate (a dog x, dog sleeps y) on reference (a dog x, dog runs y).
+    bigrams = x * x / (x * x + y * y)
+    expected = [10 * (unigrams + bigrams) / 4, 7.5, 7.5]
+    for spec in ["cider", "cider(variant=plain)", "cider(backend=pycocoevalcap)"]:
+        np.testing.assert_allclose(metric(spec).score(rows), expected, rtol=1e-12)
+
+
+def test_d_clips_counts_and_punishes_length():
+    # Worked by hand; every n-gram is in one of two documents, and log 2 cancels. Candidate (dog 2,
+    # runs 1), (dog dog 1, dog runs 1); reference (dog 1, runs 1), (dog runs 1). The candidate has
+    # one bigram more, which is what pycocoevalcap calls its length.
+    rows = [row("dog dog runs", "dog runs"), row("cat sleeps", "cat sleeps")]
+    plain = 10 * (3 / (sqrt(5) * sqrt(2)) + 1 / sqrt(2)) / 4
+    clipped = 10 * (2 / (sqrt(5) * sqrt(2)) + 1 / sqrt(2)) / 4
+    penalty = math.exp(-1 / (2 * 6**2))
+    assert metric("cider(variant=plain)").score(rows)[0] == pytest.approx(plain, rel=1e-12)
+    assert metric("cider").score(rows)[0] == pytest.approx(clipped * penalty, rel=1e-12)
+    narrow = clipped * math.exp(-1 / (2 * 0.5**2))
+    for backend in ["captau", "pycocoevalcap"]:
+        spec = f"cider(sigma=0.5,backend={backend})"
+        assert metric(spec).score(rows)[0] == pytest.approx(narrow, rel=1e-12)
+
+
+def test_references_are_averaged():
+    # Worked by hand: the first reference matches in full (2 of 4 orders), the second in nothing.
+    rows = [row("dog runs", "dog runs", "zebras graze"), row("cat sleeps", "cat sleeps")]
+    assert metric("cider").score(rows)[0] == pytest.approx(10 * (1 + 1) / 4 / 2, rel=1e-12)
+
+
+def test_an_unknown_n_gram_weighs_most():
+    # Worked by hand: "zebras", in no document, weighs log 2 as if it were in one.
+    rows = [row("dog zebras", "dog"), row("cat", "cat")]
+    assert metric("cider").score(rows)[0] == pytest.approx(
+        10 * (1 / sqrt(2)) / 4 * math.exp(-1 / 72), rel=1e-12
+    )
+
+
+def test_empty_texts():
+    rows = [row("", "a dog"), row("a dog", ""), row("", ""), row("a cat", "a cat")]
+    for spec in ["cider", "cider(variant=plain)", "cider(backend=pycocoevalcap)"]:
+        np.testing.assert_array_equal(metric(spec).score(rows)[:3], 0)
+    # pycocoevalcap's own class stops where no reference has a word.
+    assert metric("cider").score([row("", ""), row("a dog", "")]).tolist() == [0, 0]
+
+
+def test_a_single_image_needs_document_frequencies(tmp_path):
+    # One document: every n-gram is in it, log 1 is 0.
+    one = [row("a dog runs", "a dog runs")]
+    assert metric("cider").score(one) == [0.0]
+    path = tmp_path / "df.json"
+    document_frequencies([("a dog runs",), ("a cat sleeps",)]).write(path)
+    # Worked by hand: identical to its reference, without a 4-gram.
+    assert metric(f"cider(df={path})").score(one) == pytest.approx(7.5, rel=1e-12)
+    assert metric(f"cider(df={path},variant=plain)").score(one) == pytest.approx(7.5, rel=1e-12)
+
+
+def test_document_frequencies_worked_by_hand():
+    frequencies = document_frequencies([("A dog.", "a dog runs"), ("a cat",)])
+    assert frequencies.documents == 2
+    assert frequencies.counts == {
+        ("a",): 2,
+        ("dog",): 1,
+        ("a", "dog"): 1,
+        ("runs",): 1,
+        ("dog", "runs"): 1,
+        ("a", "dog", "runs"): 1,
+        ("cat",): 1,
+        ("a", "cat"): 1,
+    }
+    weighted = DocumentFrequencies.of([(("a dog",), 3), (("a",), 2)])
+    assert weighted == DocumentFrequencies(5, {("a",): 5, ("dog",): 3, ("a", "dog"): 3})
+
+
+def test_document_frequencies_survive_a_file(tmp_path):
+    frequencies = document_frequencies(
+        [("Ein Mädchen läuft 🐕", '"quoted" a \u2028 b'), ("", "a"), ("狗 a",)]
+    )
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    frequencies.write(one)
+    assert DocumentFrequencies.read(one) == frequencies
+    turned = dict(reversed(frequencies.counts.items()))
+    DocumentFrequencies(frequencies.documents, turned).write(other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("variant", ["d", "plain"])
+def test_document_frequencies_of_the_scored_rows_change_nothing(variant, tmp_path):
+    rows = [row(POOL[i], *POOL[i + 1 : i + 3]) for i in range(6)]
+    path = tmp_path / "df.json"
+    document_frequencies([r["references"] for r in rows]).write(path)
+    without = metric(f"cider(variant={variant})").score(rows)
+    assert without.max() > 0
+    np.testing.assert_array_equal(
+        metric(f"cider(variant={variant},df={path})").score(rows), without
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("", "not valid JSON"),
+        ('{"format": "captau document fr', "not valid JSON"),
+        ("[]", "no document-frequency file; make one with captau data df"),
+        (json.dumps({"documents": 1, "counts": {}}), "no document-frequency file"),
+    ],
+)
+def test_a_file_that_holds_no_document_frequencies(content, message, tmp_path):
+    path = tmp_path / "df.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=rf"df\.json.*{message}"):
+        metric(f"cider(df={path})").score([row("a dog", "a dog")])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("backend=pycocoevalcap,variant=plain", "knows neither variant=plain nor df"),
+        ("backend=pycocoevalcap,df=x.json", "knows neither variant=plain nor df"),
+        ("sigma=0", "sigma is 0, not above 0"),
+        ("sigma=-6", "sigma is -6, not above 0"),
+    ],
+)
+def test_parameters_that_do_not_go_together(parameters, message):
+    with pytest.raises(InputError, match=message):
+        metric(f"cider({parameters})")
+
+
+@pytest.mark.parametrize("spec", ["cider", "cider(variant=plain)", "cider(backend=pycocoevalcap)"])
+def test_a_row_of_weight_three_counts_as_three_rows(spec):
+    dog, cat = row("a dog sleeps", "a dog runs"), row("a cat sleeps", "a cat sleeps")
+    copies = metric(spec).score([dog, dog, dog, cat])
+    weighted = metric(spec).score([{**dog, "weight": 3}, {**cat, "weight": 1}])
+    np.testing.assert_allclose(weighted, copies[[0, 3]], rtol=1e-12)
+    alone = metric(spec).score([dog, cat])
+    assert abs(weighted[0] - alone[0]) > 0.01
+    # Worked by hand: of 4 documents dog, runs are in 3, x = log 4/3; cat, sleeps in 1, y = log 4.
+    # Words: (dog x, sleeps y) on (dog x, runs x); bigrams: (a dog x, dog sleeps y) likewise.
+    x, y = log(4 / 3), log(4)
+    cosine = x * x / (sqrt(x * x + y * y) * sqrt(2) * x)
+    # The candidate's own "dog sleeps" is in no document: y as well.
+    assert weighted[0] == pytest.approx(10 * 2 * cosine / 4, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(rows=ROWS, order=st.randoms(use_true_random=False))
+def test_laws(rows, order):
+    for spec in ["cider", "cider(variant=plain)"]:
+        scores = metric(spec).score(rows)
+        turned = list(range(len(rows)))
+        order.shuffle(turned)
+        permuted = metric(spec).score([rows[i] for i in turned])
+        np.testing.assert_allclose(permuted, scores[turned], rtol=1e-9, atol=1e-12)
+        copies = metric(spec).score([{**r, "weight": 1} for r in rows for _ in range(r["weight"])])
+        firsts = np.cumsum([r["weight"] for r in rows]) - 1
+        np.testing.assert_allclose(copies[firsts], scores, rtol=1e-9, atol=1e-12)
+    assert np.all(metric("cider").score(rows) <= metric("cider(variant=plain)").score(rows) + 1e-9)
+
+
+@settings(deadline=None)
+@given(rows=ROWS)
+def test_both_backends_agree(rows):
+    if all(not any(r["references"]) for r in rows):
+        return  # pycocoevalcap stops where no reference has a word
+    np.testing.assert_allclose(
+        metric("cider(backend=pycocoevalcap)").score(rows),
+        metric("cider").score(rows),
+        rtol=1e-9,
+        atol=1e-12,
+    )

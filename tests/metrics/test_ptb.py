@@ -1,0 +1,116 @@
+"""PTB tokens: each text's own, whatever stands beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+
+import pytest
+
+from captau.metrics.text import ptb
+from tests.conftest import AWKWARD
+
+#: Worked by hand: Penn Treebank rules, lower case, without pycocoevalcap's punctuation.
+TOKENS = [
+    ("", ""),
+    ("   ", ""),
+    ("...", ""),
+    ("A dog.", "a dog"),
+    ("A man, a plan: a canal!", "a man a plan a canal"),
+    ("don't can't it's the dog's", "do n't ca n't it 's the dog 's"),
+    ("cannot gonna", "can not gon na"),
+    ("$5.50 (five) [dollars]", "$ 5.50 -lrb- five -rrb- -lsb- dollars -rsb-"),
+    ('a "Pub" sign', "a pub sign"),
+    ("black-and-white dog -- running", "black-and-white dog running"),
+    ("Two\ttabs\u00a0and  blanks ", "two tabs and blanks"),
+    (
+        "Ein Mädchen läuft über die Straße – schnell!",
+        "ein mädchen läuft über die straße schnell",
+    ),
+    ("İstanbul ISTANBUL", "i̇stanbul istanbul"),
+    ("狗 собака كلب", "狗 собака كلب"),
+    ("🐕 dog in the 🏞️ park 👩‍👩‍👧", "dog in the park"),
+    ("A DOG RUNS ||| ACROSS", "a dog runs | | | across"),
+]
+
+
+def test_tokens():
+    assert ptb.tokenize(text for text, _ in TOKENS) == [tokens for _, tokens in TOKENS]
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Nothing is known from before, and nothing learned here is kept."""
+    monkeypatch.setattr(ptb, "_known", {})
+
+
+def test_brackets_stay():
+    # The tokeniser writes them in capitals on pycocoevalcap's list, yet `-lowerCase` comes first,
+    # so pycocoevalcap never removes them; published numbers rest on that.
+    assert "-LRB-" in ptb.PUNCTUATION
+    assert ptb.tokenize(["a (red) dog"]) == ["a -lrb- red -rrb- dog"]
+
+
+def test_order_repetition_and_no_texts_at_all():
+    assert ptb.tokenize([]) == []
+    assert ptb.tokenize(t for t in ["B b", "A a", "B b"]) == ["b b", "a a", "b b"]
+
+
+def test_no_text_shifts_another(forgetful):
+    known = [f"known {i}" for i in range(len(AWKWARD) + 1)]
+    mixed = [t for pair in zip(known, AWKWARD, strict=False) for t in pair] + known[-1:]
+    together = ptb._tokenize([ptb._LINE_ENDS.sub(" ", t) for t in mixed])
+    assert together[::2] == known
+    assert together == ptb.tokenize(mixed)
+    for text, tokens in zip(AWKWARD, together[1::2], strict=True):
+        ptb._known.clear()
+        assert ptb.tokenize([text]) == [tokens]
+
+
+def test_no_white_space_or_control_character_ends_a_line(forgetful):
+    kinds = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+    odd = [chr(c) for c in range(0x10000) if unicodedata.category(chr(c)) in kinds]
+    assert {"\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\ufeff"} <= set(odd)
+    texts = [t for i, c in enumerate(odd) for t in (f"a{c}b {c} c{c}", f"known {i}")]
+    tokens = ptb.tokenize(texts)
+    assert tokens[1::2] == texts[1::2]
+    for ends in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
+        assert tokens[2 * odd.index(ends)] == "a b c"
+
+
+def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
+    expected = ptb.tokenize(AWKWARD)
+    ptb._known.clear()
+    monkeypatch.setattr(ptb, "_LINE_ENDS", re.compile("(?!)"))
+    assert ptb.tokenize(AWKWARD) == expected
+
+
+def test_tokens_do_not_depend_on_the_next_text():
+    """The tokeniser reads ahead over the line's end: before a figure "No." keeps its full stop."""
+    endings = ["Nintendo Wii U.", "a ha t.", "a wall of art.", "No.", "p.", "Acme Inc.", "U.S."]
+    alone = ptb._tokenize(endings)
+    for after in ["5 dogs", "Two dogs", "two dogs", "The dogs", "", ".", '"dogs"', "1/2"]:
+        texts = [t for ending in endings for t in (ending, after)]
+        assert ptb._tokenize(texts)[::2] == alone, after
+    # Parity: what pycocoevalcap makes of them before a caption that begins with "A".
+    assert alone[:4] == ["nintendo wii u", "a ha t", "a wall of art", "no"]
+
+
+def test_a_lone_surrogate_is_no_fault():
+    assert ptb.tokenize(["a \ud800 dog", "a cat"]) == ["a dog", "a cat"]
+
+
+def test_tokens_survive_a_locale_without_letters():
+    """Under LC_ALL=C a pipe of Java's would turn ä into a question mark."""
+    code = (
+        "from captau.metrics.text.ptb import tokenize\n"
+        "print(ascii(tokenize(['Ein M\\xe4dchen \\u2028 l\\xe4uft', '\\u72d7 \\U0001f415 dog'])))"
+    )
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == r"['ein m\xe4dchen l\xe4uft', '\u72d7 dog']"
