@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,14 +40,29 @@ class Rows:
 
     @classmethod
     def of(cls, items: Items) -> Rows:
-        """From a `CaptionSet`, a DataFrame, a list of dicts, or `Rows` themselves."""
+        """From a `CaptionSet`, a DataFrame, a list of dicts, or `Rows` themselves.
+
+        Raises:
+            InputError: where they are anything else.
+        """
         if isinstance(items, Rows):
             return items
         if isinstance(items, CaptionSet):
             return cls(items.items)
         if isinstance(items, pd.DataFrame):
             return cls(items)
-        return cls(pd.DataFrame([dict(item) for item in items] or {"caption": []}))
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            kind = type(items).__name__
+            raise InputError(f"items are a list of dicts with caption and references, not {kind}")
+        rows = list(items)
+        for i, row in enumerate(rows):
+            if not isinstance(row, Mapping):
+                raise InputError(f"row {i} is {row!r}, not a dict with caption and references")
+        try:
+            return cls(pd.DataFrame([dict(row) for row in rows] or {"caption": []}))
+        except UnicodeEncodeError as error:
+            text = ascii(error.object)
+            raise InputError(f"{text} holds half a character (a lone surrogate)") from error
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -61,8 +76,16 @@ class Rows:
 
     @cached_property
     def references(self) -> list[tuple[str, ...]]:
-        column = self._column("references", ())
-        return [(r,) if isinstance(r, str) else () if _absent(r) else tuple(r) for r in column]
+        return [self._listed(i, r) for i, r in enumerate(self._column("references", ()))]
+
+    def _listed(self, index: int, references: Any) -> tuple[str, ...]:
+        if isinstance(references, str):
+            return (references,)
+        if _absent(references):
+            return ()
+        if not isinstance(references, list | tuple | np.ndarray | pd.Series):
+            raise InputError(f"{self.label(index)}: the references are {references!r}, not texts")
+        return tuple(references)
 
     @cached_property
     def images(self) -> list[str | None]:
@@ -70,7 +93,18 @@ class Rows:
 
     @cached_property
     def weights(self) -> NDArray[np.int64]:
-        return np.asarray(self._column("weight", 1), dtype=np.int64)
+        column = self._column("weight", 1)
+        try:
+            values = np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the weights of the items are no numbers ({error})") from error
+        whole = (values >= 1) & (values < 2**53) & (np.floor(values) == values)
+        if not whole.all():
+            i = int(np.argmin(whole))
+            raise InputError(
+                f"{self.label(i)}: the weight is {column[i]}; a whole number from 1 on is expected"
+            )
+        return values.astype(np.int64)
 
     def label(self, index: int) -> str:
         """How to call a row in a message."""
@@ -194,6 +228,7 @@ class Metric(ABC):
         return float(np.average(values, weights=rows.weights))
 
     def _check(self, rows: Rows) -> None:
+        _ = rows.weights
         for i, caption in enumerate(rows.candidates):
             if not isinstance(caption, str):
                 raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
@@ -234,19 +269,24 @@ class Metric(ABC):
     named_by: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def programs(self) -> tuple[str, ...]:
+        """What computes the scores beside Python distributions (a Java), for the signature."""
+        return ()
+
+    @property
     def signature(self) -> str:
         """What the scores depend on: class, every field, and the versions of those who compute it.
 
         Raises:
-            InputError: where a file among the parameters cannot be read.
+            InputError: where a file among the parameters cannot be read, or a program is missing.
         """
         parts = [self.name]
         for key, value in self.parameters.items():
             if key in self.file_fields and value is not None:
-                value = f"sha256-{_sha256(Path(str(value)))}"
+                value = f"sha256-{_sha256(Path(str(value)).expanduser())}"
             parts.append(f"{key}:{_plain(value)}")
-        parts += [f"{d}:{_version(d)}" for d in self.distributions]
-        return "|".join(parts)
+        parts += [f"{d}:{version_of(d)}" for d in self.distributions]
+        return "|".join([*parts, *self.programs])
 
 
 MetricClass = TypeVar("MetricClass", bound=type[Metric])
@@ -272,9 +312,11 @@ def _plain(value: Any) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """`_plain`, within quotes where commas, brackets, quotes or blanks would be read otherwise."""
+    """`_plain`, within quotes where commas, brackets, blanks or "none" would be read otherwise."""
     text = _plain(value)
-    if not isinstance(value, str) or not re.search(r"[,()\[\]{}'\"]|^\s|\s$", text):
+    if not isinstance(value, str) or not re.search(
+        r"[,()\[\]{}'\"]|^\s|\s$|^(none|null)?$", text, re.IGNORECASE
+    ):
         return text
     quote = '"' if "'" in text else "'"
     return f"{quote}{text}{quote}"
@@ -292,7 +334,8 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """The installed version of a Python distribution; "unknown" where it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:

@@ -7,9 +7,9 @@ person types is the name, with parameters in brackets where they differ from the
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
+import math
 import pkgutil
 import re
 import typing
@@ -49,6 +49,15 @@ def names() -> list[str]:
     return sorted(_METRICS)
 
 
+def registered_name(one: Metric) -> str | None:
+    """The name that a metric's class is registered under; None for a class from elsewhere."""
+    _discover()
+    for name, (cls, fixed) in _METRICS.items():
+        if type(one) is cls and all(getattr(one, k) == v for k, v in fixed.items()):
+            return name
+    return None
+
+
 def metric(spec: str) -> Metric:
     """Make a metric.
 
@@ -60,6 +69,8 @@ def metric(spec: str) -> Metric:
             the wrong type, or brackets that do not match.
     """
     _discover()
+    if not isinstance(spec, str):
+        raise InputError(f"metric {spec!r}: a name is expected, such as 'cider'")
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise InputError(f"metric '{spec}': a name is expected, or name(parameter=value,…)")
@@ -131,24 +142,22 @@ def _value(text: str, hint: Any, where: str) -> Any:
         if bare not in literals:
             raise unknown(f"value ({where})", bare, literals)
         return bare
-    if bare.lower() in ("none", "null") and type(None) in kinds:
+    if text.lower() in ("none", "null") and type(None) in kinds:
         return None
     if bool in kinds and bare.lower() in ("true", "false"):
         return bare.lower() == "true"
-    number = _number(bare)
-    if int in kinds and isinstance(number, int):
-        return number
-    if float in kinds and number is not None:
-        return float(number)
+    for kind in (int, float):
+        if kind in kinds and (number := _number(bare, kind)) is not None:
+            return number
     if str in kinds:
         return bare
     wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
     raise InputError(f"{where} is '{text}', not {wanted}")
 
 
-def _number(text: str) -> int | float | None:
+def _number(text: str, kind: type[int] | type[float]) -> int | float | None:
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        value = kind(text)
+    except ValueError:
         return None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) or math.isfinite(value) else None

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Items, Metric, Rows
+from ..base import Floats, Items, Rows
 from ..registry import register
-from .ptb import tokenized
+from .ptb import TokenMetric, tokenized
 
 ORDERS = 4
 
@@ -24,13 +24,12 @@ ORDERS = 4
 @register("bleu_3", n=3)
 @register("bleu_4", n=4)
 @dataclass(frozen=True)
-class Bleu(Metric):
+class Bleu(TokenMetric):
     """BLEU of n-grams up to length `n`, on PTB tokens."""
 
     n: int = 4
     backend: Literal["pycocoevalcap"] = "pycocoevalcap"
 
-    distributions: ClassVar[tuple[str, ...]] = ("pycocoevalcap",)
     named_by: ClassVar[tuple[str, ...]] = ("n",)
 
     @property

@@ -21,9 +21,9 @@ import numpy as np
 
 from ...datasets.errors import InputError
 from ...datasets.files import field, read_json
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Rows
 from ..registry import register
-from .ptb import tokenize, tokenized
+from .ptb import TokenMetric, tokenize, tokenized
 
 Ngram = tuple[str, ...]
 
@@ -70,6 +70,14 @@ class DocumentFrequencies:
             )
         counts = field(table, "counts", dict, str(path))
         documents = field(table, "documents", int, str(path))
+        if documents < 1:
+            raise InputError(f"{path}: 'documents' is {documents}; 1 is the least")
+        for ngram, count in counts.items():
+            if type(count) is not int or not 1 <= count <= documents:
+                raise InputError(
+                    f"{path}: the count of '{ngram}' is {count!r}, not a whole number from 1 to "
+                    f"the {documents} documents"
+                )
         return cls(documents, {tuple(k.split(" ")): v for k, v in counts.items()})
 
     def write(self, path: Path) -> None:
@@ -88,7 +96,7 @@ def document_frequencies(references: Iterable[tuple[str, ...]]) -> DocumentFrequ
 
 @register("cider")
 @dataclass(frozen=True)
-class Cider(Metric):
+class Cider(TokenMetric):
     """CIDEr of PTB tokens, without stemming.
 
     Args:
@@ -107,7 +115,6 @@ class Cider(Metric):
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 10.0)
     corpus_statistics: ClassVar[bool] = True
     file_fields: ClassVar[tuple[str, ...]] = ("df",)
-    distributions: ClassVar[tuple[str, ...]] = ("captau", "pycocoevalcap")
 
     def __post_init__(self) -> None:
         if self.backend == "pycocoevalcap" and (self.variant != "d" or self.df is not None):
@@ -131,7 +138,7 @@ class Cider(Metric):
                 lambda: DocumentFrequencies.of(zip(references, rows.weights.tolist(), strict=True)),
             )
         else:
-            frequencies = DocumentFrequencies.read(Path(self.df))
+            frequencies = DocumentFrequencies.read(Path(self.df).expanduser())
         vectors = _Vectors(frequencies)
         return np.array(
             [

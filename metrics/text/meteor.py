@@ -11,25 +11,23 @@ import subprocess
 import tempfile
 import threading
 from dataclasses import dataclass
-from typing import IO, ClassVar, Literal
+from typing import IO, Literal
 
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Items, Metric, Rows
+from ..base import Floats, Items, Rows
 from ..registry import register
-from .java import OPTIONS, died, jar, java
-from .ptb import tokenized
+from .java import OPTIONS, Watchdog, died, jar, java, silent
+from .ptb import TokenMetric, tokenized
 
 
 @register("meteor")
 @dataclass(frozen=True)
-class Meteor(Metric):
+class Meteor(TokenMetric):
     """METEOR with its English defaults and `-norm`, on PTB tokens."""
 
     backend: Literal["pycocoevalcap"] = "pycocoevalcap"
-
-    distributions: ClassVar[tuple[str, ...]] = ("pycocoevalcap",)
 
     @property
     def name(self) -> str:
@@ -64,6 +62,8 @@ _running: _Process | None = None
 
 def _process() -> _Process:
     global _running
+    if _running is not None and _running.program != java():
+        _running.stop()
     if _running is None or not _running.alive:
         _running = _Process()
         atexit.register(_running.stop)
@@ -134,16 +134,16 @@ class _Process:
         writer.start()
         back: list[str] = []
         try:
-            for _ in range(expected):
-                line = stdout.readline()
-                if not line:
-                    status = self.process.wait()
-                    self.errors.seek(0)
-                    message = died(self.program, status, self.errors.read())
-                    raise InputError(
-                        f"METEOR stopped after {len(back)} of {expected} rows. {message}"
-                    )
-                back.append(line.decode("utf-8").strip())
+            with Watchdog(self.process) as watchdog:
+                for _ in range(expected):
+                    line = stdout.readline()
+                    watchdog.heard()
+                    if not line:
+                        raise InputError(
+                            f"METEOR stopped after {len(back)} of {expected} rows. "
+                            f"{self._end(watchdog.bit)}"
+                        )
+                    back.append(line.decode("utf-8").strip())
         except BaseException:
             # Answers not yet read (after Ctrl-C, say) would be taken for those of the next rows.
             self.process.kill()
@@ -152,6 +152,12 @@ class _Process:
             raise
         writer.join()
         return back
+
+    def _end(self, hung: bool) -> str:
+        """How the process ended, which it has."""
+        status = self.process.wait()
+        self.errors.seek(0)
+        return silent(self.program) if hung else died(self.program, status, self.errors.read())
 
 
 def _write(stdin: IO[bytes], lines: list[str]) -> None:

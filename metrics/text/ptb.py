@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ...datasets.errors import InputError
-from ..base import Rows
-from .java import jar, java, run
+from ..base import Metric, Rows
+from .java import identity, jar, java, run
 
 # What pycocoevalcap removes after tokenising.
 PUNCTUATION = frozenset(
@@ -39,7 +41,19 @@ PUNCTUATION = frozenset(
 # What the tokeniser or a pipe takes for the end of a line; inside a caption it is white space.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-_known: dict[str, str] = {}
+# Tokens of each text, by the Java that made them.
+_known: dict[str, dict[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class TokenMetric(Metric):
+    """A metric on PTB tokens, which this module, pycocoevalcap's jar and a Java make."""
+
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "pycocoevalcap")
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return (identity(),)
 
 
 def tokenize(texts: Iterable[str]) -> list[str]:
@@ -54,20 +68,22 @@ def tokenize(texts: Iterable[str]) -> list[str]:
         InputError: where Java fails.
     """
     wanted = list(texts)
-    new = [t for t in dict.fromkeys(wanted) if t not in _known]
+    known = _known.setdefault(identity(), {})
+    new = [t for t in dict.fromkeys(wanted) if t not in known]
     if new:
-        _known.update(zip(new, _tokenize([_LINE_ENDS.sub(" ", t) for t in new]), strict=True))
-    return [_known[t] for t in wanted]
+        known.update(zip(new, _tokenize([_LINE_ENDS.sub(" ", t) for t in new]), strict=True))
+    return [known[t] for t in wanted]
 
 
 def tokenized(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
     """The rows' candidates and references, tokenised."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
-        tokenize([*rows.candidates, *(r for refs in rows.references for r in refs)])
+        texts = [*rows.candidates, *(r for refs in rows.references for r in refs)]
+        tokens = iter(tokenize(texts))
         return (
-            [_known[c] for c in rows.candidates],
-            [tuple(_known[r] for r in refs) for refs in rows.references],
+            [next(tokens) for _ in rows.candidates],
+            [tuple(next(tokens) for _ in refs) for refs in rows.references],
         )
 
     return rows.share("ptb", compute)
@@ -90,12 +106,12 @@ def _tokenize(lines: Sequence[str]) -> list[str]:
         # captions begin; then its tokens do not depend on its neighbours.
         "".join(f"{line}\nA\n" for line in lines).encode("utf-8", "replace"),
     )
-    if not output:
+    back = output.decode("utf-8", "replace").split("\n")[:-1]
+    if len(back) < 2 or back[-1] != "a":
         raise InputError(
             f"Java ({java()}) gave no tokens back; name another Java with java.home=DIR"
         )
-    back = output.decode("utf-8").split("\n")[:-1]
-    if len(back) != 2 * len(lines):
+    if len(back) != 2 * len(lines) or set(back[1::2]) != {"a"}:
         # Some text ends a line in a way not foreseen above. Halving finds it; alone, all that comes
         # back is its own.
         if len(lines) == 1:

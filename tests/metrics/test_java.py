@@ -12,6 +12,7 @@ import pytest
 
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
+from captau.metrics.text import java as java_module
 from captau.metrics.text import meteor, ptb
 from captau.metrics.text.java import jar, java
 
@@ -48,9 +49,9 @@ BOTH = pytest.mark.parametrize("name", ["ptb", "meteor"])
 
 @pytest.fixture(autouse=True)
 def _known_tokens(monkeypatch):
-    """For METEOR's tests their tokens are there before Java goes wrong; all others must be asked."""
-    texts = [DOG["caption"], *DOG["references"]]
-    monkeypatch.setattr(ptb, "_known", dict(zip(texts, ptb.tokenize(texts), strict=True)))
+    """METEOR's tests have their tokens before Java goes wrong; PTB's must ask for theirs."""
+    monkeypatch.setattr(meteor, "tokenized", lambda rows: (rows.candidates, rows.references))
+    monkeypatch.setattr(ptb, "_known", {})
 
 
 @BOTH
@@ -99,6 +100,52 @@ def test_a_program_that_succeeds_and_says_nothing(name, fresh, tmp_path, monkeyp
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", "exit 0"))
     with pytest.raises(InputError, match=r"gave no tokens back|METEOR stopped after 0 of 1 rows"):
         ask(name)
+
+
+@pytest.mark.parametrize(
+    "said", ["cat >/dev/null; echo", "cat", "cat >/dev/null; echo x; echo x", "echo; echo; echo"]
+)
+@pytest.mark.parametrize("texts", [["a dog"], ["a dog", "a cat"]], ids=len)
+def test_a_program_that_says_something_else(said, texts, tmp_path, monkeypatch):
+    """What is no answer to the text must not become its tokens, nor stay for the next Java."""
+    monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", said))
+    with pytest.raises(InputError, match="gave no tokens back"):
+        ptb.tokenize(texts)
+
+
+@BOTH
+def test_a_program_that_hangs(name, fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(java_module, "SILENCE", 0.5)
+    monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", "exec sleep 600"))
+    with pytest.raises(InputError, match=r"said nothing for 0\.5 s and was stopped; run") as caught:
+        ask(name)
+    assert "\n" not in str(caught.value)
+    assert meteor._running is None or not meteor._running.alive
+
+
+@BOTH
+def test_a_program_that_is_slow_and_not_silent(name, fresh, tmp_path, monkeypatch):
+    """Each line comes in time, and all of them take longer than one may."""
+    monkeypatch.setattr(java_module, "SILENCE", 1.0)
+    lines = {"ptb": ["a dog", "a"], "meteor": ["1 2 3", "0.5", "0.5"]}[name]
+    say = [f"sleep 0.6; echo {line}" for line in lines]
+    monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", *say, "exec cat >/dev/null"))
+    ask(name)
+
+
+def test_another_java_is_asked_anew(fresh, tmp_path, monkeypatch):
+    """Within one process too: tokens and METEOR belong to the Java that made them."""
+    ptb.tokenize(["a dog"])
+    metric("meteor").start()
+    victim = meteor._running
+    said = ["cat >/dev/null", "echo other tokens; echo a"]
+    monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", *said))
+    assert ptb.tokenize(["a dog"]) == ["other tokens"]
+    metric("meteor").start()
+    assert meteor._running is not victim
+    assert not victim.alive
+    monkeypatch.delenv("CAPTAU_JAVA")
+    assert ptb.tokenize(["a dog"]) == ["a dog"]
 
 
 def test_a_program_killed_by_a_signal(tmp_path, monkeypatch):
