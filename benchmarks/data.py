@@ -10,7 +10,7 @@ from rich.filesize import decimal
 
 from ..datasets import download, imports, registry
 from ..datasets.errors import InputError
-from ..datasets.folder import missing, silent, size, state, used
+from ..datasets.folder import missing, partly, silent, size, state, used
 from ..datasets.images import find_image
 from ..datasets.schema import CaptionSet, Card
 from ..metrics.text.cider import document_frequencies
@@ -30,7 +30,7 @@ def overview(root: Path | None) -> Table:
     notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
     for name in registry.names():
         card = registry.card(name)
-        needed = missing(folder, card)
+        needed, here = missing(folder, card), status(folder, card)
         ratings = [
             f"{card.expected[what]:,}{unit}"
             for what, unit in (("ratings", ""), ("preferences", " preferences"))
@@ -40,8 +40,8 @@ def overview(root: Path | None) -> Table:
             (
                 name,
                 [
-                    status(folder, card),
-                    decimal(size(folder, card)) if card.sources and not needed else MISSING,
+                    here,
+                    MISSING if not card.sources or here == "no" else decimal(size(folder, card)),
                     f"{card.expected['items']:,}" if "items" in card.expected else MISSING,
                     " and ".join(ratings) or MISSING,
                     "; ".join(dict.fromkeys(map(str, card.scales.values()))) or MISSING,
@@ -61,11 +61,17 @@ def overview(root: Path | None) -> Table:
 
 
 def status(folder: Path, card: Card) -> str:
-    """`yes`, `no`, `differs` (here, but not of the card's revision), `built in` or `your own`."""
+    """`yes`, `no`, `built in`, `your own`, `differs` or `part`.
+
+    `differs` is here, but not of the card's revision; of `part` some files are missing, and the
+    others can be used without them.
+    """
     if not card.sources:
         return "built in" if card.synthetic else "your own"
     states = {state(folder, card, s) for s in used(folder, card)}
-    return "no" if "missing" in states else "differs" if "differs" in states else "yes"
+    if "missing" in states:
+        return "part" if partly(folder, card) else "no"
+    return "differs" if "differs" in states else "yes"
 
 
 def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = silent) -> list[str]:
@@ -142,7 +148,7 @@ def verify(
         named: whether the datasets were asked for by name; else one that is not here is no fault.
 
     Returns:
-        A row for each dataset, and whether all is as it should be.
+        A row for each dataset, and whether all is as it should be; a part that can be used is.
 
     Raises:
         InputError: on an unknown name, or where `images` is no folder.
@@ -159,7 +165,8 @@ def verify(
             with progress.step(name):
                 card = registry.card(name)
                 files, wrong = _check_files(folder, card)
-                there = bool(card.sources or card.synthetic) and not missing(folder, card)
+                part = partly(folder, card)
+                there = part or (bool(card.sources or card.synthetic) and not missing(folder, card))
                 counts = [MISSING] * len(_COUNTS)
                 absent = MISSING
                 if there:
@@ -169,12 +176,12 @@ def verify(
                         wrong.append(str(error))
                     else:
                         counts, off = _check_counts(dataset, card)
-                        wrong += off
+                        wrong += [] if part else off
                         if images is not None and not card.synthetic:
                             absent = _check_images(dataset, images)
                 elif not named:
                     wrong = []
-                verdict = "OFF" if wrong else "ok" if there else "not here"
+                verdict = "OFF" if wrong else "part" if part else "ok" if there else "not here"
                 rows.append((name, [files, *counts, *([absent] if images else []), verdict]))
                 notes += [w if w.startswith("dataset ") else f"{name}: {w}" for w in wrong]
                 good &= not wrong
@@ -191,6 +198,8 @@ def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
     what = {"missing": "is missing", "differs": "is not of the card's revision: its hash differs"}
     found = [is_ for _, is_ in states]
     cell = ", ".join(f"{found.count(is_)} {is_}" for is_ in dict.fromkeys(found))
+    if partly(folder, card):
+        del what["missing"]
     return cell, [f"{source.path} {what[is_]}" for source, is_ in states if is_ in what]
 
 

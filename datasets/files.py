@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,11 @@ from typing import Any
 
 from .errors import InputError
 from .schema import Card, Scale, SourceFile, on_scale, shown
+
+#: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
+_ESCAPES = re.compile(
+    r"(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\(?!ud[89a-f]).)|\\ud[0-9a-f]{3}", re.IGNORECASE
+)
 
 
 def find(root: Path, card: Card, source: SourceFile) -> Path:
@@ -85,27 +92,14 @@ def read_text(path: Path) -> str:
 def read_json(path: Path) -> Any:
     """A JSON file.
 
+    Half of a surrogate pair, which no encoding can hold, becomes U+FFFD; so in JSON lines.
+
     Raises:
-        InputError: where it is truncated or malformed (with the line), or an object has a key twice,
-            of which JSON readers keep the last without a word.
+        InputError: where it is truncated or malformed or has a number of thousands of digits (with
+            the line), or an object has a key twice, of which JSON readers keep the last without a
+            word.
     """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        row = dict(pairs)
-        if len(row) < len(pairs):
-            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-            raise InputError(f"{path}: '{twice}' stands twice in one object; keep one")
-        return row
-
-    text = read_text(path)
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except RecursionError as error:
-        raise InputError(f"{path}: nested too deeply; get the file anew") from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}:{error.lineno}: not valid JSON ({error.msg}); the file may be truncated, get it anew"
-        ) from error
+    return _parsed(read_text(path), path)
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -114,22 +108,44 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
 
     Raises:
-        InputError: at a line that is no JSON object, with its number.
+        InputError: at a line that is no JSON object or has a key twice, with its number.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except RecursionError as error:
-            raise InputError(f"{path}:{number}: nested too deeply; get the file anew") from error
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{path}:{number}: not valid JSON ({error.msg}); the file may be truncated, get it anew"
-            ) from error
+        row = _parsed(line, path, number)
         if not isinstance(row, dict):
             raise InputError(f"{path}:{number}: an object is expected, not {type(row).__name__}")
         yield number, row
+
+
+def _parsed(text: str, path: Path, line: int = 0) -> Any:
+    """What JSON says: a whole file's, or that of one of its lines."""
+    where = f"{path}:{line}" if line else f"{path}"
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) < len(pairs):
+            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            raise InputError(f"{where}: '{twice}' stands twice in one object; keep one")
+        return row
+
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply; get the file anew") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
+            f"get it anew"
+        ) from error
+    except ValueError as error:  # of json's own, the one that tells no line
+        most = sys.get_int_max_str_digits()
+        found = re.search(rf"\d{{{most + 1}}}", text)
+        at = line or text.count("\n", 0, found.start() if found else 0) + 1
+        raise InputError(f"{path}:{at}: a number of more than {most} digits") from error
 
 
 def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
@@ -157,7 +173,11 @@ def rating(row: Any, key: str, scale: Scale, where: str) -> float:
     Raises:
         InputError: where it is no number or not on the scale.
     """
-    value = float(field(row, key, float, where))
+    value = field(row, key, float, where)
+    try:
+        value = float(value)
+    except OverflowError as error:
+        raise InputError(f"{where}: '{key}' is too large, not on the scale {scale}") from error
     if not on_scale(scale, value):
         raise InputError(f"{where}: '{key}' is {shown(value)}, not on the scale {scale}")
     return value

@@ -95,17 +95,23 @@ def load_flickr8k_expert(root: Path) -> CaptionSet:
 
 def from_json(path: Path, root: Path) -> CaptionSet:
     """From the JSON that the CLIPScore authors' script writes: image → references, judgements."""
-    return _of_experts(pairs_of_json(path, CARD), root)
+    return _of_experts(pairs_of_json(path, CARD), root, path)
 
 
 def from_text(tokens: Path, experts: Path, root: Path) -> CaptionSet:
     """From the original `Flickr8k.token.txt` and `ExpertAnnotations.txt`."""
     pairs = pairs_of_text(tokens, experts, CARD, "three ratings", lambda values, _: values)
-    return _of_experts(pairs, root)
+    return _of_experts(pairs, root, experts)
 
 
-def _of_experts(pairs: list[Pair], root: Path) -> CaptionSet:
+def _of_experts(pairs: list[Pair], root: Path, path: Path) -> CaptionSet:
     others = [p for p in pairs if p.caption not in p.references]
+    for pair in others:
+        if len(pair.ratings) != 3:
+            raise InputError(
+                f"{path}: image '{pair.image_id}', caption '{pair.caption}': the ratings of three "
+                f"experts are expected, not {len(pair.ratings)}"
+            )
     return caption_set_of(others, root, CARD, "expert")
 
 
@@ -217,9 +223,14 @@ def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
     images = read_json(path)
     if not isinstance(images, dict):
         raise InputError(f"{path}: an object of images is expected; is this flickr8k.json?")
+    places: dict[str, str] = {}
     for key, image in images.items():
         where = f"{path}: image '{key}'"
         image_id = Path(field(image, "image_path", str, where)).name
+        if places.setdefault(image_id, key) != key:
+            raise InputError(
+                f"{where}: its file {image_id} is that of image '{places[image_id]}' too"
+            )
         yield (
             where,
             image_id,

@@ -38,6 +38,11 @@ def missing(root: Path, card: Card) -> list[SourceFile]:
     return [s for s in used(root, card) if locate(root, card, s) is None]
 
 
+def partly(root: Path, card: Card) -> bool:
+    """Whether some files are missing of a dataset that is read without these."""
+    return card.partial and 0 < len(missing(root, card)) < len(used(root, card))
+
+
 State = Literal["missing", "right", "differs", "unchecked"]
 
 

@@ -59,8 +59,8 @@ def card(name: str) -> Card:
         InputError: where no dataset has that name; the nearest ones are named.
     """
     _discover()
-    if name not in _READERS:
-        raise unknown("dataset", name, _READERS)
+    if not isinstance(name, str) or name not in _READERS:
+        raise unknown("dataset", str(name), _READERS)
     return _READERS[name][0]
 
 

@@ -84,7 +84,7 @@ def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known about a dataset before it is read."""
+    """What is known about a dataset before it is read; `partial` is one read without some files."""
 
     name: str
     title: str
@@ -98,6 +98,7 @@ class Card:
     has_references: bool = True
     synthetic: bool = False
     needs_images: bool = False
+    partial: bool = False
 
 
 def item_ids(
@@ -122,12 +123,19 @@ def item_ids(
     return out
 
 
+def whole(text: str) -> str:
+    """A text with its surrogates in pairs; half of one, which no encoding can hold, is U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def make_items(
     image_ids: Sequence[str],
     captions: Sequence[str],
     references: Sequence[tuple[str, ...]],
     *,
-    systems: Sequence[str] | None = None,
+    systems: Sequence[str | None] | None = None,
     images: Sequence[str | None] | None = None,
     splits: Sequence[str] | None = None,
 ) -> pd.DataFrame:
@@ -137,16 +145,22 @@ def make_items(
         image_ids, captions, references, systems, images: of equal length, one entry a candidate.
         splits: the authors' own split of each; None gives the shared one (`splits.split_of`).
     """
-    who: Sequence[str | None] = systems if systems is not None else [None] * len(captions)
+    image_ids, captions = list(map(whole, image_ids)), list(map(whole, captions))
+    references = [tuple(map(whole, texts)) for texts in references]
+    who = (
+        [None] * len(captions)
+        if systems is None
+        else [s if s is None else whole(s) for s in systems]
+    )
     return pd.DataFrame(
         {
             "item_id": item_ids(image_ids, captions, who),
-            "image_id": list(image_ids),
+            "image_id": image_ids,
             "image": pd.Series(list(images or [None] * len(captions)), dtype=object),
-            "caption": list(captions),
-            "references": pd.Series(list(references), dtype=object),
-            "system": pd.Series(list(who), dtype=object),
-            "split": list(splits) if splits else [split_of(i) for i in image_ids],
+            "caption": captions,
+            "references": pd.Series(references, dtype=object),
+            "system": pd.Series(who, dtype=object),
+            "split": list(map(whole, splits)) if splits else [split_of(i) for i in image_ids],
         }
     )
 
@@ -261,7 +275,10 @@ class CaptionSet:
         if strangers:
             raise self._fail(f"a rating is about '{strangers[0]}', which is not an item")
         # What is no number becomes NaN, which no scale holds. Floats throughout: 1 and 1.0 are equal.
-        numbers = pd.to_numeric(ratings["value"], errors="coerce").astype(float)
+        try:
+            numbers = pd.to_numeric(ratings["value"], errors="coerce").astype(float)
+        except OverflowError as error:
+            raise self._fail("a rating is too large, and on no scale") from error
         self._ratings = ratings.assign(value=numbers)
         for dimension, group in ratings.groupby("dimension", sort=False, dropna=False):
             scale = self._card.scales.get(str(dimension))

@@ -20,7 +20,7 @@ import pandas as pd
 
 from .errors import InputError
 from .files import read_json, read_json_lines, read_text
-from .schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from .schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, whole
 
 #: The endings that `read_table` knows.
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
@@ -142,7 +142,9 @@ def listed(text: str) -> tuple[str, ...] | None:
             values = parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        return tuple(values) if isinstance(values, list) else None
+        if not isinstance(values, list):
+            return None
+        return tuple(whole(v) if isinstance(v, str) else v for v in values)
     return None
 
 
@@ -154,6 +156,8 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return float("nan")
+    except OverflowError:
+        return float("inf")
 
 
 def read_table(path: Path, ending: str = "") -> Table:
@@ -243,7 +247,7 @@ def _parquet(path: Path) -> Table:
     def guarded(read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{path}: not a whole Parquet file ({str(error).splitlines()[0]}); it may be "
                 f"truncated, get it anew"
@@ -255,7 +259,7 @@ def _parquet(path: Path) -> Table:
         # The shortest text of a 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
         if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
             return [None if v is None else float(str(np.float32(v))) for v in values.to_pylist()]
-        return values.to_pylist()
+        return guarded(values.to_pylist)
 
     file = guarded(lambda: pq.ParquetFile(path))
     names: list[str] = []

@@ -291,6 +291,49 @@ def test_list(captau, thumb) -> None:
     assert row(captau("list")[1], "thumb")[1:3] == ["yes", f"{size} bytes"]
 
 
+def test_some_splits_of_a_dataset_are_a_part(captau, tmp_path) -> None:
+    folder = tmp_path / "here" / "polaris"
+    folder.mkdir(parents=True)
+    text = "imgid,mt,refs,score\ntest.jpg,a dog,\"['dogs']\",0.5\n"
+    (folder / "polaris_test.csv").write_text(text)
+    out = captau("list")[1]
+    assert row(out, "polaris")[1:3] == ["part", f"{len(text)} bytes"]
+    assert "polaris: polaris/polaris_train.csv from " in out
+    for arguments in ([], ["dataset=polaris"]):
+        status, out, _ = captau("verify", *arguments)
+        assert status == 0
+        cells = ["polaris", "2 missing, 1 unchecked", "1", "1", "1", "0", "part"]
+        assert row(out, "polaris") == cells
+    (folder / "polaris_test.csv").write_text(text.replace("0.5", "5"))
+    status, out, _ = captau("verify")
+    assert (status, row(out, "polaris")[-1]) == (1, "OFF")
+    for split in ("train", "val", "test"):
+        (folder / f"polaris_{split}.csv").write_text(text.replace("test", split))
+    assert row(captau("list")[1], "polaris")[1] == "yes"
+    status, out, _ = captau("verify")
+    assert (status, row(out, "polaris")[-1]) == (1, "OFF")
+    assert "polaris: 3 ratings, where 131,020 are expected" in out
+
+
+def test_half_of_a_surrogate_pair_is_scored_like_any_character(
+    capsys, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.json").write_text(r'{"\ud800": "a \ud800 dog", "2": "a cat"}')
+    Path("r.json").write_text(r'{"\ud800": ["a \udfff dog", "one dog"], "2": ["a cat"]}')
+    for arguments in (
+        ["data", "df", "references=r.json", "output=df.json"],
+        [
+            *("score", "candidates=c.json", "references=r.json", "output_dir=out"),
+            'metrics=["cider(df=df.json)",bleu_1,rouge_l,meteor,rouge_score_1,sacrebleu]',
+        ],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0, capsys.readouterr().err
+    assert "\ufffd" in Path("out/scores.csv").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("name", "number", "way"),
     [

@@ -199,6 +199,19 @@ def test_faults_in_the_text_files(fault: str, folder: Path) -> None:
         read_text_files(folder)
 
 
+def test_a_line_of_ratings_twice(folder: Path) -> None:
+    path = folder / EXPERTS.path
+    path.write_text(EXPERTS_TEXT + "b.jpg\ta.jpg#0\t1\t2\t3\n")
+    with says(f"{path}: image 'b.jpg', caption 'A dog runs .': ", "expected, not 6"):
+        read_text_files(folder)
+
+
+def test_half_of_a_surrogate_pair(folder: Path) -> None:
+    path = folder / JSON.path
+    path.write_text(path.read_text().replace("Two cats", r"Two\ud800 cats"))
+    assert read_json_file(folder).items["caption"][0] == "Two\ufffd cats sit ."
+
+
 @pytest.mark.parametrize("source", [TOKENS, EXPERTS])
 def test_empty_text_files(source, folder: Path) -> None:
     (folder / source.path).write_text("")
@@ -222,6 +235,10 @@ def lacking(key: str) -> Any:
     return changed
 
 
+def few(count: int) -> list[str]:
+    return [f"image 'b.jpg', caption 'x y': the ratings of three experts are expected, not {count}"]
+
+
 JSON_FAULTS = {
     "a list": ([], ["an object of images is expected"]),
     "an image a list": ({"b": []}, ["image 'b': an object is expected, not list"]),
@@ -242,6 +259,13 @@ JSON_FAULTS = {
     "rating true": (judged(judgement("x", True)), ["image 'b': 'rating' is True, not float"]),
     "rating off scale": (judged(judgement("x", 0)), ["image 'b': 'rating' is 0, not on"]),
     "rating NaN": (judged(judgement("x", float("nan"))), ["image 'b': 'rating' is NaN, not on"]),
+    "one expert": (judged(judgement("x y", 1)), few(1)),
+    "six ratings": (altered("human_judgement", [judgement("x y", 1)] * 6), few(6)),
+    "an image twice": (
+        altered("image_path", "elsewhere/a.jpg"),
+        ["image 'b': its file a.jpg is that of image 'a' too"],
+    ),
+    "rating without end": (judged(judgement("x", 10**400)), ["image 'b': 'rating' is too large"]),
     "nothing": ({}, ["no items"]),
 }
 

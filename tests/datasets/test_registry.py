@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+import captau
 from captau.benchmarks.config import group, read, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.datasets import registry
@@ -58,6 +59,14 @@ def test_the_datasets() -> None:
 def test_an_unknown_name_is_answered_with_near_ones(call, typed: str, near: str) -> None:
     with says("unknown dataset '", near, "thumb"):
         call(typed)
+
+
+@pytest.mark.parametrize("typed", [None, 5, ["demo"]])
+def test_what_is_no_name_is_no_dataset(typed) -> None:
+    with says(f"unknown dataset '{typed}'", "known: capeval1k, "):
+        registry.load(typed)
+    with pytest.raises(captau.InputError):
+        captau.load(typed)
 
 
 def test_a_name_is_registered_once() -> None:

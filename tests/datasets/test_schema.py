@@ -129,6 +129,7 @@ FAULTS = {
             ("good", "'good'"),
         ]
     },
+    "a rating without end": (put("ratings", 1, "value", 10**400), ["a rating is too large"]),
     "off a scale without steps": (put("ratings", 6, "value", 0.5), ["fluency", "0.5", "-1 to 0"]),
     "a rater twice": (repeat("ratings", 3), ["rater 'r1'", "twice on overall"]),
     "bad winner": (put("preferences", 1, "winner", "b!"), ["'p1'", "'b!'", "a, b, tie"]),

@@ -123,6 +123,8 @@ def test_a_number_of_32_bits_is_what_it_was_written_as(tmp_path: Path) -> None:
         ("[1", None),
         ("[a]", None),
         ("[dog] on a mat", None),
+        (r'["\ud800", "\ud83d\ude00"]', ("\ufffd", "\U0001f600")),
+        (r"['\ud800', '\ud83d\ude00']", ("\ufffd", "\U0001f600")),
     ],
 )
 def test_references_in_one_cell(cell: str, wanted: Any) -> None:
@@ -139,6 +141,8 @@ BROKEN = {
     "no object": ("t.jsonl", b'{"a": 1}\n[2]\n', [":2: an object is expected, not list"]),
     "no object in JSON": ("t.json", b'[{"a": 1}, 2]', ["entry 1: an object is expected, not int"]),
     "cut JSON lines": ("t.jsonl", b'{"a": 1}\n{"a":', [":2: not valid JSON", "truncated"]),
+    "a key twice": ("t.jsonl", b'{"a": 1}\n{"a": 1, "a": 2}', [":2: 'a' stands twice"]),
+    "many digits": ("t.json", b'[{"a":\n' + b"9" * 5000 + b"}]", [":2: a number of more than"]),
     "another ending": ("t.xlsx", b"", ["t.xlsx: its ending is none of .csv, "]),
     "no Parquet": ("t.parquet", b"PAR1 or so", ["not a whole Parquet file", "truncated"]),
 }
@@ -150,6 +154,13 @@ def test_what_is_broken_is_named_by_its_place(fault: str, tmp_path: Path) -> Non
     (tmp_path / name).write_bytes(content)
     with says(str(tmp_path / name), *parts):
         read_table(tmp_path / name)
+
+
+def test_parquet_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())}), path)
+    with says(f"{path}: not a whole Parquet file"):
+        read_table(path).texts("a")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -175,6 +186,7 @@ def test_parquet_cut_at_any_byte(tmp_path: Path) -> None:
         (True, ["score is True, no number"]),
         (float("nan"), ["score is nan, no number"]),
         ([1], ["score is [1], no number"]),
+        pytest.param(10**400, ["score is 1000", "not on the scale 1 to 2"], id="without end"),
     ],
 )
 def test_values(value: Any, parts: list[str], tmp_path: Path) -> None:
