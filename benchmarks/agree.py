@@ -10,14 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from .agreement import Found, RatingTable, measures
 from .config import AgreeConfig
 from .progress import Progress
 from .protocol import Protocol
 from .results import to_csv, to_json
-from .run import provenance
+from .run import no_dimension, provenance
 from .tables import Table, latex_of, markdown_of, number
 
 AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
@@ -93,7 +92,7 @@ def _measure(
     """The measures of each dimension, and the histograms of differences, by dataset and dimension."""
     name = caption_set.name
     if not protocol.dimension:
-        raise InputError(f"dataset {name}: it has preferences and no ratings to agree on")
+        raise no_dimension(caption_set, "it has preferences and no ratings to agree on")
     items = protocol.select(caption_set)["item_id"]
     found: dict[str, Found] = {}
     histograms: dict[str, dict[float, float]] = {}

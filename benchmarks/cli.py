@@ -6,14 +6,19 @@ plain function does the work. Whatever a person typed wrong becomes one line on 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
-from importlib import resources
 from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..conf import group
 from ..datasets.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -49,6 +54,21 @@ _FLAGS: dict[str, tuple[str, ...]] = {
     "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
 }
 
+#: Options whose value is a path: taken as it stands, whatever Hydra's grammar makes of its letters.
+_PATHS = (
+    "candidates",
+    "cache.root",
+    "data.images",
+    "data.root",
+    "file.path",
+    "images",
+    "java.home",
+    "output",
+    "output_dir",
+    "references",
+    "source",
+)
+
 #: The config group of which each command takes `all` for every name: `paper=all`.
 _ALL = {"reproduce": "paper"} | {
     f"data {word}": "dataset" for word in ("fetch", "import", "verify", "overlap")
@@ -58,8 +78,12 @@ _ALL = {"reproduce": "paper"} | {
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a locale without τ prints "?"
     try:
         status = _run(given)
+        sys.stdout.flush()
     except InputError as error:
         message = " ".join(str(error).split())
         print(f"captau: {message}", file=sys.stderr)
@@ -68,9 +92,15 @@ def main(arguments: list[str] | None = None) -> None:
         done = "downloaded" if given[:2] == ["data", "fetch"] else "scored"
         print(f"captau: stopped; what was {done} is kept", file=sys.stderr)
         status = 130
-    except BrokenPipeError:  # the reader of our output went away, as `| head` does
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - the last write has to go somewhere
+    except OSError as error:
+        # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
+        if error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest may go
         status = 0
+        if not isinstance(error, BrokenPipeError):
+            print(f"captau: standard output: {error.strerror}", file=sys.stderr)
+            status = 2
     raise SystemExit(status)
 
 
@@ -78,7 +108,11 @@ def _run(given: list[str]) -> int:
     if given and given[0] in ("-sc", "--shell-completion"):
         _completion(given)
         return 0
-    if not given or given[0] in ("-h", "--help", "help"):
+    if (
+        not given
+        or given[0] in ("-h", "--help", "help")
+        or given in (["data", "-h"], ["data", "--help"])
+    ):
         print(overview())
         return 0
     if given[0] in ("--version", "-V"):
@@ -96,10 +130,10 @@ def overview() -> str:
         "",
         *(f"  {name:<12} {what}" for name, what in COMMANDS.items()),
         "",
-        f"datasets: {', '.join(_group('dataset'))}",
-        f"metrics:  {', '.join(_group('metric'))}",
-        f"suites:   {', '.join(_group('suite'))}",
-        f"papers:   {', '.join(_group('paper'))}, all",
+        f"datasets: {', '.join(group('dataset'))}",
+        f"metrics:  {', '.join(group('metric'))}",
+        f"suites:   {', '.join(group('suite'))}",
+        f"papers:   {', '.join(group('paper'))}, all",
         "",
         "captau <command> --help explains a command. Start with: captau bench",
     ]
@@ -116,7 +150,7 @@ def split_command(given: list[str]) -> tuple[str, list[str]]:
         name = " ".join(given[:words])
         if len(given) >= words and name in COMMANDS:
             return name, given[words:]
-    if given[0] == "data" and (len(given) == 1 or given[1] in ("-h", "--help")):
+    if given == ["data"]:
         words = [name for name in COMMANDS if name.startswith("data ")]
         raise InputError(f"captau data needs a word more: {', '.join(words)}")
     wanted = " ".join(given[:2]) if given[0] == "data" else given[0]
@@ -127,42 +161,85 @@ def split_command(given: list[str]) -> tuple[str, list[str]]:
     raise unknown("command", wanted, COMMANDS)
 
 
-def _group(name: str) -> list[str]:
-    folder = resources.files("captau.conf") / name
-    return sorted(
-        f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")
-    )
-
-
 def _run_command(command: str, rest: list[str]) -> int:
     overrides, flags = _split_flags(command, rest)
-    if any(word in ("-m", "--multirun") for word in flags):
-        # Its record of a multirun goes where the runs go.
-        chosen = [w.partition("=")[2] for w in overrides if w.startswith("output_dir=")]
-        overrides += [f"hydra.sweep.dir={folder}" for folder in chosen[-1:]]
-    return _run_hydra(command, [*overrides, *flags])
+    if not {"-m", "--multirun"} & set(flags):
+        return _run_hydra(command, [*overrides, *flags])
+    from .output import OutputFolder
+
+    # Hydra's record of a multirun goes where the runs go: one folder, claimed for this multirun.
+    chosen = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
+    folder = Path(chosen[-1]) if chosen else OutputFolder(None, "multirun").path
+    try:
+        return _run_hydra(command, [*overrides, f"hydra.sweep.dir='{folder}'", *flags])
+    except BaseException:
+        if [p.name for p in folder.glob("*")] in ([], ["multirun.yaml"]):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
     """Overrides and Hydra's flags, apart; its own parser wants the overrides together.
 
     Raises:
-        InputError: on another flag, or a word that is no key=value.
+        InputError: on another flag, or a word that is no key=value of an option there is.
     """
     overrides: list[str] = []
     flags: list[str] = []
     for word in rest:
+        flag, equals, value = word.partition("=")
         if word.startswith("-"):
-            if word.partition("=")[0] not in _FLAGS:
+            if flag not in _FLAGS:
                 raise unknown(f"flag of captau {command}", word, _FLAGS)
-            flags.append(word)
+            if equals and value not in _FLAGS[flag]:
+                raise InputError(f"{word}: {_words_after(flag)}")
+            flags += [flag, value] if equals else [flag]
         elif flags and word in _FLAGS.get(flags[-1], ()):
             flags.append(word)
-        elif "=" in word or word.startswith("~"):
-            overrides.append(_expand_all(command, word))
+        elif equals:
+            overrides.append(_override(command, word))
         else:
             raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
+    for flag, after in pairwise([*flags, ""]):
+        if flag in ("--cfg", "-c") and after not in _FLAGS[flag]:
+            raise InputError(f"{flag}: {_words_after(flag)}")
+    if "--resolve" in flags and not {"--cfg", "-c"} & set(flags):
+        raise InputError("--resolve goes with --cfg: --cfg job --resolve")
     return overrides, flags
+
+
+def _words_after(flag: str) -> str:
+    words = _FLAGS[flag]
+    return f"one of {', '.join(words)} is expected" if words else "it takes no value"
+
+
+def _override(command: str, word: str) -> str:
+    """One key=value, its key and names checked, a path quoted, and `all` spelt out.
+
+    Raises:
+        InputError: on an option or a name that there is not.
+    """
+    key, _, value = word.partition("=")
+    if key.startswith(("hydra.", "hydra/", "datasets.")):
+        return word
+    if key not in _options(command):
+        # `+key` would add an option that nothing reads, and `~key` take one away that is needed.
+        raise unknown(f"option of captau {command}", key, _options(command))
+    if key in ("dataset", "protocol", "paper"):
+        known = [*group(key), *(["all"] if key == _ALL.get(command) else [])]
+        if value == "all" and "all" in known:
+            return f"{key}=[{','.join(group(key))}]"
+        names = re.findall(r"[^\[\],\s'\"]+", value)
+        if not names:
+            raise InputError(f"{key}= is empty; known: {', '.join(known)}")
+        for name in names:
+            if name not in group(key):
+                raise unknown(key, name, known)
+    elif key in _PATHS and value and value[0] not in "'\"" and value != "null":
+        path = str(Path(value).expanduser()) if value.startswith("~") else value
+        escaped = path.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{key}='{escaped}'"
+    return word
 
 
 def _run_hydra(command: str, words: list[str]) -> int:
@@ -194,7 +271,7 @@ def _run_hydra(command: str, words: list[str]) -> int:
         hydra.main(
             version_base="1.3", config_path="pkg://captau.conf", config_name=f"command/{name}"
         )(task)()
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError, KeyError) as error:
         raise _explain(error, command) from error
     finally:
         sys.argv = argv
@@ -203,22 +280,13 @@ def _run_hydra(command: str, words: list[str]) -> int:
     return status
 
 
-def _expand_all(command: str, word: str) -> str:
-    """`paper=all` → every paper's name."""
-    key, equals, value = word.partition("=")
-    if equals and value == "all" and key == _ALL.get(command):
-        return f"{key}=[{','.join(_group(key))}]"
-    return word
-
-
 def _explain(error: Exception, command: str) -> InputError:
     """One line for what Hydra or OmegaConf found wrong with the overrides."""
     text = str(error)
     missing = getattr(error, "missing_cfg_file", None)
     if isinstance(missing, str) and "/" in missing:
-        group, _, name = missing.strip("/").rpartition("/")
-        known = [*_group(group), *(["all"] if group == _ALL.get(command) else [])]
-        return unknown(group, name, known)
+        where, _, name = missing.strip("/").rpartition("/")
+        return unknown(where, name, group(where))
     options = _options(command)
     match = (
         re.search(r"Could not override '([^']+)'", text)
@@ -274,15 +342,20 @@ def _options(command: str) -> list[str]:
 
     names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
     groups = {"bench": ["dataset", "protocol"], "agree": ["dataset"], "reproduce": ["paper"]}
-    groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify")}
+    groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
 
 def _completion(given: list[str]) -> None:
-    """Bash, zsh and fish: Hydra completes a command's options, and this completes the command."""
-    command = "bench"
+    """Bash, zsh and fish: Hydra completes a command's options, and this completes the command.
+
+    Raises:
+        InputError: where the shell is none of them.
+    """
+    command, line = "bench", os.environ.get("COMP_LINE", "")
+    if len(given) != 2 or not re.fullmatch(r"(install|uninstall|query)=(bash|fish|zsh)", given[1]):
+        raise InputError(f"{given[0]} install=bash, install=zsh or install=fish is expected")
     if any("query" in word for word in given):
-        line = os.environ.get("COMP_LINE", "")
         words = line.split()
         typed = words[1:] if line.endswith(" ") or len(words) < 2 else words[1:-1]
         last = "" if line.endswith(" ") or len(words) < 2 else words[-1]
@@ -299,7 +372,24 @@ def _completion(given: list[str]) -> None:
         os.environ["COMP_LINE"] = re.sub(
             r"^(\S+)\s+" + r"\s+".join(map(re.escape, command.split())), r"\1", line
         )
-    _run_hydra(command, given)
+    known = {name.partition(".")[0] for name in _options(command)}
+    offered = io.StringIO()
+    with contextlib.redirect_stdout(offered):
+        _run_hydra(command, given)
+    # Hydra offers every config group there is; a command has its own options.
+    words = offered.getvalue()
+    if "query" in given[1]:
+        fits = [w for w in words.split() if re.split(r"[.=]", w)[0] in known]
+        words = "\n".join([*fits, *_metric_words(command, f" {line}".split(" ")[-1])])
+    print(words.strip())
+
+
+def _metric_words(command: str, last: str) -> list[str]:
+    """Completions of `metrics=`, which is no config group: suites and metrics."""
+    if "metrics" not in _options(command) or not last.startswith("metrics="):
+        return []
+    names = [f"metrics={name}" for name in [*group("suite"), *group("metric")]]
+    return [name for name in names if name.startswith(last)]
 
 
 def _show(tables: list[Table]) -> None:
@@ -358,7 +448,7 @@ def _reproduce(config: DictConfig) -> None:
 
     chosen = reproduce_config(config)
     if not chosen.papers:
-        raise InputError(f"the option paper=… is needed: {', '.join(_group('paper'))}, or all")
+        raise InputError(f"the option paper=… is needed: {', '.join(group('paper'))}, or all")
     with _folder(chosen.where.output_dir, "reproduce") as folder:
         results = run(chosen)
         folder.write(results.files())

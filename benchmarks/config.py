@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -13,11 +13,12 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from ..conf import group
 from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Metric
-from ..metrics.registry import metric
+from ..metrics.registry import metric, registered_name
 from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
 from .protocol import Protocol
@@ -84,6 +85,7 @@ class ScoreConfig:
     images: Path | None
     metrics: tuple[Metric, ...]
     where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,6 @@ class DataConfig:
     images: Path | None
 
 
-def group(name: str) -> list[str]:
-    """The names in a config group, such as `dataset`."""
-    folder = resources.files(_CONF) / name
-    return sorted(
-        f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")
-    )
-
-
 @cache
 def read(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
@@ -159,9 +153,8 @@ class MetricStyle:
 
 def style(chosen: Metric) -> MetricStyle:
     """The style of a metric, from its file in `conf/metric/`."""
-    name = chosen.name if chosen.name in metric_names() else type(chosen).__name__
-    known = group("metric")
-    if name not in known:
+    name = registered_name(chosen)  # not its own name, which another class may bear
+    if name is None or name not in group("metric"):
         return MetricStyle(chosen.spec, 1000, 1, 3, "")
     table = read("metric", name)
     brackets = chosen.spec.removeprefix(chosen.name)
@@ -180,7 +173,11 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
     Raises:
         InputError: on an unknown name, an empty list, or two different metrics of one name.
     """
-    entries: Sequence[Any] = [wanted] if isinstance(wanted, str | Metric) else list(wanted or [])
+    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    if not isinstance(entries, Iterable) or isinstance(entries, Mapping):
+        raise InputError(
+            f"metrics is {wanted!r}; suites or metrics are expected, as metrics=[cider]"
+        )
     suites = group("suite")
     found: dict[str, Metric] = {}
     for entry in entries:
@@ -190,8 +187,8 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
             raise InputError(
                 f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
             )
-        elif entry in suites:
-            chosen = [metric(name) for name in read("suite", entry)["metrics"]]
+        elif entry.strip() in suites:
+            chosen = [metric(name) for name in read("suite", entry.strip())["metrics"]]
         elif entry.partition("(")[0].strip() not in metric_names():
             raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
         else:
@@ -222,7 +219,43 @@ def agree_config(config: DictConfig) -> AgreeConfig:
     return AgreeConfig(_datasets(plain), plain["seed"], plain["draws"], _where(plain), plain)
 
 
+def names_of(dataset: Any) -> list[str]:
+    """Datasets' names, from one or several.
+
+    Raises:
+        InputError: where there is none, or something that is no name.
+    """
+    names: Any = [dataset] if isinstance(dataset, str) else dataset
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if not names:
+        raise InputError("dataset is empty; name one at least, see captau data list")
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"dataset is {dataset!r}; a name or a list of names is expected")
+    return names
+
+
+def changes_of(protocol: Any) -> dict[str, Any]:
+    """What differs from the usual protocol: a mapping, or the name of a file in `conf/protocol/`.
+
+    Raises:
+        InputError: on an unknown name or option, or anything else.
+    """
+    if isinstance(protocol, str):
+        if protocol not in group("protocol"):
+            raise unknown("protocol", protocol, group("protocol"))
+        protocol = read("protocol", protocol)
+    if not isinstance(protocol, Mapping | None):
+        raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
+    changes = dict(protocol or {})
+    known = Protocol.__dataclass_fields__
+    for key in changes:
+        if key not in known:
+            raise unknown("option of protocol", str(key), known)
+    return changes
+
+
 def _datasets(plain: Mapping[str, Any]) -> dict[str, Protocol]:
+    names_of(plain["datasets"])
     return {
         name: Protocol.resolve(name, options["protocol"], plain["protocol"])
         for name, options in plain["datasets"].items()
@@ -248,6 +281,7 @@ def score_config(config: DictConfig) -> ScoreConfig:
         images=_path(plain["images"]),
         metrics=metrics_of(plain["metrics"]),
         where=_where(plain),
+        resolved=plain,
     )
 
 

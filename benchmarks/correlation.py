@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 #: In the order in which the field prints them. `accuracy` is of preferences, the rest of ratings.
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson", "accuracy")
 
+#: From here on the squares of scores overflow; Pearson's r is the same of smaller ones.
+LARGE = 1e150
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -39,8 +42,8 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
 
     Returns:
         the coefficient in [-1, 1] and SciPy's p-value of "no association"; NaN with a reason where
-        there are fewer than two points, a score is NaN, either side is constant, or a score is
-        infinite and Pearson's r is asked for.
+        there are fewer than two points, a score is NaN, either side is constant, a score is
+        infinite and Pearson's r is asked for, or SciPy has no value.
 
     Raises:
         ValueError: on another coefficient, or on unequal lengths.
@@ -55,11 +58,16 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
     if gaps:
         return Agreement.undefined(f"{gaps} of {len(scores)} data points have an undefined score")
     for values, what in ((scores, "scores"), (ratings, "ratings")):
-        if np.ptp(values) == 0:
+        if (values == values[0]).all():  # their range would be NaN where all are infinite
             return Agreement.undefined(f"all {what} are equal")
     if coefficient == "pearson" and np.isinf(scores).any():
         return Agreement.undefined("an infinite score, which has no mean")
-    result = _FUNCTIONS[coefficient](scores, ratings)
+    if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
+        scores = scores / largest
+    with np.errstate(all="ignore"):
+        result = _FUNCTIONS[coefficient](scores, ratings)
+    if np.isnan(result.statistic):
+        return Agreement.undefined("the numbers are too alike to compute with")
     return Agreement(float(result.statistic), float(result.pvalue))
 
 
@@ -85,14 +93,13 @@ def pairwise_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Agreement
     decided = preferences[preferences["winner"] != "tie"]
     if decided.empty:
         return Agreement.undefined("no preferences")
-    difference = np.asarray(scores.loc[decided["item_a"]]) - np.asarray(
-        scores.loc[decided["item_b"]]
-    )
-    gaps = int(np.isnan(difference).sum())
+    left, right = (np.asarray(scores.loc[decided[side]], float) for side in ("item_a", "item_b"))
+    gaps = int((np.isnan(left) | np.isnan(right)).sum())
     if gaps:
         return Agreement.undefined(f"{gaps} of {len(decided)} pairs have an undefined score")
-    signed = np.where(decided["winner"] == "a", difference, -difference)
-    won, tied = int((signed > 0).sum()), int((signed == 0).sum())
+    # Compared, not subtracted: two infinite scores are tied, and their difference is NaN.
+    won = int(np.where(decided["winner"] == "a", left > right, right > left).sum())
+    tied = int((left == right).sum())
     p_value = stats.binomtest(round(won + tied / 2), len(decided), 0.5).pvalue
     note = f"{tied} tied pairs count half" if tied else ""
     return Agreement((won + tied / 2) / len(decided), float(p_value), note)

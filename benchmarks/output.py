@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from datetime import UTC, datetime
@@ -11,6 +12,14 @@ from pathlib import Path
 from ..datasets.errors import InputError
 
 RUNS = Path("results") / "runs"
+#: What each command writes beside run.json, so that a run into an old run's folder replaces it all.
+FILES: dict[str, tuple[str, ...]] = {
+    "bench": ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
+    "agree": ("agreement.csv", "table.md", "table.tex"),
+    "score": ("corpus.json", "scores.csv"),
+}
+FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
+RECORD = "run.json"
 
 
 class OutputFolder:
@@ -77,6 +86,9 @@ class OutputFolder:
     def write(self, files: dict[str, bytes]) -> None:
         """Write files: first all under temporary names, then each renamed in the given order.
 
+        An earlier run's files go first, its run.json before all: that one never stands beside files
+        of another run.
+
         Raises:
             InputError: where there is no room or no right to write; nothing is left then.
         """
@@ -91,6 +103,8 @@ class OutputFolder:
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
+            for name in self._earlier():
+                (self.path / name).unlink(missing_ok=True)
             for name in files:
                 temporaries[name].replace(self.path / name)
         except BaseException as error:
@@ -102,6 +116,14 @@ class OutputFolder:
                 f"{self.path}: cannot be written ({error.strerror}); make room or set output_dir=DIR"
             ) from error
         self._wrote = True
+
+    def _earlier(self) -> tuple[str, ...]:
+        """The files of the run that was written here before, as its run.json tells."""
+        try:
+            command = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["command"]
+            return (RECORD, *FILES[command])
+        except (OSError, ValueError, LookupError, TypeError):
+            return ()  # none was, or a file that is not ours
 
     def _sweep(self) -> None:
         """Remove what a killed run left behind."""

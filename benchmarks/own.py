@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,29 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError
-from ..datasets.files import field, read_json, read_json_lines, read_text, texts
+from ..datasets.files import field, read_json, read_json_lines, read_text, sha256, texts
 from ..datasets.schema import make_items
-from ..metrics.base import Metric, Rows, prepare
+from ..metrics.base import Metric
 from .config import ScoreConfig, style
 from .progress import Progress
+from .protocol import Protocol
 from .results import environment, to_csv, to_json
+from .scoring import Scorer, score_all
 from .tables import Table, number
+
+#: All references at once, and all captions as the corpus; nothing here meets ratings.
+_PLAIN = Protocol(
+    name="score",
+    dimension=(),
+    ratings="mean",
+    references="all",
+    k=None,
+    corpus="dataset",
+    systems=None,
+    split=None,
+    coefficients=("tau_c",),
+    undefined="nan",
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +56,7 @@ class Scored:
 
     def files(self) -> dict[str, bytes]:
         return {
-            "corpus.json": to_json(self.corpus),
+            "corpus.json": to_json(self.corpus),  # null where the table's notes say why
             "scores.csv": to_csv(self.scores),
             "run.json": to_json(self.run),
         }
@@ -51,6 +69,8 @@ def run(config: ScoreConfig) -> Scored:
         InputError: on a missing or malformed file, two captions for an image, or a candidate whose
             image has no references.
     """
+    began = time.perf_counter()
+    started = datetime.now(UTC)
     candidates = read_candidates(config.candidates)
     references: dict[str, tuple[str, ...]] = {}
     if config.references is not None:
@@ -69,27 +89,37 @@ def run(config: ScoreConfig) -> Scored:
         [references.get(i, ()) for i in image_ids],
         images=_images(config, candidates),
     )
-    rows = Rows(items.assign(weight=np.ones(len(items), dtype=np.int64)))
-    prepare(config.metrics)
-    columns: dict[str, Any] = {}
-    corpus: dict[str, float] = {}
+    items = items.assign(weight=np.ones(len(items), dtype=np.int64))
+    store = config.where.store()
+    scorer = Scorer("captions", items, _PLAIN)
     with Progress(len(config.metrics)) as progress:
-        for metric in sorted(config.metrics, key=lambda m: hasattr(m, "start")):
-            with progress.step(metric.spec):
-                columns[metric.spec] = metric.score(rows)
-                corpus[metric.spec] = metric.corpus(rows, columns[metric.spec])
-    specs = [m.spec for m in config.metrics]
+        columns = score_all(scorer, config.metrics, store, progress)
+    corpus = {m.spec: m.corpus(scorer.whole, columns[m.spec]) for m in config.metrics}
+    undefined = {
+        spec: f"undefined: {int((~np.isfinite(columns[spec])).sum())} of {len(items)} captions have "
+        f"no finite score"
+        for spec, value in corpus.items()
+        if not np.isfinite(value)
+    }
+    files = [path for path in (config.candidates, config.references) if path is not None]
     return Scored(
-        corpus={s: corpus[s] for s in specs},
-        scores=items[["item_id", "image_id"]].assign(**{s: columns[s] for s in specs}),
+        corpus=corpus,
+        scores=items[["item_id", "image_id"]].assign(**columns),
         run={
             "command": "score",
+            "config": dict(config.resolved),
             "candidates": str(config.candidates),
             "references": str(config.references) if config.references else None,
+            "undefined": undefined,
             "signatures": {m.spec: m.signature for m in config.metrics},
+            "data": {str(path): sha256(path) for path in files},
             **environment(),
+            "scores_computed": store.misses,
+            "scores_read_back": store.hits,
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - began, 3),
         },
-        table=_table(config.metrics, corpus, len(items)),
+        table=_table(config.metrics, corpus, len(items), undefined),
     )
 
 
@@ -203,14 +233,24 @@ def _images(config: ScoreConfig, candidates: Candidates) -> list[str | None] | N
     return found
 
 
-def _table(metrics: Iterable[Metric], corpus: dict[str, float], captions: int) -> Table:
+def _table(
+    metrics: Iterable[Metric],
+    corpus: Mapping[str, float],
+    captions: int,
+    undefined: Mapping[str, str],
+) -> Table:
     styles = sorted(((style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
     rows = [(s.label, [number(corpus[spec], s.scale, s.decimals)]) for s, spec in styles]
-    notes = [f"{captions:,} captions. Scores ×100, but for sacreBLEU, which is on 0–100 itself."]
+    own = [s.label for s, _ in styles if s.scale != 100]
+    scale = "Scores ×100" + (f", but for {', '.join(own)}: as computed" if own else "")
+    if len(own) == len(rows):
+        scale = "Scores as computed"
+    notes = [f"{captions:,} captions. {scale}."]
     if any(spec.startswith("cider") and "df=" not in spec for _, spec in styles) and captions < 50:
         notes.append(
             "CIDEr's IDF is taken over these captions' references alone: with few images it says "
             "little; use cider(df=FILE), see captau data df --help."
         )
     notes += [n for n in dict.fromkeys(s.note for s, _ in styles) if n]
+    notes += [f"{s.label}: {undefined[spec]}." for s, spec in styles if spec in undefined]
     return Table("Corpus scores", "metric", ["score"], rows, notes=notes)

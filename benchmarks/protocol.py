@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ RATINGS = ("per_rating", "mean", "rounded_mean", "median")
 REFERENCES = ("all", "mean_over_single", "max_over_single", "first_k")
 CORPORA = ("dataset", "per_system")
 UNDEFINED = ("nan", "drop", "error")
+#: The policies over references that `k` bears on.
+OF_K = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
 ALL = "all"
 
@@ -33,14 +35,14 @@ class Protocol:
             `mean`, `rounded_mean` or `median` of an item's ratings.
         references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
             time, then average or maximise); `first_k`.
-        k: how many references count; None for all of them.
+        k: how many references count, under the policies `OF_K`; None for all of them.
         corpus: what corpus statistics (CIDEr's document frequencies) are taken over: the `dataset`
             or each system alone (`per_system`).
         systems: which systems' rows count; None for all.
         split: which split's rows count; None for all.
         coefficients: any of `correlation.COEFFICIENTS`.
-        undefined: an undefined score makes the coefficient NaN (`nan`), leaves the item out and is
-            counted (`drop`), or stops the run (`error`).
+        undefined: an undefined score makes the coefficient NaN (`nan`), leaves the data point or
+            pair out and is counted (`drop`), or stops the run (`error`).
     """
 
     name: str
@@ -70,8 +72,14 @@ class Protocol:
             raise InputError("protocol.coefficients is empty; name one at least")
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
-        if self.k is not None and (not isinstance(self.k, int) or self.k < 1):
-            raise InputError(f"protocol.k is {self.k!r}; a whole number from 1 on is expected")
+        if self.k is not None:
+            if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
+                raise InputError(f"protocol.k is {self.k!r}; a whole number from 1 on is expected")
+            if self.references not in OF_K:
+                raise InputError(
+                    f"protocol.k={self.k} needs protocol.references to be one of {', '.join(OF_K)}; "
+                    f"it is {self.references}"
+                )
 
     @classmethod
     def resolve(
@@ -90,8 +98,11 @@ class Protocol:
                 raise InputError(f"conf/dataset/{dataset}.yaml: protocol.{field.name} is missing")
             change = changes.get(field.name)
             values[field.name] = usual[field.name] if change is None else change
+        if changes.get("k") is None and values["references"] not in OF_K:
+            values["k"] = None  # the usual policy's, which was changed for one without it
         for key in ("dimension", "systems", "coefficients"):
-            values[key] = _as_tuple(values[key])
+            values[key] = _as_tuple(values[key], key)
+        values["split"] = None if values["split"] is None else str(values["split"])
         values["dimension"] = values["dimension"] or ()
         values["coefficients"] = values["coefficients"] or ()
         given = cls(**values)
@@ -101,7 +112,9 @@ class Protocol:
             if f.name != "name" and _normal(getattr(given, f.name)) != _normal(usual[f.name])
         ]
         # Results name the protocol by what differs from the usual one of the dataset.
-        return dataclasses.replace(given, name=" ".join([changes.get("name") or "usual", *differs]))
+        return dataclasses.replace(
+            given, name=" ".join([str(changes.get("name") or "usual"), *differs])
+        )
 
     def on(self, caption_set: CaptionSet) -> Protocol:
         """This protocol for one dataset: the dimension `all` stands for all that it has."""
@@ -136,13 +149,33 @@ class Protocol:
         for dimension in self.dimension:
             if dimension not in caption_set.dimensions:
                 raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
-        return items.assign(weight=self._weights(caption_set, items)).reset_index(drop=True)
+        weights = self._weights(caption_set, items, self.dimension[:1])
+        return items.assign(weight=weights).reset_index(drop=True)
 
-    def _weights(self, caption_set: CaptionSet, items: pd.DataFrame) -> np.ndarray:
+    def check_one_weight(self, caption_set: CaptionSet, items: pd.DataFrame, metric: str) -> None:
+        """That every dimension asked for gives the items of `select` the same weights.
+
+        Raises:
+            InputError: where they differ, so that a metric with corpus statistics would have other
+                scores for each dimension.
+        """
+        for dimension in self.dimension[1:]:
+            weights = self._weights(caption_set, items, (dimension,))
+            if not np.array_equal(weights, items["weight"]):
+                raise InputError(
+                    f"dataset {caption_set.name}: items have other numbers of ratings of "
+                    f"{dimension} than of {self.dimension[0]}, and the corpus statistics of metric "
+                    f"{metric} depend on them; run the dimensions one at a time, "
+                    f"protocol.dimension={dimension}"
+                )
+
+    def _weights(
+        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: tuple[str, ...]
+    ) -> np.ndarray:
         """How many data points each item makes; an item that makes none still counts once."""
-        if self.dimension and self.ratings == "per_rating":
+        if dimension and self.ratings == "per_rating":
             ratings = caption_set.ratings
-            points = ratings.loc[ratings["dimension"] == self.dimension[0], "item_id"]
+            points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
             preferences = caption_set.preferences
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
@@ -167,10 +200,14 @@ class Protocol:
         return values.rename("value").reset_index()
 
 
-def _as_tuple(value: Any) -> tuple[str, ...] | None:
+def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
+    """One name, or several, each once."""
     if value is None:
         return None
-    return (value,) if isinstance(value, str) else tuple(str(v) for v in value)
+    if isinstance(value, Mapping):
+        raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(dict.fromkeys(str(v) for v in (value if several else [value])))
 
 
 def _normal(value: Any) -> Any:

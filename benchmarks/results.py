@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -90,7 +91,20 @@ def to_csv(frame: pd.DataFrame) -> bytes:
 
 
 def to_json(value: Any) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str).encode() + b"\n"
+    """JSON that every reader takes: NaN and infinity, for which it has no word, become null."""
+    plain = _finite(value)
+    return (
+        json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str).encode()
+        + b"\n"
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def correlation_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ..datasets import registry
-from ..datasets.errors import InputError, unknown
+from ..datasets.errors import InputError
 from ..datasets.files import locate, sha256
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
 from .agreement import ceilings as ceilings_of
-from .config import BenchConfig, Where, metrics_of, style, usual_protocol
+from .config import BenchConfig, Where, changes_of, metrics_of, names_of, style, usual_protocol
 from .correlation import Agreement, correlate, pairwise_accuracy
 from .output import OutputFolder
 from .progress import Progress
@@ -37,7 +38,7 @@ def bench(
     dataset: str | Sequence[str] = "demo",
     metrics: str | Metric | Sequence[str | Metric] = "text",
     *,
-    protocol: Mapping[str, Any] | None = None,
+    protocol: str | Mapping[str, Any] | None = None,
     ceilings: bool = True,
     data_root: str | Path | None = None,
     cache_root: str | Path | None = None,
@@ -50,7 +51,8 @@ def bench(
         dataset: one dataset's name, or several.
         metrics: suites, metric specs (`"cider(variant=plain)"`) or `Metric` objects.
         protocol: what differs from each dataset's usual protocol, such as
-            `{"dimension": "recall", "coefficients": ["tau_c"]}`; see `Protocol`.
+            `{"dimension": "recall", "coefficients": ["tau_c"]}`; see `Protocol`. Or the name of one
+            in `conf/protocol/`, such as `"umic_2021"`.
         ceilings: whether to add how well people agree with each other, where the dataset tells.
         data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
         cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
@@ -64,22 +66,30 @@ def bench(
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
-    chosen = [dataset] if isinstance(dataset, str) else list(dataset)
-    changes = dict(protocol or {})
-    known = Protocol.__dataclass_fields__
-    for key in changes:
-        if key not in known:
-            raise unknown("option of protocol", key, known)
+    chosen = names_of(dataset)
+    changes = changes_of(protocol)
+    wanted = metrics_of(metrics)
+    if file is not None and not isinstance(file, Mapping):
+        raise InputError(f"file is {file!r}; a dict of options is expected")
     config = BenchConfig(
         datasets={name: Protocol.resolve(name, usual_protocol(name), changes) for name in chosen},
-        metrics=metrics_of(metrics),
+        metrics=wanted,
         where=Where(
             data_root=Path(data_root) if data_root else None,
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
             own=dict(file or {}),
         ),
-        resolved={"dataset": chosen, "protocol": changes},
+        resolved={
+            "dataset": chosen,
+            "metrics": [m.spec for m in wanted],
+            "protocol": changes,
+            "ceilings": ceilings,
+            "data": {"root": data_root},
+            "cache": {"root": cache_root},
+            "output_dir": output_dir,
+            "file": dict(file or {}),
+        },
         ceilings=ceilings,
     )
     if output_dir is None:
@@ -217,9 +227,9 @@ class Measured:
         if "accuracy" in self.protocol.coefficients:
             rows += [{**common, **row} for row in self._accuracy(metric)]
         if not rows:
-            raise InputError(
-                f"dataset {self.caption_set.name}: it has preferences and no ratings; "
-                f"set protocol.coefficients=[accuracy]"
+            raise no_dimension(
+                self.caption_set,
+                "it has preferences and no ratings; set protocol.coefficients=[accuracy]",
             )
         return rows
 
@@ -244,20 +254,28 @@ class Measured:
             preferences["item_a"].isin(here) & preferences["item_b"].isin(here)
         ]
         scores = self._sign[metric] * self.by_metric[metric]
+        ties = preferences["winner"] == "tie"
+        gaps = preferences[["item_a", "item_b"]].isin(scores.index[scores.isna()]).any(axis=1)
+        out = ties | gaps if self.protocol.undefined == "drop" else ties
         rows: list[dict[str, Any]] = []
         for category in [*dict.fromkeys(preferences["category"]), MEAN]:
             if category == MEAN:
-                values = [row["value"] for row in rows]
-                if values:
-                    found = Agreement(
-                        float(np.mean(values)), float("nan"), "mean of the categories"
-                    )
-                else:
-                    found = Agreement.undefined("no preferences")
-                used = preferences
+                used = preferences[~out]
+                found = _mean({row["dimension"]: row["value"] for row in rows})
             else:
-                used = preferences[preferences["category"] == category]
+                within = preferences["category"] == category
+                used = preferences[within & ~out]
                 found = pairwise_accuracy(scores, used)
+                decided = within & ~ties
+                tied, lost = int((within & ties).sum()), int((decided & out).sum())
+                notes = [
+                    found.note,
+                    f"{tied} pairs left out on which people tied" if tied else "",
+                    f"{lost} of {int(decided.sum())} pairs dropped: undefined score"
+                    if lost
+                    else "",
+                ]
+                found = replace(found, note="; ".join(n for n in notes if n))
             items = pd.concat([used["item_a"], used["item_b"]]).nunique()
             rows.append(
                 {
@@ -267,6 +285,21 @@ class Measured:
                 }
             )
         return rows
+
+
+def _mean(values: Mapping[str, float]) -> Agreement:
+    """The mean of the categories' accuracies."""
+    gaps = [category for category, value in values.items() if np.isnan(value)]
+    if gaps or not values:
+        return Agreement.undefined(f"accuracy of {', '.join(gaps)}" if gaps else "no preferences")
+    return Agreement(float(np.mean(list(values.values()))), float("nan"), "mean of the categories")
+
+
+def no_dimension(caption_set: CaptionSet, otherwise: str) -> InputError:
+    """The error where no rated dimension is left to look at; `otherwise` where there are none."""
+    if known := caption_set.dimensions:
+        otherwise = f"protocol.dimension is empty; name one at least: {', '.join(known)}"
+    return InputError(f"dataset {caption_set.name}: {otherwise}")
 
 
 def _cells(found: Agreement, n_items: int, n_ratings: int) -> dict[str, Any]:
@@ -287,9 +320,15 @@ def measure(
     progress: Progress,
     ceilings: bool = False,
 ) -> Measured:
-    """Score one dataset and correlate; see `Measured`."""
+    """Score one dataset and correlate; see `Measured`.
+
+    Raises:
+        InputError: where a metric has corpus statistics and the dimensions' items other weights.
+    """
     protocol = protocol.on(caption_set)
     items = protocol.select(caption_set)
+    if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
+        protocol.check_one_weight(caption_set, items, of_corpus[0])
     scores = score_all(Scorer(caption_set.name, items, protocol), metrics, store, progress)
     return Measured(caption_set, protocol, items, metrics, scores, ceilings)
 
@@ -372,6 +411,10 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
         f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {what}; "
         f"protocol {measured.protocol.name}: {describe(measured.protocol)}."
     )
+    if k := measured.protocol.k:
+        fewer = sum(len(r) < k for r in measured.items["references"])
+        if fewer:
+            notes.append(f"Items with fewer than {k} references, of which all count: {fewer:,}.")
     notes += [n for n in dict.fromkeys(styles[spec].note for spec in order) if n]
     of_people = frame[frame["metric"].isin(human) & ~frame["note"].str.startswith("undefined")]
     notes += dict.fromkeys(

@@ -39,7 +39,7 @@ class Scorer:
         self.items = items
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
-        self._whole = Rows(items)
+        self.whole = Rows(items)
         self._digests: dict[tuple[str, ...], str] = {}
 
     def score(self, metric: Metric, store: ScoreStore) -> Floats:
@@ -70,7 +70,7 @@ class Scorer:
 
     def _compute(self, metric: Metric) -> Floats:
         if "references" not in metric.needs:
-            return metric.score(self._whole)
+            return metric.score(self.whole)
         columns: list[Floats] = []
         for parts in self._reference_passes():
             column = np.full(len(self.items), np.nan)
@@ -97,8 +97,9 @@ class Scorer:
         """The rows of each pass over the references, cut by system where the corpus is."""
         if self._passes is None:
             references = self._references()
-            if any(not r for r in references):
-                self._passes = [[_Part(np.arange(len(self.items)), self._whole)]]
+            plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
+            if plain or any(not r for r in references):
+                self._passes = [[_Part(np.arange(len(self.items)), self.whole)]]
             elif self.protocol.references in ("all", "first_k"):
                 self._passes = [self._parts(references, np.ones(len(self.items), dtype=bool))]
             else:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,10 @@ def cache_root(root: str | Path | None = None) -> Path:
     """The cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
     chosen = root or os.environ.get("CAPTAU_CACHE")
     return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("captau")
+
+
+#: A temporary file this old, in seconds, is of a killed run: writing one takes moments.
+STALE = 3600.0
 
 
 class ScoreStore:
@@ -63,6 +68,7 @@ class ScoreStore:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _sweep(path.parent)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
             try:
                 with os.fdopen(handle, "wb") as stream:
@@ -78,3 +84,13 @@ class ScoreStore:
                 file=sys.stderr,
             )
             self.root = None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left behind; by age, for the folder may be shared between machines."""
+    for path in folder.glob(".*.tmp"):
+        try:
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
+        except FileNotFoundError:  # another run was quicker
+            continue

@@ -98,12 +98,21 @@ def csv_of(table: Table) -> str:
 
 
 def rich_of(table: Table) -> RichTable:
-    """For the terminal. As `Text`, because rich takes brackets within a str for markup."""
+    """For the terminal; where it is narrow labels and heads fold, and numbers stay whole.
+
+    As `Text`, because rich takes brackets within a str for markup.
+    """
     shown = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
     shown.caption = Text("\n".join(table.notes)) if table.notes else None
-    shown.add_column(Text(table.corner), no_wrap=True)
-    for column in table.columns:
-        shown.add_column(Text(column), justify="right" if table.numeric else "left")
+    shown.add_column(Text(table.corner), overflow="fold")
+    for index, column in enumerate(table.columns):
+        widest = max((Text(cells[index]).cell_len for _, cells in table.rows), default=0)
+        shown.add_column(
+            Text(column),
+            justify="right" if table.numeric else "left",
+            overflow="fold",
+            min_width=widest if table.numeric else None,
+        )
     for label, cells in table.rows:
         shown.add_row(Text(label), *map(Text, cells))
     return shown

@@ -10,7 +10,10 @@ import pytest
 
 import captau
 from captau.benchmarks.agreement import CEILINGS
-from captau.benchmarks.results import CORRELATION_COLUMNS, SCORE_COLUMNS
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import metrics_of
+from captau.benchmarks.output import FILES, OutputFolder
+from captau.benchmarks.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.datasets.errors import InputError
 
 QUICK = ["bleu_1", "rouge_l", "cider"]
@@ -169,8 +172,112 @@ def test_what_python_gets_wrong():
         (("dmeo", "cider"), "did you mean demo"),
         (("demo", "cidr"), "did you mean cider"),
         (("demo", []), "metrics is empty"),
+        (("demo", 5), "metrics is 5"),
+        (("demo", True), "metrics is True"),
+        (("demo", {"cider": 1}), "metrics is {'cider': 1}"),
+        (([], "cider"), "dataset is empty"),
+        ((5, "cider"), "dataset is 5"),
+        (([5], "cider"), "a name or a list of names"),
     ]:
         with pytest.raises(InputError, match=message):
             captau.bench(*arguments)
     with pytest.raises(InputError, match="did you mean dimension"):
         captau.bench("demo", "cider", protocol={"dimenson": "overall"})
+    with pytest.raises(InputError, match="did you mean mean_rating"):
+        captau.bench("demo", "cider", protocol="mean_ratings")
+    for wrong in (5, ["mean_rating"]):
+        with pytest.raises(InputError, match="a name or a dict"):
+            captau.bench("demo", "cider", protocol=wrong)
+    with pytest.raises(InputError, match="file is 5"):
+        captau.bench("demo", "cider", file=5)
+
+
+def test_a_named_protocol_and_blanks_around_a_suite():
+    results = captau.bench("demo", [" rouge_1 "], protocol="mean_rating")
+    record = results.run["protocols"]["demo"]
+    assert (record["name"], record["ratings"]) == ("mean_rating ratings=mean", "mean")
+    assert [m.spec for m in metrics_of([" text "])] == [m.spec for m in metrics_of("text")]
+
+
+def test_run_json_from_python_has_every_option():
+    config = captau.bench("demo", QUICK, protocol={"dimension": "overall"}).run["config"]
+    assert config["metrics"] == QUICK
+    assert config["protocol"] == {"dimension": "overall"}
+    assert {"dataset", "ceilings", "data", "cache", "output_dir", "file"} <= set(config)
+
+
+def test_dimensions_of_other_weights_stop_metrics_with_corpus_statistics_alone(tmp_path):
+    rows = ["image,caption,references,dimension,rater,value"]
+    for item, (caption, raters) in enumerate([("a dog", 2), ("two cats", 1), ("a red bus", 1)]):
+        for dimension, count in (("wit", 1), ("truth", raters)):
+            rows += [
+                f"{item}.jpg,{caption},the {caption},{dimension},{r},{item + r}"
+                for r in range(count)
+            ]
+    (tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
+    file = {"path": str(tmp_path / "mine.csv")}
+    with pytest.raises(InputError, match="one at a time, protocol"):
+        captau.bench("file", ["rouge_1", "cider"], file=file)
+    captau.bench("file", "rouge_1", file=file)
+    captau.bench("file", "cider", file=file, protocol={"dimension": "truth"})
+
+
+def test_no_dimension_says_which_there_are():
+    with pytest.raises(InputError, match=r"protocol\.dimension is empty; .*overall"):
+        captau.bench("demo", "rouge_1", protocol={"dimension": [], "coefficients": ["tau_c"]})
+
+
+def test_accuracy_leaves_out_what_is_undefined_and_counts_what_it_uses(tmp_path, monkeypatch):
+    pairs = captau.load("demo").preferences
+    gone = pairs["item_a"].iloc[0]
+    (tmp_path / "gap3.py").write_text(
+        "def gap(items):\n"
+        f"    return items['caption'].str.len().where(items['item_id'] != {gone!r})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    def accuracy(undefined):
+        protocol = {"undefined": undefined, "coefficients": ["accuracy"]}
+        frame = captau.bench("demo", "python(gap3:gap)", protocol=protocol).correlations
+        return frame[frame["coefficient"] == "accuracy"].set_index("dimension")
+
+    kept = pairs[(pairs["item_a"] != gone) & (pairs["item_b"] != gone) & (pairs["winner"] != "tie")]
+    dropped = accuracy("drop")
+    assert dropped["value"].notna().all()
+    assert dropped.loc["mean", "n_ratings"] == len(kept)
+    assert dropped["note"].str.contains("pairs dropped: undefined score").any()
+    stays = accuracy("nan")
+    assert np.isnan(stays.loc["mean", "value"])
+    assert stays.loc["mean", "note"].startswith("undefined: accuracy of ")
+    assert stays.loc["mean", "n_ratings"] == (pairs["winner"] != "tie").sum()
+
+
+def test_the_table_says_how_many_items_have_fewer_references():
+    protocol = {"references": "first_k", "k": 99, "coefficients": ["tau_c"]}
+    notes = captau.bench("demo", "rouge_1", protocol=protocol).tables[0].notes
+    assert "Items with fewer than 99 references, of which all count: 360." in notes
+
+
+def test_json_has_no_word_for_nan():
+    told = {"a": float("nan"), "b": [1.5, (float("inf"),)]}
+    assert json.loads(to_json(told)) == {"a": None, "b": [1.5, [None]]}
+
+
+@pytest.mark.parametrize("command", ["bench", "score", "agree"])
+def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path, monkeypatch):
+    written = {}
+    monkeypatch.setattr(OutputFolder, "write", lambda _, files: written.update(files))
+    (tmp_path / "c.json").write_text('{"1": "a dog"}')
+    (tmp_path / "r.json").write_text('{"1": ["a dog"]}')
+    options = {
+        "bench": ["metrics=[rouge_1]"],
+        "agree": [],
+        "score": [
+            f"candidates={tmp_path / 'c.json'}",
+            f"references={tmp_path / 'r.json'}",
+            "metrics=[rouge_1]",
+        ],
+    }[command]
+    with pytest.raises(SystemExit):
+        main([command, f"output_dir={tmp_path / 'out'}", *options])
+    assert tuple(written) == (*FILES[command], "run.json")

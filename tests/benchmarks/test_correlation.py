@@ -105,6 +105,7 @@ NAN, INF = float("nan"), float("inf")
         ([1, NAN, NAN], [1, 2, 3], "2 of 3 data points have an undefined score"),
         ([2, 2, 2], [1, 2, 3], "all scores are equal"),
         ([1, 2, 3], [4, 4, 4], "all ratings are equal"),
+        ([INF, INF, INF], [1, 2, 3], "all scores are equal"),
     ],
 )
 def test_undefined_says_why(x: list[float], y: list[float], reason: str, coefficient: str) -> None:
@@ -122,6 +123,24 @@ def test_infinite_scores_have_a_rank_and_no_mean() -> None:
     found = correlate(x, y, "pearson")
     assert math.isnan(found.value)
     assert found.note.startswith("undefined: an infinite score")
+
+
+def test_numbers_whose_squares_overflow() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        large, small = (
+            correlate(np.array([1.0, -1.0, 1.5]) * size, np.array([1.0, 2.0, 3.0]), "pearson").value
+            for size in (1e308, 1.0)
+        )
+    assert large == pytest.approx(small)
+
+
+def test_infinite_scores_of_a_pair_are_tied() -> None:
+    scores = pd.Series({"a": INF, "b": INF, "c": -INF})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pairwise_accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
+    assert (found.value, found.note) == (0.75, "1 tied pairs count half")
 
 
 def test_misuse() -> None:

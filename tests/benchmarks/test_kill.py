@@ -19,7 +19,11 @@ def start(folder, cache, data_root=None):
         arguments += ["dataset=[demo,capeval1k]", f"data.root={data_root}"]
     code = f"from captau.benchmarks.cli import main; main({arguments!r})"
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [sys.executable, "-c", code],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # A shell starts what it puts into the background deaf to SIGINT, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -203,3 +204,35 @@ def test_what_a_killed_run_left_is_swept(here: Path) -> None:
         (folder / name).touch()
     OutputFolder("out", "bench").write({"a.csv": b""})
     assert {p.name for p in folder.iterdir()} == {*kept, "a.csv"}
+
+
+def record(command: str) -> bytes:
+    return json.dumps({"command": command}).encode()
+
+
+def test_an_earlier_runs_files_go(here: Path) -> None:
+    """And nothing else does: neither files of other names, nor any where no run was."""
+    (here / "out").mkdir()
+    (here / "out" / "mine.csv").write_bytes(b"mine")
+    for command in ("reproduce", "bench", "score", "agree"):
+        files = dict.fromkeys(output.FILES[command], b"") | {"run.json": record(command)}
+        OutputFolder("out", command).write(files)
+        assert set(there(here / "out")) == {*files, "mine.csv"}
+    (here / "own").mkdir()
+    (here / "own" / "scores.csv").write_bytes(b"mine")
+    OutputFolder("own", "bench").write({"table.md": b""})
+    assert (here / "own" / "scores.csv").read_bytes() == b"mine"
+
+
+def test_a_kill_leaves_no_record_of_another_run(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OutputFolder("out", "bench").write({"table.md": b"old", "run.json": record("bench")})
+
+    def killed(*_: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        OutputFolder("out", "bench").write({"table.md": b"new", "run.json": record("bench")})
+    assert not (here / "out" / "run.json").exists()

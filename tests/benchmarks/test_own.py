@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from captau.benchmarks.config import ScoreConfig, metrics_of
+from captau.benchmarks.config import ScoreConfig, Where, metrics_of
 from captau.benchmarks.own import Scored, read_candidates, read_references, run
 from captau.datasets.errors import InputError
 from captau.metrics.base import Metric, Rows
@@ -303,6 +303,48 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     assert list(told["signatures"]) == ["rouge_1", "rouge_2"]
     assert len(files["scores.csv"].splitlines()) == 1 + len(CAPTIONS)
     assert [label for label, _ in found.table.rows] == ["ROUGE-1", "ROUGE-2"]
+
+
+def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
+    candidates = write(tmp_path, candidates_as("lines", int))
+    references = write(tmp_path, references_as("annotations", int))
+    where = Where(cache_root=tmp_path / "cache")
+    chosen = metrics_of(["rouge_1", "cider"])
+    config = ScoreConfig(candidates, references, None, chosen, where, {"metrics": "x"})
+    first, again = run(config), run(config)
+    told = first.run
+    assert told["config"] == {"metrics": "x"}
+    assert set(told["data"]) == {str(candidates), str(references)}
+    assert told["started"]
+    assert told["seconds"] > 0
+    counts = [(r.run["scores_computed"], r.run["scores_read_back"]) for r in (first, again)]
+    assert counts == [(2, 0), (0, 2)]
+    assert again.corpus == first.corpus
+    assert again.scores.equals(first.scores)
+    candidates.write_text(candidates.read_text().replace("two cats", "one cat"))
+    assert run(config).run["scores_computed"] == 2, "other content has another key"
+
+
+def test_undefined_is_null_with_a_reason_and_scales_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nothing.py").write_text(
+        "def nan(items):\n    return [float('nan')] * len(items)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    candidates = write(tmp_path, candidates_as("lines", int))
+    references = write(tmp_path, references_as("annotations", int))
+    found = scored(tmp_path, candidates, references, ["rouge_1", "python(nothing:nan)"])
+    files = found.files()
+    assert None in json.loads(files["corpus.json"]).values()
+    assert b"NaN" not in files["corpus.json"] + files["run.json"]
+    (reason,) = json.loads(files["run.json"])["undefined"].values()
+    assert reason == "undefined: 3 of 3 captions have no finite score"
+    assert found.table.notes[0].startswith("3 captions. Scores ×100, but for ")
+    assert "nan" in found.table.notes[0]
+    assert any(reason in note for note in found.table.notes)
+    alone = scored(tmp_path, candidates, references, "rouge_1")
+    assert alone.table.notes[0] == "3 captions. Scores ×100."
 
 
 SEEN: list[str | None] = []

@@ -108,6 +108,10 @@ def test_preferences_alone_have_no_dimension() -> None:
         ({"k": -1}, ["protocol.k is -1"]),
         ({"k": "2"}, ["protocol.k is '2'"]),
         ({"k": 1.5}, ["protocol.k is 1.5"]),
+        ({"references": "first_k", "k": True}, ["protocol.k is True"]),
+        ({"k": 1}, ["protocol.k=1 needs protocol.references", "first_k, mean_over_single"]),
+        ({"coefficients": 5}, ["value of protocol.coefficients '5'"]),
+        ({"systems": {"S1": 1}}, ["protocol.systems is {'S1': 1}", "a list of names"]),
     ],
 )
 def test_unknown_values(changes: dict[str, Any], parts: list[str]) -> None:
@@ -189,6 +193,9 @@ def test_weights_of_preferences_are_appearances() -> None:
             {"systems": ["S1", "S"]},
             ["system of dataset toy 'S'", "did you mean S", "known: S1, S2"],
         ),
+        ({"systems": 5}, ["system of dataset toy '5'"]),
+        ({"dimension": 5}, ["dimension of dataset toy '5'"]),
+        ({"split": 5}, ["split of dataset toy '5'"]),
         ({"split": "tes"}, ["split of dataset toy 'tes'", "did you mean test"]),
         ({"dimension": "overal"}, ["dimension of dataset toy", "did you mean overall?"]),
         ({"split": "dev", "systems": "S1"}, ["toy", "no item", "systems=[S1]", "split=dev"]),
@@ -256,3 +263,26 @@ def test_no_points(ratings: str) -> None:
     protocol = resolve(ratings=ratings)
     items = data.items[data.items["caption"] == "d"]
     assert protocol.points(data, items, "overall").empty
+
+
+def test_each_name_counts_once() -> None:
+    made = resolve(coefficients=["tau_c", "tau_c"], dimension=["wit", "wit", "overall"])
+    assert made.coefficients == ("tau_c",)
+    assert made.dimension == ("wit", "overall")
+
+
+def test_a_policy_without_k_drops_the_usual_one() -> None:
+    usual = {**USUAL, "references": "first_k", "k": 4}
+    assert Protocol.resolve("toy", usual, {}).k == 4
+    assert Protocol.resolve("toy", usual, {"references": "all"}).k is None
+    with says("protocol.k=3 needs"):
+        Protocol.resolve("toy", usual, {"references": "all", "k": 3})
+
+
+def test_dimensions_of_other_weights() -> None:
+    """a has 4 ratings of overall and 1 of wit; with a data point an item it counts once in both."""
+    data, made = toy(), resolve(dimension=["overall", "wit"])
+    with says("of wit than of overall", "metric m", "one at a time, protocol.dimension=wit"):
+        made.check_one_weight(data, made.select(data), "m")
+    for made in (resolve(dimension=["overall", "wit"], ratings="mean"), resolve()):
+        made.check_one_weight(data, made.select(data), "m")

@@ -103,6 +103,22 @@ def test_terminal() -> None:
         assert text in shown
 
 
+@pytest.mark.parametrize("width", [60, 40])
+def test_a_narrow_terminal_folds_labels_and_keeps_numbers(width: int) -> None:
+    label = "cider(df=/a/rather/long/path/to/document_frequencies.json)"
+    heads = ["precision τ_c", "recall τ_c", "total τ_c"]
+    table = Table("T", "metric", heads, [(label, ["12.3", "-45.6", "100.0"])])
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(rich_of(table))
+    shown = console.export_text()
+    assert "…" not in shown
+    for number_ in ("12.3", "-45.6", "100.0"):
+        assert number_ in shown
+    first = [line.split("│")[1].strip() for line in shown.splitlines() if line.count("│") == 5]
+    assert "".join(first) == label
+    assert max(map(len, shown.splitlines())) <= width
+
+
 def test_brackets_are_no_markup_in_the_terminal() -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
     table = Table("T [a]", "[b]", ["[c]"], [("[/d]", ["[bold]1"])], [], ["dimension=[wit]"])

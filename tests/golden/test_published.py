@@ -43,6 +43,7 @@ def test_every_computed_cell_matches_but_the_known_ones(comparison):
         if c["match"] == "false"
     }
     assert differ == DRAWS | UNEXPLAINED
+    assert (computed.loc[computed["match"] == "false", "note"] != "").all()
     assert len(computed) == 119
 
 
@@ -93,11 +94,11 @@ def test_thumb_worst_counts_are_reported_as_they_follow_from_the_file(comparison
 
 
 def test_pascal_agrees_as_far_as_another_draw_of_references_can(comparison):
-    """Within two points, but for BLEU-4, whose sentence scores without a 4-gram are noise."""
+    """Within about a point, but for BLEU-4, whose sentence scores without a 4-gram are noise."""
     chosen = comparison[(comparison["dataset"] == "pascal50s") & (comparison["match"] != "")]
     assert len(chosen) == 20
     steady = chosen[chosen["row"] != "BLEU-4"]
-    assert steady["delta"].astype(float).abs().max() < 2
+    assert steady["delta"].astype(float).abs().max() < 1.2
     assert chosen["delta"].astype(float).abs().max() < 5
 
 
