@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ..datasets.schema import CaptionSet
-from .agreement import Found, RatingTable, measures
+from .agreement import Found, RatingTable, distribution, measures
 from .config import AgreeConfig
 from .progress import Progress
 from .protocol import Protocol
@@ -29,7 +29,8 @@ class Agreed:
     Attributes:
         agreement: one row a measure, columns `AGREEMENT_COLUMNS`; values in their natural range.
         run: what it takes to recompute them.
-        tables: what is printed: the measures, and how far halves of the raters are apart.
+        tables: what is printed: the measures, how the ratings are distributed, and how far halves of
+            the raters are apart.
     """
 
     agreement: pd.DataFrame
@@ -57,12 +58,14 @@ def run(config: AgreeConfig) -> Agreed:
     caption_sets: list[CaptionSet] = []
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
+    distributions: dict[str, dict[float, int]] = {}
     with Progress(len(config.datasets)) as progress:
         for name, protocol in config.datasets.items():
             with progress.step(name):
                 caption_set = config.where.load(name)
                 caption_sets.append(caption_set)
-                found, apart = _measure(caption_set, protocol.on(caption_set), config)
+                found, apart, spread = _measure(caption_set, protocol.on(caption_set), config)
+                distributions |= spread
                 rows += [
                     {"dataset": caption_set.name, "measure": m, **vars(f)} for m, f in found.items()
                 ]
@@ -77,34 +80,46 @@ def run(config: AgreeConfig) -> Agreed:
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
             "seed": config.seed,
             "draws": config.draws,
+            "rating_distribution": distributions,
             "stability_histogram": histograms,
             **provenance([], caption_sets, config.where),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        tables=[_table(agreement, synthetic), *_histogram_table(histograms)],
+        tables=[
+            _table(agreement, synthetic),
+            *(_distribution_table(name, counts) for name, counts in distributions.items()),
+            *_histogram_table(histograms),
+        ],
     )
 
 
 def _measure(
     caption_set: CaptionSet, protocol: Protocol, config: AgreeConfig
-) -> tuple[dict[str, Found], dict[str, dict[float, float]]]:
-    """The measures of each dimension, and the histograms of differences, by dataset and dimension."""
+) -> tuple[dict[str, Found], dict[str, dict[float, float]], dict[str, dict[float, int]]]:
+    """The measures of each dimension; by dataset and dimension, the histograms of differences
+    and the distributions of ratings.
+    """
     name = caption_set.name
     if not protocol.dimension:
         raise no_dimension(caption_set, "it has preferences and no ratings to agree on")
     items = protocol.select(caption_set)["item_id"]
     found: dict[str, Found] = {}
     histograms: dict[str, dict[float, float]] = {}
+    distributions: dict[str, dict[float, int]] = {}
     for dimension in protocol.dimension:
         prefix = f"{dimension}:" if len(protocol.dimension) > 1 else ""
         ratings = RatingTable.of(caption_set.ratings, items, dimension)
         scale = caption_set.card.scales[dimension]
         measured, histogram = measures(ratings, scale, config.seed, config.draws)
         found |= {prefix + measure: one for measure, one in measured.items()}
+        where = f"{name} {prefix.rstrip(':')}".strip()
+        chosen = caption_set.ratings
+        chosen = chosen[(chosen["dimension"] == dimension) & chosen["item_id"].isin(items)]
+        distributions[where] = distribution(chosen, scale)
         if histogram:
-            histograms[f"{name} {prefix.rstrip(':')}".strip()] = histogram
-    return found, histograms
+            histograms[where] = histogram
+    return found, histograms, distributions
 
 
 def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
@@ -144,6 +159,17 @@ def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
         of = "" if len(where) == len(datasets) else f" of {', '.join(where)}"
         notes.append(f"{which}{of}: {note}.")
     return Table("How well the raters agree", "measure", datasets, rows, notes=notes)
+
+
+def _distribution_table(name: str, counts: Mapping[float, int]) -> Table:
+    """How the items' mean ratings are distributed, with a bar for the eye."""
+    total, most = sum(counts.values()), max(counts.values())
+    rows = [
+        (f"{level:g}", [f"{n:,}", number(n / total, 100, 1), "█" * round(30 * n / most)])
+        for level, n in counts.items()
+    ]
+    title = f"{name}: mean ratings of the items, to the nearest level"
+    return Table(title, "rating", ["items", "%", ""], rows, numeric=False)
 
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[Table]:

@@ -579,3 +579,26 @@ def measures(
         **found,
         **ceilings(table, "tau_c", seed, draws),
     }, histogram
+
+
+def distribution(ratings: pd.DataFrame, scale: Scale) -> dict[float, int]:
+    """How many items have which mean rating, to the nearest level of the scale, halves up.
+
+    The figures of rating distributions: Scott et al. 2023, Figure 4 (rounded averages); Levinboim et
+    al. 2021, Figure 2 (p̂, in eighths); Lee et al. 2021, Figure 4. A scale without a step is cut into
+    ten.
+
+    Args:
+        ratings: of one dimension, columns `item_id` and `value`.
+        scale: the dimension's.
+
+    Returns:
+        level → number of items, every level of the scale in it.
+    """
+    step = scale.step or (scale.high - scale.low) / 10
+    levels = round((scale.high - scale.low) / step) + 1
+    means = ratings.groupby("item_id", sort=False)["value"].mean().to_numpy(dtype=float)
+    # A mean that is a half but for the last bit counts as a half.
+    nearest = np.floor((means - scale.low) / step + 0.5 + 1e-9).astype(int)
+    counts = np.bincount(nearest, minlength=levels)
+    return {round(scale.low + k * step, 9): int(counts[k]) for k in range(levels)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,11 +13,13 @@ from hypothesis.extra import numpy as hnp
 
 from captau.benchmarks.agreement import (
     against_others,
+    distribution,
     fleiss_kappa,
     kendall_w,
     virtual_raters,
 )
 from captau.datasets.flickr8k import load_flickr8k_expert
+from captau.datasets.schema import Scale
 
 
 def of_raters(*raters: tuple[float, ...]) -> np.ndarray:
@@ -156,3 +159,25 @@ def test_raters_of_flickr8k_agree(data_root) -> None:
     found = [against_others(ratings, k).value for k in range(3)]
     found += [kendall_w(ratings), fleiss_kappa(ratings)]
     assert [round(100 * value, 1) for value in found] == [47.7, 54.8, 54.0, 84.0, 48.8]
+
+
+def test_distribution_of_mean_ratings_by_hand():
+    """Means 1, 1.5 (a half goes up), 2 and 5; then p-hat of Levinboim et al. 2021 in eighths."""
+    ratings = pd.DataFrame(
+        [("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2), ("d", 5)], columns=["item_id", "value"]
+    )
+    assert distribution(ratings, Scale(1, 5, 1)) == {1: 1, 2: 2, 3: 0, 4: 0, 5: 1}
+    # 3 of 10 said yes: 0.3 × 8 = 2.4, so 2/8. 7 of 9: 6.2, so 6/8.
+    answers = pd.DataFrame(
+        {"item_id": ["a"] * 10 + ["b"] * 9, "value": [1] * 3 + [0] * 7 + [1] * 7 + [0] * 2}
+    )
+    found = distribution(answers, Scale(0, 1, 0.125))
+    assert [level for level, n in found.items() if n] == [0.25, 0.75]
+    assert len(found) == 9
+
+
+def test_flickr8k_is_skewed_to_low_ratings(data_root):
+    """Scott et al. 2023, section 2.1: the majority are 1's and 2's."""
+    ratings = load_flickr8k_expert(data_root).ratings
+    counts = distribution(ratings, Scale(1, 4, 1))
+    assert counts == {1: 3315, 2: 1691, 3: 506, 4: 152}
