@@ -16,7 +16,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..conf import group
 from ..datasets.errors import InputError, unknown
@@ -418,16 +418,34 @@ def _folder(output_dir: Any, command: str) -> Any:
     return OutputFolder(output_dir, command)
 
 
+class _Finished(Protocol):
+    """What a command that writes files found."""
+
+    @property
+    def tables(self) -> list[Table]: ...
+
+    def files(self) -> dict[str, bytes]: ...
+
+
+Found = TypeVar("Found", bound=_Finished)
+
+
+def _finish(command: str, output_dir: Path | None, work: Callable[[], Found]) -> Found:
+    """Do the work, write its files into the run's folder, and show its tables."""
+    with _folder(output_dir, command) as folder:
+        found = work()
+        folder.write(found.files())
+    _show(found.tables)
+    print(f"\nwritten to {folder.path}")
+    return found
+
+
 def _bench(config: DictConfig) -> None:
     from .config import bench_config
     from .run import run
 
     chosen = bench_config(config)
-    with _folder(chosen.where.output_dir, "bench") as folder:
-        results = run(chosen)
-        folder.write(results.files())
-    _show(results.tables)
-    print(f"\nwritten to {folder.path}")
+    _finish("bench", chosen.where.output_dir, lambda: run(chosen))
 
 
 def _agree(config: DictConfig) -> None:
@@ -435,11 +453,7 @@ def _agree(config: DictConfig) -> None:
     from .config import agree_config
 
     chosen = agree_config(config)
-    with _folder(chosen.where.output_dir, "agree") as folder:
-        found = run(chosen)
-        folder.write(found.files())
-    _show(found.tables)
-    print(f"\nwritten to {folder.path}")
+    _finish("agree", chosen.where.output_dir, lambda: run(chosen))
 
 
 def _reproduce(config: DictConfig) -> None:
@@ -449,11 +463,7 @@ def _reproduce(config: DictConfig) -> None:
     chosen = reproduce_config(config)
     if not chosen.papers:
         raise InputError(f"the option paper=… is needed: {', '.join(group('paper'))}, or all")
-    with _folder(chosen.where.output_dir, "reproduce") as folder:
-        results = run(chosen)
-        folder.write(results.files())
-    _show(results.tables)
-    print(f"\nwritten to {folder.path}\n{results.summary}")
+    print(_finish("reproduce", chosen.where.output_dir, lambda: run(chosen)).summary)
 
 
 def _score(config: DictConfig) -> None:
@@ -461,11 +471,7 @@ def _score(config: DictConfig) -> None:
     from .own import run
 
     chosen = score_config(config)
-    with _folder(chosen.where.output_dir, "score") as folder:
-        scored = run(chosen)
-        folder.write(scored.files())
-    _show([scored.table])
-    print(f"\nwritten to {folder.path}")
+    _finish("score", chosen.where.output_dir, lambda: run(chosen))
 
 
 def _data_list(config: DictConfig) -> None:

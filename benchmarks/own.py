@@ -46,13 +46,13 @@ class Scored:
         corpus: metric → its score of the whole set.
         scores: one row a caption: `item_id, image_id` and a column a metric.
         run: what it takes to recompute them.
-        table: what is printed.
+        tables: what is printed.
     """
 
     corpus: dict[str, float]
     scores: pd.DataFrame
     run: dict[str, Any]
-    table: Table
+    tables: list[Table]
 
     def files(self) -> dict[str, bytes]:
         return {
@@ -119,7 +119,7 @@ def run(config: ScoreConfig) -> Scored:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        table=_table(config.metrics, corpus, len(items), undefined),
+        tables=[_table(config.metrics, corpus, len(items), undefined)],
     )
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -20,7 +21,25 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 
 
-class Progress:
+class _Shown:
+    """A bar that is there as long as its context lasts."""
+
+    _bar: Bar
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class Progress(_Shown):
     """Counts steps of a run; silent where nobody looks.
 
     Args:
@@ -39,18 +58,6 @@ class Progress:
         )
         self._task = self._bar.add_task("", total=total)
 
-    def __enter__(self) -> Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     @contextmanager
     def step(self, description: str) -> Generator[None]:
         """One step: its name is shown while it lasts."""
@@ -59,7 +66,7 @@ class Progress:
         self._bar.advance(self._task)
 
 
-class Download:
+class Download(_Shown):
     """Counts the bytes of downloads; silent where nobody looks.
 
     It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not
@@ -79,18 +86,6 @@ class Download:
             redirect_stdout=sys.stdout.isatty(),
         )
         self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Download:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
         if name not in self._tasks:

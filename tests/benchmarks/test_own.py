@@ -302,7 +302,7 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     assert (told["command"], told["candidates"]) == ("score", str(candidates))
     assert list(told["signatures"]) == ["rouge_1", "rouge_2"]
     assert len(files["scores.csv"].splitlines()) == 1 + len(CAPTIONS)
-    assert [label for label, _ in found.table.rows] == ["ROUGE-1", "ROUGE-2"]
+    assert [label for label, _ in found.tables[0].rows] == ["ROUGE-1", "ROUGE-2"]
 
 
 def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
@@ -340,11 +340,11 @@ def test_undefined_is_null_with_a_reason_and_scales_are_told(
     assert b"NaN" not in files["corpus.json"] + files["run.json"]
     (reason,) = json.loads(files["run.json"])["undefined"].values()
     assert reason == "undefined: 3 of 3 captions have no finite score"
-    assert found.table.notes[0].startswith("3 captions. Scores ×100, but for ")
-    assert "nan" in found.table.notes[0]
-    assert any(reason in note for note in found.table.notes)
+    assert found.tables[0].notes[0].startswith("3 captions. Scores ×100, but for ")
+    assert "nan" in found.tables[0].notes[0]
+    assert any(reason in note for note in found.tables[0].notes)
     alone = scored(tmp_path, candidates, references, "rouge_1")
-    assert alone.table.notes[0] == "3 captions. Scores ×100."
+    assert alone.tables[0].notes[0] == "3 captions. Scores ×100."
 
 
 SEEN: list[str | None] = []
