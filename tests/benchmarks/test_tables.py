@@ -195,6 +195,12 @@ def test_escaped_text_literally() -> None:
     assert latex_escape("[x]*") == "{}[x]*"
 
 
+def _has_booktabs():
+    """A small TeX installation may have come without the package."""
+    command = ["kpsewhich", "booktabs.sty"]
+    return shutil.which(command[0]) and subprocess.run(command, capture_output=True).stdout
+
+
 def test_latex_compiles(tmp_path: Path) -> None:
     """With LaTeX, where it is at hand; without, by its braces, columns and environments."""
     table = Table(
@@ -212,8 +218,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
     lines = [line for line in text.splitlines() if line.endswith(r" \\")]
     assert [len(re.findall(r"(?<!\\)&", line)) for line in lines] == [2, 2, 2]
     program = shutil.which("pdflatex") or shutil.which("tectonic")
-    if program is None:
-        return
+    if program is None or (program.endswith("pdflatex") and not _has_booktabs()):
+        return  # no TeX here: what can be seen without one is checked above
     source = tmp_path / "table.tex"
     source.write_text(
         "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
