@@ -16,6 +16,7 @@ import pandas as pd
 from ..datasets import registry
 from ..datasets.errors import InputError
 from ..datasets.files import locate, sha256
+from ..datasets.folder import used
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
@@ -342,10 +343,7 @@ def provenance(
     for caption_set in {c.name: c for c in caption_sets}.values():
         card = caption_set.card
         files: dict[str, str] = {}
-        # Files that stand in for others are read where those are missing, and only then.
-        needed = [s for s in card.sources if not s.alternative]
-        missing = [s for s in needed if locate(root, card, s) is None]
-        for source in card.sources if missing else needed:
+        for source in used(root, card):
             path = locate(root, card, source)
             if path is None:
                 continue

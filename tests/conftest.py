@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,6 +27,19 @@ AWKWARD = [
     "don't can't it's the dog's $5.50 (five) [dollars] U.S. e-mail@x.org 1/2 -- ... \"quoted\"",
     "A DOG RUNS ||| ACROSS",
 ]
+
+
+@contextmanager
+def says(*parts: str) -> Iterator[None]:
+    """What is inside raises an `InputError` of one line that holds every part."""
+    from captau.datasets.errors import InputError
+
+    with pytest.raises(InputError) as caught:
+        yield
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,16 +15,7 @@ import pytest
 from captau.benchmarks import output
 from captau.benchmarks.output import OutputFolder
 from captau.datasets.errors import InputError
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
+from tests.conftest import says
 
 
 def there(root: Path) -> dict[str, bytes | None]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,8 +12,8 @@ import pytest
 
 from captau.benchmarks.config import ScoreConfig, Where, metrics_of
 from captau.benchmarks.own import Scored, read_candidates, read_references, run
-from captau.datasets.errors import InputError
 from captau.metrics.base import Metric, Rows
+from tests.conftest import says
 
 CAPTIONS = {"42": "a dog runs on the grass", "7": "two cats", "1000": "a\u2028red bus"}
 REFERENCES = {
@@ -24,16 +22,6 @@ REFERENCES = {
     "1000": ("a red bus", "one bus", "the bus is red"),
     "5": ("nobody's",),
 }
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def lines(rows: list[Any]) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from captau.benchmarks.protocol import Protocol
-from captau.datasets.errors import InputError
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from tests.conftest import says
 
 USUAL: dict[str, Any] = {
     "name": "usual",
@@ -28,16 +26,6 @@ USUAL: dict[str, Any] = {
 }
 SCALES = {"overall": Scale(1, 5), "wit": Scale(0, 1)}
 CARD = Card("toy", "Toy", "1", "", "", "", scales=SCALES)
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def resolve(**changes: Any) -> Protocol:

@@ -6,8 +6,6 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,10 +20,10 @@ from captau.benchmarks.progress import Progress
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.scoring import Scorer, score_all
 from captau.benchmarks.store import ScoreStore, cache_root
-from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
 from captau.metrics.base import Metric, Rows
 from captau.metrics.registry import metric
+from tests.conftest import says
 
 #: How many rows each call of a metric of this file was asked for.
 CALLS: list[int] = []
@@ -142,16 +140,6 @@ def score(
 ) -> list[float]:
     scorer = Scorer("toy", items() if frame is None else frame, replace(USUAL, **changes))
     return scorer.score(chosen, store or ScoreStore(None)).tolist()
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 # Golden: worked here. Against one reference at a time the four score 11 12 10, 11, 11 10, 11 10 11.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from captau.datasets.caption_quality import CARD, load_caption_quality, original_urls, p_hat
-from captau.datasets.errors import InputError
+from tests.conftest import says
 
 FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 # Ten answers: 7 of 10 are yes; 4 of 9 with a skip; with three skips the pair is dropped; 8 of 8.
@@ -21,16 +19,6 @@ WORDS = {
     "k4": ["SKIP"] * 2 + ["YES"] * 8,
 }
 P_HAT = {"k1": 0.75, "k2": 0.5, "k4": 1.0}  # round(5.6) / 8, round(3.56) / 8, 8 / 8
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def columns(kind: str) -> tuple[list[str], dict[str, list[str]]]:

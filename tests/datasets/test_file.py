@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +12,11 @@ import pytest
 
 import captau
 from captau.benchmarks.cli import main
-from captau.datasets.errors import InputError
 from captau.datasets.registry import load
+from tests.conftest import says
 
 DOCS = (Path(__file__).parents[2] / "docs" / "own_judgements.md").read_text(encoding="utf-8")
 PLAIN = "image,caption,value\na,b,1\na,b,2\nc,d,3\n"
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def block(language: str) -> str:

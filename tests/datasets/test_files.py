@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.datasets.errors import InputError
 from captau.datasets.files import rating, read_json, read_json_lines
 from captau.datasets.schema import Scale, make_items, whole
+from tests.conftest import says
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 HALF = "\ud800"
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 @pytest.fixture(scope="module")

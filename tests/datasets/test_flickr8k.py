@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.files import sha256
 from captau.datasets.flickr8k import (
     CARD,
@@ -26,6 +23,7 @@ from captau.datasets.flickr8k import (
 )
 from captau.datasets.schema import CaptionSet
 from captau.datasets.splits import split_of
+from tests.conftest import says
 
 # Two images of two references each. Blanks are as untidy as in the original.
 TOKENS_TEXT = """\
@@ -51,16 +49,6 @@ WANTED = [
     ("b.jpg", "A dog runs .", (1.0, 2.0, 3.0)),
     ("b.jpg", "The dog is brown .", (1.0, 1.0, 1.0)),
 ]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def judgement(caption: Any, rating: Any) -> dict[str, Any]:

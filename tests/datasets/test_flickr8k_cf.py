@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.flickr8k_cf import CROWD, JSON, TOKENS, load_flickr8k_cf
 from captau.datasets.schema import CaptionSet
+from tests.conftest import says
 
 TOKENS_TEXT = """\
 a.jpg#0\tA dog  runs .
@@ -32,16 +30,6 @@ WANTED = [
     ("a.jpg", "The dog is brown .", ("A dog runs .", "A dog ."), 1.0),
     ("b.jpg", "The dog is brown .", ("Two cats sit .", "Cats ."), 0.333333333333333),
 ]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def table() -> dict[str, Any]:

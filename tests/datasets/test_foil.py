@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import pytest
 
 import captau
 from captau.datasets.coco import COCO_CAPTIONS
-from captau.datasets.errors import InputError
 from captau.datasets.foil import JSON, ORIGINAL, load_foil
+from tests.conftest import says
 
 RIGHT, FOILED, REFERENCES = "A dog runs.", "A cat runs.", ("Dogs run.", "It runs.")
 # The forms that a row may have.
@@ -29,16 +27,6 @@ ANNOTATIONS = [
     {"image_id": 42, "id": 5, "caption": "A cow runs.", "foil": True, "foil_id": 10},
 ]
 COCO = [{"image_id": 42, "caption": c} for c in (REFERENCES[0], RIGHT, REFERENCES[1])]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def write(root: Path, path: str, content: Any) -> Path:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.registry import load
+from tests.conftest import says
 
 # One pair is judged twice. The human caption has other references, as it is one of them itself.
 ROWS = [
@@ -24,16 +22,6 @@ ROWS = [
     {"img": "y.jpg", "cand": "a cat", "refs": ["cats"], "human_score": 0.0},
 ]
 SPLITS = ("train", "validation", "test")
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def write(folder: Path, split: str, layout: str, rows: list[dict[str, Any]] = ROWS) -> Path:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from captau.datasets.coco import COCO_CAPTIONS, COCO_REFERENCES
-from captau.datasets.errors import InputError
 from captau.datasets.flickr8k import JSON
 from captau.datasets.registry import load
 from captau.datasets.splits import split_of
+from tests.conftest import says
 
 NAMES = ["cocog", "flickrg", "iicr16k"]
 # A caption of COCO's own, with the blanks of a person; and two of systems.
@@ -37,16 +35,6 @@ PAIRS = [
     ("b.jpg", "A dog .", 1, 1, 1),
 ]
 REFERENCES = {"a.jpg": ("A dog .", "Dogs ."), "b.jpg": ("Two cats .",)}
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def write(root: Path, path: str, content: str) -> Path:

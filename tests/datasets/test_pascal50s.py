@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.files import sha256
 from captau.datasets.pascal50s import CARD, CATEGORIES, PAIRS, load_pascal50s
 from captau.datasets.schema import CaptionSet
 from captau.datasets.splits import split_of
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
+from tests.conftest import says
 
 
 def pair(image: str, first: str, second: str, label: int) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -18,21 +16,12 @@ from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.files import find, locate
 from captau.datasets.schema import Card, SourceFile
+from tests.conftest import says
 
 NAMES = registry.names()
 #: The demo is built in; what `file` reads is a user's own.
 WITH_FILES = [name for name in NAMES if name not in ("demo", "file")]
 OPTIONS = {f.name for f in dataclasses.fields(Protocol)}
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def test_the_datasets() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from captau.datasets.schema import (
     make_items,
 )
 from captau.datasets.splits import split_of
+from tests.conftest import says
 
 CARD = Card(
     name="toy",
@@ -36,16 +36,6 @@ CARD = Card(
     scales={"fluency": Scale(-1, 0), "overall": Scale(1, 4, 1), "unused": Scale(0, 1)},
 )
 Frames = dict[str, pd.DataFrame]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def frames() -> Frames:

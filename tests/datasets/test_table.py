@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.schema import Card, Scale
 from captau.datasets.table import Judgements, listed, read_table
+from tests.conftest import says
 
 ROWS = [
     {"image": "a.jpg", "text": 'a dog, "big"\nand brown', "score": 1.5, "refs": ["x", "y ||| z"]},
     {"image": "b.jpg", "text": "un café ☕", "score": 2.0, "refs": ["w"]},
 ]
 FORMATS = ["csv", "json", "jsonl", "parquet"]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def write(rows: list[dict[str, Any]], path: Path) -> Path:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.files import sha256
 from captau.datasets.schema import CaptionSet
 from captau.datasets.splits import split_of
 from captau.datasets.thumb import CARD, DIMENSIONS, JUDGEMENTS, REFERENCES, load_thumb
+from tests.conftest import says
 
 REFS = [
     {"seg_id": "9", "set_id": 1, "refs": ["A red\u2028bus.", "One bus."]},
@@ -22,16 +20,6 @@ REFS = [
 ]
 KEYS = tuple(DIMENSIONS)
 VALUES = [(4.0, 3.0, -0.5, -0.0, -0.1, 2.9), (5, 2, 0, 0, 0, 3.5), (1.0, 5.0, 0.0, 0.0, 0.0, 3.0)]
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def rows() -> list[dict[str, Any]]:

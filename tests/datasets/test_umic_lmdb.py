@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import lz4.frame
 import msgpack
 import pytest
 
-from captau.datasets.errors import InputError
 from captau.datasets.files import sha256
 from captau.datasets.registry import card, load
 from captau.datasets.schema import CaptionSet
@@ -31,6 +28,7 @@ from captau.datasets.umic_lmdb import (
     image_id_of,
     read_lmdb,
 )
+from tests.conftest import says
 
 PIECES = ["[PAD]", "a", "dog", "##s", "run", "##ning", "don", "'", "t", ".", "é", "##!"]
 NAMES = ["capeval1k", "composite_8k", "composite_30k", "composite_coco"]
@@ -45,16 +43,6 @@ IMAGES = {
     "composite_30k": (("flickr30k_004683565867", "4683565867.jpg"), ("flickr30k_36", "36.jpg")),
 }
 REFERENCES = (("A dog.", "Dogs run ."), ("One é .",))
-
-
-@contextmanager
-def says(*parts: str) -> Iterator[None]:
-    with pytest.raises(InputError) as caught:
-        yield
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def packed(ids: Any, image: Any, target: Any) -> bytes:
