@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +41,7 @@ class Scorer:
         self.items = items
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
+        self._lock = threading.Lock()
         self.whole = Rows(items)
         self._digests: dict[tuple[str, ...], str] = {}
 
@@ -95,19 +98,22 @@ class Scorer:
 
     def _reference_passes(self) -> list[list[_Part]]:
         """The rows of each pass over the references, cut by system where the corpus is."""
-        if self._passes is None:
-            references = self._references()
-            plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
-            if plain or any(not r for r in references):
-                self._passes = [[_Part(np.arange(len(self.items)), self.whole)]]
-            elif self.protocol.references in ("all", "first_k"):
-                self._passes = [self._parts(references, np.ones(len(self.items), dtype=bool))]
-            else:
-                self._passes = [
-                    self._parts([r[j : j + 1] for r in references], here)
-                    for j, here in enumerate(self._scored_in_pass())
-                ]
-        return self._passes
+        with self._lock:  # metrics that run side by side share the rows
+            if self._passes is None:
+                self._passes = self._cut()
+            return self._passes
+
+    def _cut(self) -> list[list[_Part]]:
+        references = self._references()
+        plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
+        if plain or any(not r for r in references):
+            return [[_Part(np.arange(len(self.items)), self.whole)]]
+        if self.protocol.references in ("all", "first_k"):
+            return [self._parts(references, np.ones(len(self.items), dtype=bool))]
+        return [
+            self._parts([r[j : j + 1] for r in references], here)
+            for j, here in enumerate(self._scored_in_pass())
+        ]
 
     def _parts(self, references: list[tuple[str, ...]], here: np.ndarray) -> list[_Part]:
         frame = self.items.assign(references=pd.Series(references, dtype=object))
@@ -146,11 +152,56 @@ class Scorer:
 def score_all(
     scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
 ) -> dict[str, Floats]:
-    """Each metric's scores by its spec; what starts slowly is started first and asked last."""
+    """Each metric's scores by its spec; metrics run side by side, as many as there are cores.
+
+    What starts slowly is started first and asked last.
+
+    Raises:
+        InputError: of the first metric that fails.
+    """
     paths = {m: scorer.path(m, store) for m in metrics}
     prepare([m for m, path in paths.items() if path is None or not path.is_file()])
     scores: dict[str, Floats] = {}
-    for metric in sorted(metrics, key=lambda m: hasattr(m, "start")):
+
+    def one(metric: Metric) -> None:
         with progress.step(f"{scorer.dataset}: {metric.spec}"):
             scores[metric.spec] = scorer.score(metric, store)
+
+    side_by_side(one, sorted(metrics, key=lambda m: hasattr(m, "start")))
     return {m.spec: scores[m.spec] for m in metrics}
+
+
+def side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
+    """Call `do` with each metric, in as many threads as there are cores.
+
+    Threads share tokens and n-grams without copies; what takes long lets go of Python meanwhile
+    (NumPy, a Java, a network). They are daemons, so that Ctrl-C need not wait for the slowest.
+
+    Raises:
+        whatever the first failing call, in the order given, raises; no further one is begun.
+    """
+    waiting = iter(enumerate(metrics))
+    lock = threading.Lock()
+    failed: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while not failed:
+            with lock:
+                place, metric = next(waiting, (-1, None))
+            if metric is None:
+                return
+            try:
+                do(metric)
+            except BaseException as error:  # raised again below, in the caller's thread
+                failed[place] = error
+
+    workers = [
+        threading.Thread(target=work, daemon=True)
+        for _ in range(min(os.cpu_count() or 1, len(metrics)))
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if failed:
+        raise failed[min(failed)]

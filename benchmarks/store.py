@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class ScoreStore:
         self.root = root
         self.hits = 0
         self.misses = 0
+        self._lock = threading.Lock()
 
     def path(self, dataset: str, metric: str, key: str) -> Path | None:
         """Where the scores of a key lie; None where nothing is kept."""
@@ -55,11 +57,13 @@ class ScoreStore:
             try:
                 table = pq.read_table(path)
                 if table.column("item_id").to_pylist() == list(item_ids):
-                    self.hits += 1
+                    with self._lock:
+                        self.hits += 1
                     return table.column("score").to_numpy().astype(np.float64)
             except (pa.ArrowException, OSError, KeyError, ValueError):
                 pass  # truncated or of another make: computed anew and replaced
-        self.misses += 1
+        with self._lock:
+            self.misses += 1
         return None
 
     def put(self, path: Path | None, item_ids: pd.Series, scores: Floats) -> None:
@@ -78,12 +82,15 @@ class ScoreStore:
                 Path(temporary).unlink(missing_ok=True)
                 raise
         except OSError as error:
+            with self._lock:
+                first, self.root = self.root is not None, None
+            if not first:
+                return
             print(
                 f"captau: warning: scores are not kept for the next run: {path.parent} cannot be "
                 f"written ({error.strerror}); set cache.root=DIR",
                 file=sys.stderr,
             )
-            self.root = None
 
 
 def _sweep(folder: Path) -> None:

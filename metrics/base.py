@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -37,6 +38,7 @@ class Rows:
             raise InputError("items lack the column caption")
         self.frame = frame
         self._shared: dict[str, Any] = {}
+        self._locks: dict[str, threading.Lock] = {}
 
     @classmethod
     def of(cls, items: Items) -> Rows:
@@ -110,13 +112,16 @@ class Rows:
         """How to call a row in a message."""
         return str(self._column("item_id", f"row {index}")[index])
 
-    @cached_property
+    @property
     def unique(self) -> tuple[Rows, NDArray[np.intp]]:
         """The distinct (candidate, references, image) rows, weights summed, and where each went.
 
         Returns:
             the distinct rows, and an array of shape (len(self),) with each row's index among them.
         """
+        return self.share("unique", self._distinct)
+
+    def _distinct(self) -> tuple[Rows, NDArray[np.intp]]:
         keys: dict[tuple[str, tuple[str, ...], str | None], int] = {}
         inverse = np.empty(len(self), dtype=np.intp)
         first: list[int] = []
@@ -130,14 +135,23 @@ class Rows:
         frame = self.frame.iloc[first].assign(weight=weights.astype(np.int64))
         return Rows(frame), inverse
 
+    def required(self) -> Rows:
+        """These rows, for what is undefined without any.
+
+        Raises:
+            InputError: where there are none.
+        """
+        if not len(self):
+            raise InputError("there are no items to score")
+        return self
+
     def repeated(self) -> Rows:
         """Each row as often as it counts, for corpus scores that pool statistics.
 
         Raises:
             InputError: where there are no rows.
         """
-        if not len(self):
-            raise InputError("there are no items to score")
+        self.required()
         if (self.weights == 1).all():
             return self
         index = np.repeat(np.arange(len(self)), self.weights)
@@ -145,9 +159,11 @@ class Rows:
 
     def share(self, key: str, compute: Any) -> Any:
         """What `compute()` returns, computed once for these rows, so that kin metrics share it."""
-        if key not in self._shared:
-            self._shared[key] = compute()
-        return self._shared[key]
+        # Metrics run side by side; the second to ask waits for the first.
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._shared:
+                self._shared[key] = compute()
+            return self._shared[key]
 
 
 Items = CaptionSet | pd.DataFrame | Sequence[Mapping[str, Any]] | Rows
@@ -221,9 +237,7 @@ class Metric(ABC):
             items: as for `score`.
             scores: what `score(items)` returned, where it is at hand.
         """
-        rows = Rows.of(items)
-        if not len(rows):
-            raise InputError("there are no items to score")
+        rows = Rows.of(items).required()
         values = self.score(rows) if scores is None else scores
         return float(np.average(values, weights=rows.weights))
 

@@ -2,11 +2,13 @@
 
 Sentence-level scores carry pycocoevalcap's tiny constants instead of smoothing: with no matching
 4-gram BLEU-4 is about 1e-4 or less, not 0. Of several references the closest in length counts for
-the brevity penalty.
+the brevity penalty, the shorter of two equally close ones.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -14,9 +16,14 @@ import numpy as np
 
 from ..base import Floats, Items, Rows
 from ..registry import register
+from .corpus import Corpus, Ints, added, spread
 from .ptb import TokenMetric, tokenized
 
 ORDERS = 4
+
+# pycocoevalcap's: they keep a score without any match, or without any word, from being undefined.
+SMALL = 1e-9
+TINY = 1e-15
 
 
 @register("bleu_1", n=1)
@@ -28,7 +35,7 @@ class Bleu(TokenMetric):
     """BLEU of n-grams up to length `n`, on PTB tokens."""
 
     n: int = 4
-    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
+    backend: Literal["captau", "pycocoevalcap"] = "captau"
 
     named_by: ClassVar[tuple[str, ...]] = ("n",)
 
@@ -37,16 +44,79 @@ class Bleu(TokenMetric):
         return f"bleu_{self.n}"
 
     def _score(self, rows: Rows) -> Floats:
-        return np.asarray(_compute(rows)[1][self.n - 1])
+        if self.backend == "pycocoevalcap":
+            return np.asarray(_by_pycocoevalcap(rows)[1][self.n - 1])
+        return _sentences(rows)[self.n - 1]
 
     def corpus(self, items: Items, scores: Floats | None = None) -> float:
         """BLEU of the summed n-gram counts, not the mean of the sentence scores."""
-        rows = Rows.of(items).repeated()
+        rows = Rows.of(items).required()
         self._check(rows)
-        return float(_compute(rows)[0][self.n - 1])
+        if self.backend == "pycocoevalcap":
+            return float(_by_pycocoevalcap(rows.repeated())[0][self.n - 1])
+        return bleu((rows.weights @ _statistics(rows)).tolist())[self.n - 1]
 
 
-def _compute(rows: Rows) -> tuple[list[float], list[list[float]]]:
+def bleu(statistics: Sequence[int]) -> list[float]:
+    """BLEU-1…4 from the matches of 1-grams to 4-grams, their number, and the reference's words."""
+    correct, guessed, wanted = statistics[:ORDERS], statistics[ORDERS:-1], statistics[-1]
+    words = guessed[0]
+    ratio = (words + TINY) / (wanted + SMALL)
+    penalty = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
+    product, values = 1.0, []
+    for n in range(ORDERS):
+        product *= (correct[n] + TINY) / (guessed[n] + SMALL)
+        values.append(product ** (1.0 / (n + 1)) * penalty)
+    return values
+
+
+def _sentences(rows: Rows) -> Floats:
+    """Sentence BLEU-1…4 of shape (4, n_rows), shared by the four metrics."""
+
+    def compute() -> Floats:
+        # Few rows differ in their statistics, and one way to compute BLEU serves sentence and corpus.
+        distinct, inverse = np.unique(_statistics(rows), axis=0, return_inverse=True)
+        return np.array([bleu(row) for row in distinct.tolist()]).T[:, inverse]
+
+    return rows.share("bleu", compute)
+
+
+def _statistics(rows: Rows) -> Ints:
+    """What `bleu` wants of each row, shape (n_rows, 9)."""
+
+    def compute() -> Ints:
+        corpus = Corpus.of(rows)
+        return np.concatenate([_chunk(corpus, chunk) for chunk in corpus.chunks()])
+
+    return rows.share("bleu statistics", compute)
+
+
+def _chunk(corpus: Corpus, chunk: slice) -> Ints:
+    words = corpus.lengths[corpus.candidates[chunk]]
+    correct = [_correct(corpus, chunk, n + 1, len(words)) for n in range(ORDERS)]
+    guessed = [np.maximum(words - n, 0) for n in range(ORDERS)]
+    return np.stack([*correct, *guessed, _closest(corpus, chunk, words)], axis=1)
+
+
+def _correct(corpus: Corpus, chunk: slice, n: int, size: int) -> Ints:
+    """Matches of n-grams: each counts at most as often as in the reference that holds most of it."""
+    matches = corpus.matches(chunk, n)
+    clipped = np.minimum(matches.count, matches.most)
+    return added(matches.row, clipped, size).astype(np.int64)
+
+
+def _closest(corpus: Corpus, chunk: slice, words: Ints) -> Ints:
+    """The length of the reference closest in length."""
+    sets = corpus.sets[chunk]
+    sizes = np.diff(corpus.set_starts)[sets]
+    lengths = corpus.lengths[corpus.members[spread(corpus.set_starts[sets], sizes)]]
+    away = np.abs(lengths - np.repeat(words, sizes))
+    # The nearest first, of equally near ones the shorter.
+    wide = int(lengths.max(initial=0)) + 1
+    return np.minimum.reduceat(away * wide + lengths, np.cumsum(sizes) - sizes) % wide
+
+
+def _by_pycocoevalcap(rows: Rows) -> tuple[list[float], list[list[float]]]:
     """Corpus BLEU-1…4, and sentence BLEU-1…4 as four lists; shared by the four metrics."""
 
     def compute() -> Any:
@@ -57,4 +127,4 @@ def _compute(rows: Rows) -> tuple[list[float], list[list[float]]]:
             scorer.cook_append(candidate, list(references))
         return scorer.compute_score(option="closest", verbose=0)
 
-    return rows.share("bleu", compute)
+    return rows.share("bleu of pycocoevalcap", compute)

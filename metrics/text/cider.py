@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import field, read_json
 from ..base import Floats, Rows
 from ..registry import register
-from .ptb import TokenMetric, tokenize, tokenized
+from .corpus import Corpus, Ints, added, spread
+from .ptb import TokenMetric, tokenized
 
 Ngram = tuple[str, ...]
 
@@ -37,23 +38,6 @@ class DocumentFrequencies:
 
     documents: int
     counts: dict[Ngram, int]
-
-    @classmethod
-    def of(cls, documents: Iterable[tuple[tuple[str, ...], int]], orders: int = ORDERS) -> Any:
-        """Count over (tokenised references, weight) pairs."""
-        counts: Counter[Ngram] = Counter()
-        total = 0
-        grams: dict[str, Counter[Ngram]] = {}
-        for references, weight in documents:
-            total += weight
-            held: set[Ngram] = set()
-            for reference in references:
-                if reference not in grams:
-                    grams[reference] = ngrams(reference, orders)
-                held.update(grams[reference])
-            for ngram in held:
-                counts[ngram] += weight
-        return cls(total, dict(counts))
 
     @classmethod
     def read(cls, path: Path) -> DocumentFrequencies:
@@ -90,8 +74,37 @@ class DocumentFrequencies:
 def document_frequencies(references: Iterable[tuple[str, ...]]) -> DocumentFrequencies:
     """Document frequencies of untokenised references, one tuple an image."""
     sets = list(references)
-    tokenize(r for refs in sets for r in refs)
-    return DocumentFrequencies.of((tuple(tokenize(refs)), 1) for refs in sets)
+    corpus = Corpus([""] * len(sets), sets)
+    counts: dict[Ngram, int] = {}
+    for n in range(1, ORDERS + 1):
+        held = _held(corpus, np.ones(len(sets)), n)
+        counts.update(
+            (ngram, int(count))
+            for ngram, count in zip(corpus.ngrams(n), held.tolist(), strict=True)
+            if count
+        )
+    return DocumentFrequencies(len(sets), counts)
+
+
+def _held(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
+    """In how many documents each n-gram occurs, shape (number of distinct n-grams,).
+
+    Args:
+        weights: how many documents each row stands for.
+    """
+    documents = added(corpus.sets, weights, len(corpus.set_starts) - 1)
+    grams = corpus.grams(n)
+    held = np.zeros(len(grams.distinct))
+    wide = max(len(held), 1)
+    for sets in corpus.set_chunks():
+        sizes = np.diff(corpus.set_starts)[sets]
+        texts = corpus.members[spread(corpus.set_starts[sets], sizes)]
+        words = corpus.lengths[texts]
+        at = grams.at[spread(corpus.starts[texts], words)].astype(np.int64)
+        owner = np.repeat(np.repeat(sets, sizes), words)
+        keys = np.unique(owner[at >= 0] * wide + at[at >= 0])
+        held += added(keys % wide, documents[keys // wide], len(held))
+    return held
 
 
 @register("cider")
@@ -129,28 +142,26 @@ class Cider(TokenMetric):
         return "cider"
 
     def _score(self, rows: Rows) -> Floats:
-        candidates, references = tokenized(rows)
         if self.backend == "pycocoevalcap":
-            return self._by_pycocoevalcap(candidates, references, rows)
+            return self._by_pycocoevalcap(rows)
+        corpus = Corpus.of(rows)
         if self.df is None:
-            frequencies = rows.share(
-                "df",
-                lambda: DocumentFrequencies.of(zip(references, rows.weights.tolist(), strict=True)),
+            documents = int(rows.weights.sum())
+            held = rows.share(
+                "df", lambda: [_held(corpus, rows.weights, n + 1) for n in range(ORDERS)]
             )
         else:
             frequencies = DocumentFrequencies.read(Path(self.df).expanduser())
-        vectors = _Vectors(frequencies)
-        return np.array(
-            [
-                self._one(vectors.of(candidate), [vectors.of(r) for r in refs])
-                for candidate, refs in zip(candidates, references, strict=True)
-            ]
-        )
+            documents = frequencies.documents
+            held = [corpus.look_up(frequencies.counts, n + 1) for n in range(ORDERS)]
+        # An n-gram that no document holds counts as if one did.
+        idf = [np.log(float(documents)) - np.log(np.maximum(1.0, h)) for h in held]
+        return np.concatenate([self._chunk(corpus, chunk, idf) for chunk in corpus.chunks()])
 
-    def _by_pycocoevalcap(
-        self, candidates: list[str], references: list[tuple[str, ...]], rows: Rows
-    ) -> Floats:
+    def _by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer
+
+        candidates, references = tokenized(rows)
 
         # It has no weights: a row is handed over as often as it counts.
         scorer = CiderScorer(n=ORDERS, sigma=self.sigma)
@@ -160,67 +171,48 @@ class Cider(TokenMetric):
         scores = np.asarray(scorer.compute_score()[1])
         return scores[np.cumsum(rows.weights) - 1]
 
-    def _one(self, candidate: _Vector, references: list[_Vector]) -> float:
-        totals = [0.0] * ORDERS
-        clip = self.variant == "d"
-        for reference in references:
-            penalty = 1.0
-            if clip:
-                difference = float(candidate.length - reference.length)
-                penalty = math.e ** (-(difference**2) / (2 * self.sigma**2))
-            for n in range(ORDERS):
-                ours, theirs = candidate.weights[n], reference.weights[n]
-                value = 0.0
-                for ngram, weight in ours.items():
-                    other = theirs.get(ngram)
-                    if other is not None:
-                        value += (min(weight, other) if clip else weight) * other
-                if candidate.norms[n] != 0 and reference.norms[n] != 0:
-                    value /= candidate.norms[n] * reference.norms[n]
-                totals[n] += value * penalty
-        return sum(totals) / ORDERS / len(references) * 10.0
+    def _chunk(self, corpus: Corpus, chunk: slice, idf: list[Floats]) -> Floats:
+        """Scores of some rows; sums run in pycocoevalcap's order, so that they round as its do."""
+        sets, candidates = corpus.sets[chunk], corpus.candidates[chunk]
+        sizes = np.diff(corpus.set_starts)[sets]
+        begins = np.cumsum(sizes) - sizes
+        row = np.repeat(np.arange(len(sets)), sizes)
+        reference = corpus.members[spread(corpus.set_starts[sets], sizes)]
+        penalty = np.ones(len(row))
+        if self.variant == "d":
+            penalty = self._penalty(corpus, candidates[row], reference)
+        total = np.zeros(len(sets))
+        for n, weights in enumerate(idf):
+            matches = corpus.matches(chunk, n + 1)
+            norms = _norms(corpus, np.concatenate([candidates, reference]), n + 1, weights)
+            found = matches.end - matches.begin
+            entry = np.repeat(np.arange(len(found)), found)
+            held = spread(matches.begin, found)
+            ours = (matches.count * weights[matches.gram])[entry]
+            theirs = matches.member_count[held] * weights[matches.gram[entry]]
+            # The pair of a row and one of its references.
+            pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[held]
+            clipped = np.minimum(ours, theirs) if self.variant == "d" else ours
+            value = added(pair, clipped * theirs, len(row))
+            product = norms[: len(candidates)][row] * norms[len(candidates) :]
+            np.divide(value, product, out=value, where=product != 0)
+            total += added(row, value * penalty, len(sets))
+        return total / ORDERS / sizes * 10.0
+
+    def _penalty(self, corpus: Corpus, candidates: Ints, references: Ints) -> Floats:
+        """The Gaussian of the difference in length of some pairs."""
+        bigrams = np.maximum(corpus.lengths - 1, 0)
+        differences, inverse = np.unique(
+            bigrams[candidates] - bigrams[references], return_inverse=True
+        )
+        return np.array([math.e ** (-(d**2) / (2 * self.sigma**2)) for d in differences.tolist()])[
+            inverse
+        ]
 
 
-@dataclass(frozen=True)
-class _Vector:
-    """TF-IDF weights of one sentence: per n-gram length a dict and its norm."""
-
-    weights: list[dict[Ngram, float]]
-    norms: list[float]
-    length: int
-
-
-class _Vectors:
-    """Makes the vector of each distinct sentence once."""
-
-    def __init__(self, frequencies: DocumentFrequencies) -> None:
-        self._log_documents = math.log(frequencies.documents) if frequencies.documents else 0.0
-        self._counts = frequencies.counts
-        self._made: dict[str, _Vector] = {}
-
-    def of(self, sentence: str) -> _Vector:
-        if sentence not in self._made:
-            self._made[sentence] = self._make(sentence)
-        return self._made[sentence]
-
-    def _make(self, sentence: str) -> _Vector:
-        weights: list[dict[Ngram, float]] = [{} for _ in range(ORDERS)]
-        squares = [0.0] * ORDERS
-        length = 0
-        for ngram, count in ngrams(sentence, ORDERS).items():
-            n = len(ngram) - 1
-            idf = self._log_documents - math.log(max(1.0, self._counts.get(ngram, 0)))
-            weight = float(count) * idf
-            weights[n][ngram] = weight
-            squares[n] += weight**2
-            if n == 1:
-                length += count
-        return _Vector(weights, [math.sqrt(s) for s in squares], length)
-
-
-def ngrams(sentence: str, orders: int) -> Counter[Ngram]:
-    """Counts of the n-grams of lengths 1 to `orders` of a tokenised sentence."""
-    words = sentence.split()
-    return Counter(
-        tuple(words[i : i + n]) for n in range(1, orders + 1) for i in range(len(words) - n + 1)
-    )
+def _norms(corpus: Corpus, texts: Ints, n: int, idf: Floats) -> Floats:
+    """The length of each text's TF-IDF vector of n-grams."""
+    distinct, inverse = np.unique(texts, return_inverse=True)
+    counted = corpus.count(distinct, n)
+    squares = (counted.count * idf[counted.gram]) ** 2
+    return np.sqrt(added(counted.text, squares, len(distinct)))[inverse]

@@ -18,8 +18,9 @@ import pytest
 
 from captau.benchmarks.progress import Progress
 from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.scoring import Scorer, score_all
+from captau.benchmarks.scoring import Scorer, score_all, side_by_side
 from captau.benchmarks.store import ScoreStore, cache_root
+from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
 from captau.metrics.base import Metric, Rows
 from captau.metrics.registry import metric
@@ -430,8 +431,9 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert cache_root().name == "captau"
 
 
-def test_score_all(store: ScoreStore) -> None:
+def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order asked for; what starts slowly is started first, and only where it is needed."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     chosen = [Length(), Shared(), Crowd()]
     for run in (1, 2):
         with Progress(3) as progress:
@@ -455,3 +457,26 @@ def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
     score(Shared(2), store)
     assert not old.exists()
     assert fresh.exists()
+
+
+def test_metrics_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    together = threading.Barrier(2, timeout=20)
+    side_by_side(lambda _: together.wait() and None, [Length(), Shared()])
+
+
+def test_the_first_failure_is_raised_and_nothing_further_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    together = threading.Barrier(2, timeout=20)
+    begun: list[str] = []
+
+    def fail(metric: Metric) -> None:
+        begun.append(metric.name)
+        together.wait()
+        raise InputError(metric.name)
+
+    with says("shared"):
+        side_by_side(fail, [Shared(), Length(), Crowd(), Crowd()])
+    assert sorted(begun) == ["length", "shared"]

