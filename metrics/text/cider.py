@@ -102,7 +102,9 @@ def _held(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
         words = corpus.lengths[texts]
         at = grams.at[spread(corpus.starts[texts], words)].astype(np.int64)
         owner = np.repeat(np.repeat(sets, sizes), words)
-        keys = np.unique(owner[at >= 0] * wide + at[at >= 0])
+        # By sorting: NumPy's own `unique` hashes here, which is several times as slow.
+        keys = np.sort(owner[at >= 0] * wide + at[at >= 0])
+        keys = keys[np.diff(keys, prepend=-1) > 0]
         held += added(keys % wide, documents[keys // wide], len(held))
     return held
 

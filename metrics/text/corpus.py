@@ -72,7 +72,7 @@ class Corpus:
             lines = tokenize(some)
             split = [line.split() for line in lines]
             for line, cut in zip(lines, split, strict=True):
-                if len(cut) != line.count(" ") + 1:
+                if not cut or " ".join(cut) != line:
                     self.odd[len(lengths)] = line.split(" ")
                 lengths.append(len(cut))
             flat = [word for cut in split for word in cut]

@@ -1,0 +1,79 @@
+"""Tier 2: BLEU, ROUGE-L and CIDEr on made-up tokens are pycocoevalcap's own, to the last bit.
+
+The tokeniser is left out: tokens of any kind, in any number, and any white space inside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+from captau.metrics.base import Rows
+from captau.metrics.registry import metric
+from captau.metrics.text import corpus
+
+# Few words, so that n-grams repeat; no-break and other spaces, at which some scorers cut and some not.
+WORDS = st.sampled_from(["a", "b", "c", "the", "é", "🐕", "1\u00a01/2", "x\u2003y", "\u00a0"])
+LINES = st.lists(WORDS, max_size=12).map(" ".join)
+ROWS = st.lists(
+    st.tuples(LINES, st.lists(LINES, min_size=1, max_size=4).map(tuple)), min_size=1, max_size=6
+)
+
+
+def reference(rows):
+    """By metric the reference's corpus score and its score of each row."""
+    gts = {i: list(references) for i, (_, references) in enumerate(rows)}
+    res = {i: [candidate] for i, (candidate, _) in enumerate(rows)}
+    bleu, each = Bleu(4).compute_score(gts, res, verbose=0)
+    scores = {f"bleu_{n + 1}": (bleu[n], each[n]) for n in range(4)}
+    scores["rouge_l"] = Rouge().compute_score(gts, res)
+    if any(r.split() for references in gts.values() for r in references):
+        scores["cider"] = Cider().compute_score(
+            gts, res
+        )  # it crashes where no reference has a word
+    return scores
+
+
+@given(rows=ROWS)
+@example(rows=[("", ("",))])
+@example(rows=[("a " * 299 + "b", ("b " * 300, "a b")), ("a", ("a", "a", "a"))])
+@example(rows=[("a", ("a",))] * 5)
+@settings(max_examples=150, deadline=None)
+def test_scores_are_pycocoevalcaps(rows):
+    rows = [(c.strip(" "), tuple(r.strip(" ") for r in refs)) for c, refs in rows]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "tokenize", list)
+        shared = Rows.of([{"caption": c, "references": r} for c, r in rows])
+        for name, (whole, each) in reference(rows).items():
+            np.testing.assert_array_equal(metric(name).score(shared), each, name)
+            assert metric(name).corpus(shared) == pytest.approx(whole, rel=1e-12), name
+
+
+@pytest.mark.parametrize("name", ["bleu_4", "rouge_l", "cider"])
+def test_ten_thousand_words(name):
+    random = np.random.default_rng(0)
+    line = " ".join(random.choice(["a", "b", "c", "dog"], 10_000))
+    other = " ".join(random.choice(["a", "b", "c", "dog"], 1_000))
+    rows = [(line, (other, "a dog")), ("a dog", (line, other))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "tokenize", list)
+        found = metric(name).score([{"caption": c, "references": r} for c, r in rows])
+    if (
+        name == "rouge_l"
+    ):  # the reference would take minutes; its longest subsequence is at most so long
+        assert 0 < found[0] <= 1
+        return
+    np.testing.assert_array_equal(found, reference_of(name, rows))
+
+
+def reference_of(name, rows):
+    gts = {i: list(references) for i, (_, references) in enumerate(rows)}
+    res = {i: [candidate] for i, (candidate, _) in enumerate(rows)}
+    if name == "cider":
+        return Cider().compute_score(gts, res)[1]
+    return Bleu(4).compute_score(gts, res, verbose=0)[1][3]
