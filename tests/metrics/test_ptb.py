@@ -1,4 +1,4 @@
-"""PTB tokens: each text's own, whatever stands beside it."""
+"""PTB tokens: each text's own, whatever stands beside it, and the same whoever makes them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import unicodedata
 
 import pytest
 
+from captau.metrics.base import Rows
+from captau.metrics.registry import metric
 from captau.metrics.text import ptb
 from tests.conftest import AWKWARD
 
@@ -37,8 +39,13 @@ TOKENS = [
 ]
 
 
-def test_tokens():
-    assert ptb.tokenize(text for text, _ in TOKENS) == [tokens for _, tokens in TOKENS]
+BOTH = pytest.mark.parametrize("backend", ["captau", "pycocoevalcap"])
+
+
+@BOTH
+def test_tokens(backend):
+    made = ptb.tokenize((text for text, _ in TOKENS), backend)
+    assert made == [tokens for _, tokens in TOKENS]
 
 
 @pytest.fixture
@@ -54,9 +61,38 @@ def test_brackets_stay():
     assert ptb.tokenize(["a (red) dog"]) == ["a -lrb- red -rrb- dog"]
 
 
-def test_order_repetition_and_no_texts_at_all():
-    assert ptb.tokenize([]) == []
-    assert ptb.tokenize(t for t in ["B b", "A a", "B b"]) == ["b b", "a a", "b b"]
+@BOTH
+def test_order_repetition_and_no_texts_at_all(backend):
+    assert ptb.tokenize([], backend) == []
+    assert ptb.tokenize((t for t in ["B b", "A a", "B b"]), backend) == ["b b", "a a", "b b"]
+
+
+def test_without_java(monkeypatch):
+    """Our own needs none: not for tokens, not for the signature, not for scores."""
+    monkeypatch.setenv("CAPTAU_JAVA", "/nowhere")
+    assert ptb.tokenize(["Java? Not here."]) == ["java not here"]
+    cider = metric("cider")
+    assert cider.programs == ()
+    assert "java" not in cider.signature
+    rows = [{"caption": "a dog", "references": ["a dog"]}, {"caption": "a", "references": ["b"]}]
+    assert cider.score(rows)[0] > 0
+
+
+def test_backends_do_not_share_tokens(forgetful, monkeypatch):
+    rows = Rows.of([{"caption": "A dog", "references": ["a cat", "A dog"]}])
+    monkeypatch.setattr(ptb, "_tokenize", lambda lines: [f"java's {line}" for line in lines])
+    assert ptb.tokenized(rows) == (["a dog"], [("a cat", "a dog")])
+    theirs = (["java's A dog"], [("java's a cat", "java's A dog")])
+    assert ptb.tokenized(rows, "pycocoevalcap") == theirs
+    assert ptb.tokenized(rows, "captau") is ptb.tokenized(rows)
+
+
+def test_memory_is_bounded(forgetful, monkeypatch):
+    monkeypatch.setattr(ptb, "_KEPT", 100)
+    for start in range(0, 100, 20):
+        texts = [f"dog {i}" for i in range(start, start + 20)]
+        assert ptb.tokenize(texts * 2) == texts * 2
+        assert sum(len(t) for m in ptb._known.values() for t in m.tokens) <= 100
 
 
 def test_no_text_shifts_another(forgetful):
@@ -64,10 +100,18 @@ def test_no_text_shifts_another(forgetful):
     mixed = [t for pair in zip(known, AWKWARD, strict=False) for t in pair] + known[-1:]
     together = ptb._tokenize([ptb._LINE_ENDS.sub(" ", t) for t in mixed])
     assert together[::2] == known
-    assert together == ptb.tokenize(mixed)
+    assert together == ptb.tokenize(mixed, "pycocoevalcap")
     for text, tokens in zip(AWKWARD, together[1::2], strict=True):
         ptb._known.clear()
-        assert ptb.tokenize([text]) == [tokens]
+        assert ptb.tokenize([text], "pycocoevalcap") == [tokens]
+
+
+def test_nothing_left_open_reaches_the_next_text():
+    """A tag's quote, or a face that JFlex reads up to the next "<", would run over the line's end."""
+    opens = ["a <b c=' d", 'a <b c=" d', "=.[^x=", "a <b c='d' e=\""]
+    closes = ["'> e", '"> e', "<>] e", "it's", '"<']
+    texts = [t for left in opens for right in closes for t in (left, right)]
+    assert ptb._tokenize(texts) == list(map(ptb.by_rules, texts))
 
 
 def test_no_white_space_or_control_character_ends_a_line(forgetful):
@@ -75,23 +119,24 @@ def test_no_white_space_or_control_character_ends_a_line(forgetful):
     odd = [chr(c) for c in range(0x10000) if unicodedata.category(chr(c)) in kinds]
     assert {"\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\ufeff"} <= set(odd)
     texts = [t for i, c in enumerate(odd) for t in (f"a{c}b {c} c{c}", f"known {i}")]
-    tokens = ptb.tokenize(texts)
+    tokens = ptb.tokenize(texts, "pycocoevalcap")
+    assert tokens == ptb.tokenize(texts)
     assert tokens[1::2] == texts[1::2]
     for ends in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
         assert tokens[2 * odd.index(ends)] == "a b c"
 
 
 def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
-    expected = ptb.tokenize(AWKWARD)
+    expected = ptb.tokenize(AWKWARD, "pycocoevalcap")
     ptb._known.clear()
     monkeypatch.setattr(ptb, "_LINE_ENDS", re.compile("(?!)"))
-    assert ptb.tokenize(AWKWARD) == expected
+    assert ptb.tokenize(AWKWARD, "pycocoevalcap") == expected
 
 
 def test_tokens_do_not_depend_on_the_next_text():
     """The tokeniser reads ahead over the line's end: before a figure "No." keeps its full stop."""
     endings = ["Nintendo Wii U.", "a ha t.", "a wall of art.", "No.", "p.", "Acme Inc.", "U.S."]
-    alone = ptb._tokenize(endings)
+    alone = ptb.tokenize(endings)
     for after in ["5 dogs", "Two dogs", "two dogs", "The dogs", "", ".", '"dogs"', "1/2"]:
         texts = [t for ending in endings for t in (ending, after)]
         assert ptb._tokenize(texts)[::2] == alone, after
@@ -99,15 +144,17 @@ def test_tokens_do_not_depend_on_the_next_text():
     assert alone[:4] == ["nintendo wii u", "a ha t", "a wall of art", "no"]
 
 
-def test_a_lone_surrogate_is_no_fault():
-    assert ptb.tokenize(["a \ud800 dog", "a cat"]) == ["a dog", "a cat"]
+@BOTH
+def test_a_lone_surrogate_is_no_fault(backend):
+    assert ptb.tokenize(["a \ud800 dog", "a cat"], backend) == ["a dog", "a cat"]
 
 
 def test_tokens_survive_a_locale_without_letters():
     """Under LC_ALL=C a pipe of Java's would turn ä into a question mark."""
     code = (
         "from captau.metrics.text.ptb import tokenize\n"
-        "print(ascii(tokenize(['Ein M\\xe4dchen \\u2028 l\\xe4uft', '\\u72d7 \\U0001f415 dog'])))"
+        "texts = ['Ein M\\xe4dchen \\u2028 l\\xe4uft', '\\u72d7 \\U0001f415 dog']\n"
+        "print(ascii(tokenize(texts, 'pycocoevalcap')))"
     )
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     done = subprocess.run(
