@@ -123,7 +123,7 @@ def _by_pycocoevalcap(rows: Rows) -> tuple[list[float], list[list[float]]]:
         from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
         scorer = BleuScorer(n=ORDERS)
-        for candidate, references in zip(*tokenized(rows), strict=True):
+        for candidate, references in zip(*tokenized(rows, "pycocoevalcap"), strict=True):
             scorer.cook_append(candidate, list(references))
         return scorer.compute_score(option="closest", verbose=0)
 

@@ -161,7 +161,7 @@ class Cider(TokenMetric):
     def _by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer
 
-        candidates, references = tokenized(rows)
+        candidates, references = tokenized(rows, "pycocoevalcap")
 
         # It has no weights: a row is handed over as often as it counts.
         scorer = CiderScorer(n=ORDERS, sigma=self.sigma)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ...datasets.errors import InputError
-from ..base import Metric, Rows
+from ..base import Metric, Rows, version_of
 from .java import identity, jar, java, run
 from .penn import plain_words, tokens
 
@@ -68,11 +68,11 @@ _known: dict[str, _Memory] = {}
 class TokenMetric(Metric):
     """A metric on PTB tokens; with the backend `pycocoevalcap` its jar and a Java make them."""
 
-    distributions: ClassVar[tuple[str, ...]] = ("captau", "pycocoevalcap")
-
     @property
     def programs(self) -> tuple[str, ...]:
-        return (identity(),) if self.parameters["backend"] == "pycocoevalcap" else ()
+        if self.parameters["backend"] != "pycocoevalcap":
+            return ()
+        return (f"pycocoevalcap:{version_of('pycocoevalcap')}", identity())
 
 
 def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:

@@ -34,7 +34,7 @@ class RougeL(TokenMetric):
 
     backend: Literal["captau", "pycocoevalcap"] = "captau"
 
-    distributions: ClassVar[tuple[str, ...]] = (*TokenMetric.distributions, "rapidfuzz")
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "rapidfuzz")
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class RougeL(TokenMetric):
         return np.array(
             [
                 scorer.calc_score([candidate], list(references))
-                for candidate, references in zip(*tokenized(rows), strict=True)
+                for candidate, references in zip(*tokenized(rows, "pycocoevalcap"), strict=True)
             ]
         )
 

