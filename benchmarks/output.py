@@ -18,6 +18,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "agree": ("agreement.csv", "table.md", "table.tex"),
     "score": ("corpus.json", "scores.csv"),
 }
+FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 RECORD = "run.json"
 
