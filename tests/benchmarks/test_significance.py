@@ -584,3 +584,20 @@ def test_reliability_of_a_resample_is_that_of_its_ratings():
     for measure in ("icc1", "icc1k"):
         found = _reliability(table, image, measure)(weights[:, None])
         assert found[0, 0] == pytest.approx(chosen[measure].value, abs=1e-12)
+
+
+def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path):
+    items = captau.load("demo").items.iloc[5:]
+    items.assign(score=range(len(items)))[["item_id", "score"]].to_csv(
+        tmp_path / "some.csv", index=False
+    )
+    metrics = [f"file(path={tmp_path / 'some.csv'},name=Some)", "rouge_1"]
+    gone = captau.load("demo").items["item_id"].head(3)
+    with says("5 of 360 items", *gone, "protocol.undefined=drop"):
+        captau.bench("demo", metrics)
+    protocol = {"undefined": "drop", "coefficients": ["tau_c"]}
+    results = captau.bench("demo", metrics, protocol=protocol, ceilings=False)
+    some, rouge = results.correlations.to_dict("records")
+    assert (some["n_items"], rouge["n_items"]) == (355, 360)
+    assert some["note"] == "15 of 1080 data points dropped: undefined score"
+    assert some["ci_low"] < some["value"] < some["ci_high"]
