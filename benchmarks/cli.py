@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
+    "compare": "which metrics differ: intervals of differences, tests, rank clusters",
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
@@ -319,6 +320,7 @@ def _options(command: str) -> list[str]:
 
     node = {
         "bench": schema.BenchOptions,
+        "compare": schema.CompareOptions,
         "agree": schema.AgreeOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
@@ -341,7 +343,8 @@ def _options(command: str) -> list[str]:
         return names
 
     names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
-    groups = {"bench": ["dataset", "protocol"], "agree": ["dataset"], "reproduce": ["paper"]}
+    groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
+    groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
@@ -400,7 +403,7 @@ def _show(tables: list[Table]) -> None:
     if sys.stdout.isatty():
         console = Console()
         for table in tables:
-            console.print(rich_of(table))
+            console.print(rich_of(table, console.width))
     else:
         print("\n\n".join(markdown_of(t) for t in tables))
 
@@ -445,7 +448,7 @@ def _bench(config: DictConfig) -> None:
     from .run import run
 
     chosen = bench_config(config)
-    _finish("bench", chosen.where.output_dir, lambda: run(chosen))
+    _finish("compare" if chosen.tests else "bench", chosen.where.output_dir, lambda: run(chosen))
 
 
 def _agree(config: DictConfig) -> None:
@@ -532,6 +535,7 @@ def _data_df(config: DictConfig) -> None:
 
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
+    "compare": _bench,
     "agree": _agree,
     "reproduce": _reproduce,
     "score": _score,

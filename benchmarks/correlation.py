@@ -42,7 +42,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
 
     Returns:
         the coefficient in [-1, 1] and SciPy's p-value of "no association"; NaN with a reason where
-        there are fewer than two points, a score is NaN, either side is constant, a score is
+        there are fewer than two points, a score or rating is NaN, either side is constant, a score is
         infinite and Pearson's r is asked for, or SciPy has no value.
 
     Raises:
@@ -54,9 +54,11 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
         raise ValueError(f"no coefficient '{coefficient}'")
     if len(scores) < 2:
         return Agreement.undefined(f"{len(scores)} data points; two are needed")
-    gaps = int(np.isnan(scores).sum())
-    if gaps:
-        return Agreement.undefined(f"{gaps} of {len(scores)} data points have an undefined score")
+    for values, what in ((scores, "score"), (ratings, "rating")):
+        if gaps := int(np.isnan(values).sum()):
+            return Agreement.undefined(
+                f"{gaps} of {len(scores)} data points have an undefined {what}"
+            )
     for values, what in ((scores, "scores"), (ratings, "ratings")):
         if (values == values[0]).all():  # their range would be NaN where all are infinite
             return Agreement.undefined(f"all {what} are equal")

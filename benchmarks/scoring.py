@@ -42,7 +42,7 @@ class Scorer:
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
         self._lock = threading.Lock()
-        self.whole = Rows(items)
+        self.whole = Rows(items, may_lack=protocol.undefined == "drop")
         self._digests: dict[tuple[str, ...], str] = {}
 
     def score(self, metric: Metric, store: ScoreStore) -> Floats:
