@@ -36,6 +36,7 @@ SPECS = {
     "bleu_4": "bleu_4",
     "rouge_l": "rouge_l",
     "meteor": "meteor",
+    "meteor(backend=pycocoevalcap)": "meteor",
     "cider": "cider",
     "cider(backend=pycocoevalcap)": "cider",
 }
@@ -92,7 +93,7 @@ def tokens(rows: pd.DataFrame) -> tuple[dict[int, list[str]], dict[int, list[str
 @pytest.fixture(scope="session")
 def meteor_of_pycocoevalcap() -> Meteor:
     """One process for all cases; ours loads its paraphrases at the same time."""
-    metric("meteor").start()
+    metric("meteor(backend=pycocoevalcap)").start()
     with java_on_path():
         return Meteor()
 
