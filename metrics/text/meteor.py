@@ -23,9 +23,9 @@ from .meteor_align import CHUNK, MATCHES, Aligner
 from .meteor_index import Ints, index
 from .ptb import TokenMetric, tokenized
 
-# English parameters of METEOR 1.5 (Denkowski and Lavie 2014, table 3, "ranking"): α weighs recall, β
-# and γ shape the penalty for fragments, δ weighs content words against function words; then what a
-# word counts that matches exactly, by its stem, as a synonym, within a paraphrase.
+# METEOR 1.5's parameters for English, as its jar holds them (tuned to rank): α weighs recall, β and γ
+# shape the penalty for fragments, δ weighs content words against function words; then what a word
+# counts that matches exactly, by its stem, as a synonym, within a paraphrase.
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
 WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 # Columns of the statistics that `Aligner.statistics` describes.
@@ -152,7 +152,7 @@ def _aligner() -> Aligner:
 
 
 def score(rows: NDArray[Any]) -> Floats:
-    """Scores from statistics (Denkowski and Lavie 2014, section 2.2).
+    """Scores from statistics (Denkowski and Lavie 2014).
 
     With P and R the weighted matches by the weighted lengths of candidate and reference,
     F = 1 / ((1 - α) / P + α / R), and the score F · (1 - γ · (chunks / matched words)^β). Without

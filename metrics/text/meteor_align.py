@@ -1,7 +1,7 @@
 """METEOR's statistics of tokenised texts: words as METEOR sees them, aligned with each other.
 
-Denkowski and Lavie 2014, section 2, and where that leaves choices open, as the jar in pycocoevalcap
-behaves with `-l en -norm`.
+As Denkowski and Lavie 2014 describe it, and where that leaves choices open, as the jar in
+pycocoevalcap behaves with `-l en -norm`.
 """
 
 from __future__ import annotations
