@@ -14,6 +14,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from ..conf import group
+from ..datasets.cache import cache_root
 from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
@@ -23,7 +24,7 @@ from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
 from .bootstrap import TESTS, Statistics
 from .protocol import Protocol
-from .store import ScoreStore, cache_root
+from .store import ScoreStore
 
 _CONF = "captau.conf"
 #: The dataset that reads judgements of your own.
@@ -377,6 +378,12 @@ def use_java(home: str | None) -> None:
         java()
 
 
+def use_cache(root: str | None) -> None:
+    """`cache.root=`: also for what metrics keep (METEOR's index), here and in child processes."""
+    if root:
+        os.environ["CAPTAU_CACHE"] = root
+
+
 def _plain(config: DictConfig) -> dict[str, Any]:
     """Plain data, with the first option that is needed and not given named.
 
@@ -389,6 +396,7 @@ def _plain(config: DictConfig) -> dict[str, Any]:
     plain: Any = OmegaConf.to_container(config, resolve=True)
     plain.pop("hydra", None)
     use_java((plain.get("java") or {}).get("home"))
+    use_cache((plain.get("cache") or {}).get("root"))
     return plain
 
 

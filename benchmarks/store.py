@@ -13,18 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import platformdirs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..metrics.base import Floats
-
-
-def cache_root(root: str | Path | None = None) -> Path:
-    """The cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
-    chosen = root or os.environ.get("CAPTAU_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("captau")
-
 
 #: A temporary file this old, in seconds, is of a killed run: writing one takes moments.
 STALE = 3600.0

@@ -40,7 +40,8 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
 def _discover() -> None:
     package = importlib.import_module(__package__ or "")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+        if "._" not in module.name:  # such a module holds no metric and may import what is heavy
+            importlib.import_module(module.name)
 
 
 def names() -> list[str]:

@@ -54,6 +54,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
         os.environ["CAPTAU_CACHE"] = before
 
 
+def lend_tables(cache: Path) -> None:
+    """METEOR's tables, which take long to compile, for a run with a cache folder of its own."""
+    from captau.datasets.cache import cache_folder
+    from captau.metrics.text.meteor_index import index
+
+    index()
+    (cache / "meteor").mkdir(parents=True)
+    for path in cache_folder("meteor").glob("*.index"):
+        os.link(path, cache / "meteor" / path.name)
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """The real data; the test skips where it is not at hand."""

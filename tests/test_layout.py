@@ -87,6 +87,7 @@ def test_captau_holds_no_logic():
             "try: main()\nexcept SystemExit: pass",
             {"numpy", "pandas", "scipy", "hydra", "pyarrow"},
         ),
+        ("from captau.metrics.registry import names; names()", {"numba", "snowballstemmer"}),
     ],
 )
 def test_heavy_imports_are_lazy(code, heavy):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import lend_tables
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -39,8 +41,8 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
     pip = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, str(wheel)], check=True)
     home = tmp_path / "home"
-    home.mkdir()
-    # An empty home folder, no Java on the PATH, no data.
+    lend_tables(home / ".cache" / "captau")
+    # Else an empty home folder, no Java on the PATH, no data.
     environment = {"HOME": str(home), "PATH": str(venv / "bin"), "LC_ALL": "C"}
     run = subprocess.run(
         [str(venv / "bin" / "captau"), "bench", "output_dir=out"],

@@ -1,174 +1,210 @@
 """METEOR 1.5 as the COCO server runs it (Denkowski and Lavie 2014; Chen et al. 2015, section 3.5).
 
-The Java program inside pycocoevalcap is started once a process and fed all rows in a stream; it
-needs about 5 s to load its paraphrases, so `start` lets that happen while other metrics compute.
+`captau` computes it from METEOR's own tables, without Java; `pycocoevalcap` runs the Java program.
 """
 
 from __future__ import annotations
 
-import atexit
-import subprocess
-import tempfile
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Literal
+from decimal import Context, Decimal
+from functools import cache, lru_cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Floats, Items, Rows
+from ..base import Floats, Items, Rows, version_of
 from ..registry import register
-from .java import OPTIONS, Watchdog, died, jar, java, silent
+from . import meteor_jar
+from .meteor_align import CHUNK, MATCHES, Aligner
+from .meteor_index import Ints, index
 from .ptb import TokenMetric, tokenized
+
+# METEOR 1.5's parameters for English, as its jar holds them (tuned to rank): α weighs recall, β and γ
+# shape the penalty for fragments, δ weighs content words against function words; then what a word
+# counts that matches exactly, by its stem, as a synonym, within a paraphrase.
+ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
+WEIGHTS = (1.0, 0.6, 0.8, 0.6)
+# Columns of the statistics that `Aligner.statistics` describes.
+_CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22
 
 
 @register("meteor")
 @dataclass(frozen=True)
 class Meteor(TokenMetric):
-    """METEOR with its English defaults and `-norm`, on PTB tokens."""
+    """METEOR with its English defaults and `-norm`, on PTB tokens.
 
-    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
+    Args:
+        backend: `captau`, or `pycocoevalcap`, whose Java program is the authority.
+    """
+
+    backend: Literal["captau", "pycocoevalcap"] = "captau"
+
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "snowballstemmer")
 
     @property
     def name(self) -> str:
         return "meteor"
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        # Ours reads the tables in pycocoevalcap.
+        return super().programs or (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
+
     def start(self) -> None:
-        """Start the Java program without waiting for it."""
-        _process()
+        """Start the Java program, where one is used, without waiting for it."""
+        if self.backend == "pycocoevalcap":
+            meteor_jar.program()
 
     def _score(self, rows: Rows) -> Floats:
-        statistics = _statistics(rows)
-        return np.array(_process().evaluate(statistics)[0])
+        if self.backend == "pycocoevalcap":
+            return np.array(meteor_jar.program().evaluate(_lines(rows))[0])
+        return _scored(rows)[0]
 
     def corpus(self, items: Items, scores: Floats | None = None) -> float:
         """METEOR of the summed statistics, not the mean of the sentence scores."""
-        rows = Rows.of(items).repeated()
+        if self.backend == "pycocoevalcap":
+            rows = Rows.of(items).repeated()
+            self._check(rows)
+            unique, inverse = rows.unique
+            lines = _lines(unique)
+            return meteor_jar.program().evaluate([lines[i] for i in inverse])[1]
+        rows = Rows.of(items).required()
         self._check(rows)
-        unique, inverse = rows.unique
-        statistics = _statistics(unique)
-        return _process().evaluate([statistics[i] for i in inverse])[1]
+        return float(score(_scored(rows.unique[0])[1][None])[0])
 
 
-def _statistics(rows: Rows) -> list[str]:
+def _lines(rows: Rows) -> list[str]:
+    """The Java program's statistics of each row."""
+
     def compute() -> list[str]:
-        return _process().statistics(*tokenized(rows))
+        return meteor_jar.program().statistics(*tokenized(rows, "pycocoevalcap"))
 
-    return rows.share("meteor", compute)
-
-
-_running: _Process | None = None
+    return rows.share("meteor(backend=pycocoevalcap)", compute)
 
 
-def _process() -> _Process:
-    global _running
-    if _running is not None and _running.program != java():
-        _running.stop()
-    if _running is None or not _running.alive:
-        _running = _Process()
-        atexit.register(_running.stop)
-    return _running
+def _scored(rows: Rows) -> tuple[Floats, Floats]:
+    """The score of each row, shape (len(rows),), and the corpus' statistics, shape (23,)."""
+
+    def compute() -> tuple[Floats, Floats]:
+        scores: list[Floats] = []
+        corpus = np.zeros(_MATCHED_REFERENCE + 1)
+        done = 0
+        for some in statistics(*tokenized(rows), rows.label):
+            weights = rows.weights[done : done + len(some)]
+            done += len(some)
+            scores.append(score(some))
+            pooled = some.astype(np.float64)
+            pooled[_whole(pooled), _CHUNKS] = 0
+            corpus += weights @ pooled
+        return np.concatenate(scores), corpus
+
+    return rows.share("meteor(backend=captau)", compute)
 
 
-class _Process:
-    """The Java program and its line protocol: SCORE gives statistics, EVAL gives scores."""
+def statistics(
+    candidates: Sequence[str],
+    references: Sequence[tuple[str, ...]],
+    label: Callable[[int], str] = "row {}".format,
+) -> Iterator[Ints]:
+    """METEOR's statistics of each candidate with its best reference, the first of those that tie.
 
-    def __init__(self) -> None:
-        self.program = java()
-        self.lock = threading.Lock()
-        # A file and not a pipe: nobody reads it meanwhile, and a full pipe would block Java.
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        # A fixed heap: left to itself Java takes a gigabyte more for the same speed.
-        command = [self.program, "-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC", *OPTIONS]
-        command += ["-jar", str(jar("meteor", "meteor-1.5.jar"))]
-        command += ["-", "-", "-stdio", "-l", "en", "-norm"]
-        try:
-            self.process = subprocess.Popen(
-                command,
-                cwd=jar("meteor", "meteor-1.5.jar").parent,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.errors,
+    Args:
+        candidates: PTB tokens in lower case, joined by blanks.
+        references: those of each candidate, one or more, likewise.
+        label: how to call a candidate in a message.
+
+    Yields:
+        int32 arrays of shape (rows, 23), chunk by chunk; columns as in `Aligner.statistics`.
+
+    Raises:
+        InputError: where two texts have more possible matches than can be searched.
+    """
+    for start in range(0, len(candidates), CHUNK):
+        texts = references[start : start + CHUNK]
+        counts = [len(t) for t in texts]
+        row = np.repeat(np.arange(len(texts)), counts)
+        pairs = _aligned(
+            [candidates[start + int(i)] for i in row], [text for some in texts for text in some]
+        )
+        if (pairs[:, 0] < 0).any():
+            raise InputError(
+                f"{label(start + int(row[np.argmin(pairs[:, 0])]))}: its words match a reference's "
+                f"in more than {MATCHES:,} ways, too many for METEOR; shorten the texts"
             )
-        except OSError as error:
-            raise InputError(f"Java did not start: {self.program} ({error.strerror})") from error
-
-    @property
-    def alive(self) -> bool:
-        return self.process.poll() is None
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.errors):
-            try:
-                if stream is not None:
-                    stream.close()
-            except BrokenPipeError:  # what was still to be flushed has no reader any more
-                continue
-
-    def statistics(self, candidates: list[str], references: list[tuple[str, ...]]) -> list[str]:
-        """METEOR's statistics of each row, as the lines it prints."""
-        lines = [
-            " ||| ".join(["SCORE", *(_safe(r) for r in refs), _safe(candidate)])
-            for candidate, refs in zip(candidates, references, strict=True)
-        ]
-        return self._exchange(lines, len(lines))
-
-    def evaluate(self, statistics: list[str]) -> tuple[list[float], float]:
-        """The score of each row, and that of the summed statistics."""
-        back = self._exchange([" ||| ".join(["EVAL", *statistics])], len(statistics) + 1)
-        return [float(line) for line in back[:-1]], float(back[-1])
-
-    def _exchange(self, lines: list[str], expected: int) -> list[str]:
-        """Write lines while reading as many as are expected back; one thread at a time."""
-        with self.lock:
-            return self._locked_exchange(lines, expected)
-
-    def _locked_exchange(self, lines: list[str], expected: int) -> list[str]:
-        # A thread writes, since either pipe may fill up.
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        writer = threading.Thread(target=_write, args=(stdin, lines), daemon=True)
-        writer.start()
-        back: list[str] = []
-        try:
-            with Watchdog(self.process) as watchdog:
-                for _ in range(expected):
-                    line = stdout.readline()
-                    watchdog.heard()
-                    if not line:
-                        raise InputError(
-                            f"METEOR stopped after {len(back)} of {expected} rows. "
-                            f"{self._end(watchdog.bit)}"
-                        )
-                    back.append(line.decode("utf-8").strip())
-        except BaseException:
-            # Answers not yet read (after Ctrl-C, say) would be taken for those of the next rows.
-            self.process.kill()
-            writer.join()
-            self.stop()
-            raise
-        writer.join()
-        return back
-
-    def _end(self, hung: bool) -> str:
-        """How the process ended, which it has."""
-        status = self.process.wait()
-        self.errors.seek(0)
-        return silent(self.program) if hung else died(self.program, status, self.errors.read())
+        each = score(pairs)
+        best = np.maximum.reduceat(each, np.cumsum([0, *counts[:-1]]))
+        (reached,) = np.nonzero(each == best[row])
+        yield pairs[reached[np.unique(row[reached], return_index=True)[1]]]
 
 
-def _write(stdin: IO[bytes], lines: list[str]) -> None:
-    try:
-        for line in lines:
-            stdin.write(f"{line}\n".encode("utf-8", "replace"))
-        stdin.flush()
-    except BrokenPipeError:
-        return  # the reader sees the end of the output and says so
+_lock = threading.Lock()
 
 
-def _safe(text: str) -> str:
-    """`|||` separates the protocol's fields; pycocoevalcap takes it out in the same way."""
-    return text.replace("|||", "").replace("  ", " ")
+def _aligned(candidates: list[str], references: list[str]) -> Ints:
+    with _lock:  # the aligner learns words as it goes
+        return _aligner().statistics(candidates, references)
+
+
+@cache
+def _aligner() -> Aligner:
+    return Aligner(index())
+
+
+def score(rows: NDArray[Any]) -> Floats:
+    """Scores from statistics (Denkowski and Lavie 2014).
+
+    With P and R the weighted matches by the weighted lengths of candidate and reference,
+    F = 1 / ((1 - α) / P + α / R), and the score F · (1 - γ · (chunks / matched words)^β). Without
+    matches it is 0; texts that match word for word in one chunk have no penalty.
+
+    Args:
+        rows: shape (n, 23), columns as in `Aligner.statistics`.
+
+    Returns:
+        float64 array of shape (n,). Each step is rounded as in METEOR.
+    """
+    s = rows.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision, recall = (
+            sum(
+                (
+                    s[:, 4 + side + kind + 4 * module] * weight * share
+                    for kind, share in ((0, DELTA), (2, 1 - DELTA))
+                    for module, weight in enumerate(WEIGHTS)
+                ),
+                start=np.zeros(len(s)),
+            )
+            / (DELTA * (s[:, side] - s[:, 2 + side]) + (1 - DELTA) * s[:, 2 + side])
+            for side in (0, 1)
+        )
+        mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
+        fragmentation = s[:, _CHUNKS] / ((s[:, _MATCHED] + s[:, _MATCHED_REFERENCE]) / 2)
+    fragmentation[_whole(s)] = 0
+    ratios, inverse = np.unique(fragmentation, return_inverse=True)
+    penalty = GAMMA * np.array([_power(ratio) for ratio in ratios.tolist()])[inverse]
+    result = mean * (1 - penalty)
+    return np.where(np.isnan(result), 0.0, np.maximum(result, 0.0))
+
+
+def _whole(s: Floats) -> NDArray[np.bool_]:
+    """Which statistics are of texts whose words all match in one chunk."""
+    return (
+        (s[:, 4:20:2].sum(axis=1) == s[:, 0])
+        & (s[:, 5:20:2].sum(axis=1) == s[:, 1])
+        & (s[:, _CHUNKS] == 1)
+    )
+
+
+_CONTEXT = Context(prec=40)
+
+
+@lru_cache(maxsize=1 << 16)
+def _power(ratio: float) -> float:
+    """`ratio` to the power β, rounded to the nearest: libraries differ in the last bit, also Java's."""
+    if not ratio > 0:
+        return ratio  # 0, or NaN where nothing matches
+    return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(BETA))))

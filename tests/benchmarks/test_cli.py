@@ -18,6 +18,7 @@ def captau(capsys, tmp_path, monkeypatch):
     """Runs the program in a folder of its own; gives status, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPTAU_JAVA", "")  # so that what java.home= sets is undone after the test
+    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])  # likewise cache.root=
 
     def run(*arguments):
         with pytest.raises(SystemExit) as ended:

@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import lend_tables
+
 CSVS = ("correlations.csv", "table.csv")
 
 
 def start(folder, cache, data_root=None):
+    if not cache.exists():
+        lend_tables(cache)
     arguments = ["bench", f"output_dir={folder}", f"cache.root={cache}"]
+    # METEOR's Java is a child that has to go with its run.
+    arguments += ['metrics=[text,"meteor(backend=pycocoevalcap)"]']
     if data_root:
         arguments += ["dataset=[demo,capeval1k]", f"data.root={data_root}"]
     code = f"from captau.benchmarks.cli import main; main({arguments!r})"

@@ -19,7 +19,8 @@ import pytest
 from captau.benchmarks.progress import Progress
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.scoring import Scorer, score_all, side_by_side
-from captau.benchmarks.store import ScoreStore, cache_root
+from captau.benchmarks.store import ScoreStore
+from captau.datasets.cache import cache_folder, cache_root
 from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
 from captau.metrics.base import Metric, Rows
@@ -427,6 +428,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "environment"))
     assert cache_root(tmp_path / "argument") == tmp_path / "argument"
     assert cache_root() == tmp_path / "environment"
+    assert cache_folder("meteor", "x") == tmp_path / "environment" / "meteor" / "x"
     monkeypatch.setenv("CAPTAU_CACHE", "")
     assert cache_root().name == "captau"
 

@@ -177,7 +177,8 @@ def test_who_decides_the_tokens_enters_the_signature(name, monkeypatch):
         asked.clear()
         one.score([row()])
         assert bool(asked) == (backend == "pycocoevalcap")
-        assert ("|java:1.2" in signature) == ("|pycocoevalcap:" in signature) == bool(asked)
+        assert ("|java:1.2" in signature) == bool(asked)
+        assert "|pycocoevalcap:" in signature or not asked
 
 
 def test_the_java_enters_the_signature(tmp_path, monkeypatch):

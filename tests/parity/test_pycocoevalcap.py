@@ -90,7 +90,7 @@ def tokens(rows: pd.DataFrame) -> tuple[dict[int, list[str]], dict[int, list[str
 @pytest.fixture(scope="session")
 def meteor_of_pycocoevalcap() -> Meteor:
     """One process for all cases; ours loads its paraphrases at the same time."""
-    metric("meteor").start()
+    metric("meteor(backend=pycocoevalcap)").start()
     with java_on_path():
         return Meteor()
 
