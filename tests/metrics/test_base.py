@@ -183,20 +183,20 @@ def test_who_decides_the_tokens_enters_the_signature(name, monkeypatch):
 
 def test_the_java_enters_the_signature(tmp_path, monkeypatch):
     monkeypatch.delenv("CAPTAU_JAVA", raising=False)
-    usual = metric("meteor").signature
+    usual = metric("meteor(backend=pycocoevalcap)").signature
     program = tmp_path / "java"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("CAPTAU_JAVA", str(program))
-    other = metric("meteor").signature
+    other = metric("meteor(backend=pycocoevalcap)").signature
     assert other != usual
     assert str(tmp_path) not in other
-    assert metric("meteor").signature == other
+    assert metric("meteor(backend=pycocoevalcap)").signature == other
     program.write_text("#!/bin/sh\nexit 1\n")
-    assert metric("meteor").signature != other
+    assert metric("meteor(backend=pycocoevalcap)").signature != other
     program.unlink()
     with pytest.raises(InputError, match="no Java program at"):
-        _ = metric("meteor").signature
+        _ = metric("meteor(backend=pycocoevalcap)").signature
 
 
 # Specs
