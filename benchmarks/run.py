@@ -22,8 +22,10 @@ from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
 from .agreement import ceilings as ceilings_of
 from .config import BenchConfig, Where, changes_of, metrics_of, names_of, style, usual_protocol
-from .correlation import Agreement, correlate, pairwise_accuracy
+from .correlation import Agreement, pairwise_accuracy
+from .kinds import correlate_at, remarks
 from .output import OutputFolder
+from .preferences import of_mean, wilson
 from .progress import Progress
 from .protocol import Protocol
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
@@ -158,6 +160,7 @@ class Measured:
         self.by_metric = {k: pd.Series(v, index=items["item_id"]) for k, v in scores.items()}
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
+        self._keys = items.set_index("item_id")[["image_id", "system"]]
         self.remark = ""
         rows = [row for metric in scores for row in self._rows(metric)]
         self.correlations = correlation_rows(rows + (self._ceilings() if ceilings else []))
@@ -193,6 +196,11 @@ class Measured:
             if self.protocol.ratings != "per_rating":
                 self.remark = (
                     "No ceilings: people meet single ratings, protocol.ratings=per_rating."
+                )
+                continue
+            if self.protocol.level != "pooled":
+                self.remark = (
+                    "No ceilings: they are of all ratings together, protocol.level=pooled."
                 )
                 continue
             for coefficient in rated:
@@ -244,7 +252,9 @@ class Measured:
         if self.protocol.undefined == "drop" and gaps.any():
             dropped = f"{int(gaps.sum())} of {len(scores)} data points dropped: undefined score"
             points, scores = points[~gaps], scores[~gaps]
-        found = correlate(scores, points["value"].to_numpy(dtype=float), coefficient)
+        keys = self._keys.loc[points["item_id"]]
+        ratings = points["value"].to_numpy(dtype=float)
+        found = correlate_at(self.protocol.level, scores, ratings, keys, coefficient)
         notes = "; ".join(n for n in (found.note, dropped) if n)
         return Agreement(found.value, found.p_value, notes), points
 
@@ -263,6 +273,8 @@ class Measured:
             if category == MEAN:
                 used = preferences[~out]
                 found = _mean({row["dimension"]: row["value"] for row in rows})
+                parts = [(row["ci_low"], row["ci_high"]) for row in rows]
+                interval = of_mean([row["value"] for row in rows], parts)
             else:
                 within = preferences["category"] == category
                 used = preferences[within & ~out]
@@ -277,12 +289,15 @@ class Measured:
                     else "",
                 ]
                 found = replace(found, note="; ".join(n for n in notes if n))
+                interval = wilson(found.value, len(used))
             items = pd.concat([used["item_a"], used["item_b"]]).nunique()
             rows.append(
                 {
                     "dimension": category,
                     "coefficient": "accuracy",
                     **_cells(found, items, len(used)),
+                    "ci_low": interval[0],
+                    "ci_high": interval[1],
                 }
             )
         return rows
@@ -419,6 +434,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
         f"{CEILINGS[r['metric']]}: {r['note']}." for r in of_people.to_dict("records")
     )
     notes += [measured.remark] if measured.remark else []
+    notes += remarks(frame[~frame["metric"].isin(human)], labels)
     undefined = frame[frame["note"].str.startswith("undefined")]
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
@@ -433,6 +449,8 @@ def describe(protocol: Protocol) -> str:
     parts = [f"ratings {protocol.ratings}"] if protocol.dimension else []
     parts.append(f"references {protocol.references}" + (f" k={protocol.k}" if protocol.k else ""))
     parts.append(f"corpus {protocol.corpus}")
+    if protocol.level != "pooled":
+        parts.append(f"level {protocol.level}")
     if protocol.systems:
         parts.append(f"systems {', '.join(protocol.systems)}")
     if protocol.split:

@@ -23,6 +23,7 @@ class ProtocolOptions:
     split: str | None = None
     coefficients: Any = None
     undefined: str | None = None
+    level: str | None = None
 
 
 @dataclass
