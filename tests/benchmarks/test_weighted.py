@@ -1,0 +1,161 @@
+"""Coefficients of weighted samples: SciPy's, of the sample in which points stand repeatedly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from captau.benchmarks.correlation import correlate, pairwise_accuracy
+from captau.benchmarks.weighted import Moments, Ranked, of_preferences, prepare
+
+COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
+#: Samples that a single example of hypothesis draws; 100 examples make 10,000.
+BATCH = 100
+
+
+def of_scipy(x: np.ndarray, y: np.ndarray) -> list[float]:
+    """NaN where SciPy warns that a side is constant."""
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return [math.nan] * 4
+    return [
+        stats.kendalltau(x, y, variant="c").statistic,
+        stats.kendalltau(x, y, variant="b").statistic,
+        stats.spearmanr(x, y).statistic,
+        stats.pearsonr(x, y).statistic,
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    levels_x=st.sampled_from([1, 2, 4, 20, None]),
+    levels_y=st.sampled_from([2, 4, 20, None]),
+    size=st.sampled_from([1e-6, 1.0, 1e6]),
+)
+def test_ten_thousand_samples_equal_scipy(seed, levels_x, levels_y, size):
+    """Parity (tier 2): SciPy on the expanded sample, with and without ties, weights from 0 to 3."""
+    rng = np.random.default_rng(seed)
+
+    def values(n, levels):
+        return rng.normal(size=n) if levels is None else rng.integers(0, levels, n).astype(float)
+
+    for _ in range(BATCH // 5):
+        n = int(rng.integers(1, 30))
+        x, y = size * values(n, levels_x), values(n, levels_y)
+        unit = rng.integers(0, max(1, n // 2), n)
+        weights = rng.integers(0, 4, (unit.max() + 1, 5))
+        weights[:, 0] = 1
+        found = prepare(x, y, COEFFICIENTS, unit)(weights)
+        for column, weight in enumerate(weights.T):
+            chosen = np.repeat(np.arange(n), weight[unit])
+            wanted = of_scipy(x[chosen], y[chosen])
+            np.testing.assert_allclose(found[:, column], wanted, rtol=0, atol=1e-12)
+
+
+def test_pairs_are_counted():
+    """All pairs of a weighted sample, one by one."""
+    rng = np.random.default_rng(3)
+    x, y, weight = rng.integers(0, 4, 12), rng.integers(0, 3, 12), rng.integers(0, 3, 12)
+    found = Ranked(x, y).pairs(weight[:, None])
+    chosen = np.repeat(np.arange(12), weight)
+    i, j = np.triu_indices(len(chosen), 1)
+    dx, dy = np.sign(x[chosen][i] - x[chosen][j]), np.sign(y[chosen][i] - y[chosen][j])
+    assert found.n == len(chosen)
+    assert found.total == len(i)
+    assert found.concordant == (dx * dy > 0).sum()
+    assert found.discordant == (dx * dy < 0).sum()
+    assert found.tied_x == (dx == 0).sum()
+    assert found.tied_y == (dy == 0).sum()
+    assert found.tied_both == ((dx == 0) & (dy == 0)).sum()
+    assert (found.levels_x, found.levels_y) == (len(set(x[chosen])), len(set(y[chosen])))
+
+
+@pytest.mark.parametrize("levels", [4, None])
+def test_a_million_points(levels):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1_000_000)
+    y = x + rng.normal(size=len(x))
+    y = np.digitize(y, [-1, 0, 1]).astype(float) if levels else y
+    ranked = Ranked(x, y)
+    assert ranked.pairs().tau_b[0] == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
+    assert ranked.spearman()[0] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+
+
+def test_infinite_scores_have_a_rank():
+    x, y = [1.0, math.inf, 2.0, -math.inf], [1.0, 3.0, 2.0, 2.0]
+    found = prepare(x, y, COEFFICIENTS[:3])(np.ones((4, 1)))[:, 0]
+    wanted = [correlate(np.array(x), np.array(y), c).value for c in COEFFICIENTS[:3]]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    with pytest.raises(ValueError, match="an infinite value has no mean"):
+        prepare(x, y, ["pearson"])
+
+
+def test_pearson_where_sums_cancel():
+    """Without the point that is far off, the rest is lost in sums that were made with it."""
+    x, y = np.array([1e9, 1.0, 2.0, 4.0]), np.array([1e9, 3.0, 1.0, 2.0])
+    found = Moments(x, y).pearson(np.array([[1.0, 0], [1, 1], [1, 1], [1, 2]]))
+    wanted = [stats.pearsonr(x, y).statistic]
+    wanted.append(stats.pearsonr([1, 2, 4, 4], [3, 1, 2, 2]).statistic)
+    # 2.0 of 1e9 has nine digits less than float64 holds; standardised data have no more.
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4, 4, 4])]
+)
+def test_undefined_is_nan(x, y):
+    found = prepare(x, y, COEFFICIENTS)(np.ones((len(x), 2)))
+    assert found.shape == (4, 2)
+    assert np.isnan(found).all()
+
+
+def test_a_sample_of_no_weight_is_undefined():
+    assert np.isnan(prepare([1, 2, 3], [1, 2, 3], COEFFICIENTS)(np.zeros((3, 1)))).all()
+
+
+def test_misuse():
+    for x, y in ([[1, 2], [1]], [[[1, 2]], [[1, 2]]]):
+        with pytest.raises(ValueError, match="not paired"):
+            Ranked(x, y)
+    with pytest.raises(ValueError, match="NaN"):
+        Ranked([1, math.nan], [1, 2])
+    with pytest.raises(ValueError, match="no coefficient 'tau'"):
+        prepare([1, 2], [1, 2], ["tau"])
+    with pytest.raises(ValueError, match="units of 2 points"):
+        Ranked([1, 2], [1, 2], [0])
+    for statistic in (Ranked([1, 2], [1, 2]).pairs, Moments([1, 2], [1, 2]).pearson):
+        with pytest.raises(ValueError, match="negative"):
+            statistic([[1.0], [-1.0]])
+        with pytest.raises(ValueError, match="negative or NaN"):
+            statistic([[1.0], [math.nan]])
+        with pytest.raises(ValueError, match=r"\(2, n_replicates\) are expected"):
+            statistic([[1.0]])
+
+
+def test_accuracy_of_weighted_preferences():
+    """A pair that is drawn twice counts twice; the last value is the mean of the categories."""
+    right, category, unit = [1, 0.5, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2]
+    found = of_preferences(right, category, unit)(np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]]))
+    first, second = [1.5 / 2, 2.5 / 3], [1 / 2, 0 / 1]
+    np.testing.assert_allclose(found[0], [*first, math.nan])
+    np.testing.assert_allclose(found[1], [*second, 1])
+    np.testing.assert_allclose(found[2], [(0.75 + 0.5) / 2, (2.5 / 3 + 0) / 2, math.nan])
+
+
+def test_accuracy_equals_that_of_the_benchmark():
+    import captau
+
+    demo = captau.load("demo")
+    told = demo.preferences[demo.preferences["winner"] != "tie"]
+    lengths = demo.items.set_index("item_id")["caption"].str.len().astype(float)
+    a, b = (lengths.loc[told[side]].to_numpy() for side in ("item_a", "item_b"))
+    right = np.where(told["winner"] == "a", a > b, b > a) + (a == b) / 2
+    found = of_preferences(right, np.zeros(len(told)), np.arange(len(told)))(
+        np.ones((len(told), 1))
+    )
+    assert found[0, 0] == pytest.approx(pairwise_accuracy(lengths, told).value, abs=1e-15)
