@@ -22,7 +22,7 @@ LEVELS = ("pooled", "by_image", "by_system", "system")
 #: What each level groups data points by.
 _KEYS = {"by_image": "image_id", "by_system": "system", "system": "system"}
 #: Defined in a group whose scores or ratings are all equal, too: ties count for what they are.
-_OF_TIES = ("pairwise_accuracy", "acc_eq")
+OF_TIES = ("pairwise_accuracy", "acc_eq")
 #: Coefficients of systems alone.
 OF_SYSTEMS = ("soft_pairwise_accuracy",)
 
@@ -57,7 +57,7 @@ def correlate_at(
         return correlate(scores, ratings, coefficient)
     if reason := why_undefined(scores, ratings):
         return Agreement.undefined(reason)
-    groups = _groups(keys[column])
+    groups = groups_of(keys[column])
     if level != "system":
         return _averaged(scores, ratings, groups, coefficient, column.removesuffix("_id"))
     if len(groups) < 2:
@@ -127,7 +127,7 @@ def _means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
     return np.round([math.fsum(values[g] / size) / len(g) for g in groups], 12) * size
 
 
-def _groups(keys: pd.Series) -> list[NDArray[np.intp]]:
+def groups_of(keys: pd.Series) -> list[NDArray[np.intp]]:
     """The places of each key's points."""
     codes, unique = pd.factorize(keys)
     order = np.argsort(codes, kind="stable")
@@ -142,7 +142,7 @@ def _averaged(
     what: str,
 ) -> Agreement:
     """The mean of a coefficient over the groups in which it is defined."""
-    if coefficient in _OF_TIES:
+    if coefficient in OF_TIES:
         used = [g for g in groups if len(g) > 1]
         if not used:
             return Agreement.undefined(f"no {what} has two data points")

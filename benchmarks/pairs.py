@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,47 +205,48 @@ class _Cells:
         ).reshape(shape)
         #: Points with a lesser score and this rating; those with a lesser score and a greater one.
         self._below = np.concatenate([np.zeros((1, shape[1]), int), self._counts.cumsum(axis=0)])
-        self._below_greater = _greater(self._below)
+        self._below_greater = greater(self._below)
         self._tied_both = int((self._counts * (self._counts - 1) // 2).sum())
-
-    def _reach(self, threshold: float) -> NDArray[np.intp]:
-        """For each score, the first greater one that is further away than the threshold."""
-        scores, m = self.scores, len(self.scores)
-        reach = np.searchsorted(scores, scores + threshold, side="right")
-        # The sum is rounded, and what counts is the difference.
-        while (
-            near := (reach < m) & (scores[np.minimum(reach, m - 1)] - scores <= threshold)
-        ).any():
-            reach += near
-        while (far := scores[reach - 1] - scores > threshold).any():
-            reach -= far
-        return reach
 
     def counts(self, threshold: float) -> Floats:
         """Concordant pairs, and pairs tied in both, where the threshold makes ties."""
-        reach = self._reach(threshold)
-        concordant = (self._counts * (self._below_greater[-1] - self._below_greater[reach])).sum()
-        within = (self._counts * (self._below[reach] - self._below[1:])).sum()
+        far = reach(self.scores, threshold)
+        concordant = (self._counts * (self._below_greater[-1] - self._below_greater[far])).sum()
+        within = (self._counts * (self._below[far] - self._below[1:])).sum()
         return np.array([concordant, within + self._tied_both], dtype=np.float64)
 
     def cost(self, low: float, high: float) -> int:
         """What `pairs` would lay out."""
-        return int((self._reach(high) - self._reach(low)).sum()) * self._counts.shape[1]
+        return (
+            int((reach(self.scores, high) - reach(self.scores, low)).sum()) * self._counts.shape[1]
+        )
 
     def pairs(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Of all pairs of scores in low < difference <= high: the difference, and what a tie gains."""
-        start, stop = self._reach(low), self._reach(high)
+        start, stop = reach(self.scores, low), reach(self.scores, high)
         lengths = stop - start
         lesser = np.repeat(np.arange(len(self.scores)), lengths)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         other = np.arange(len(lesser)) - first + np.repeat(start, lengths)
-        gain = self._counts - _greater(self._counts)
+        gain = self._counts - greater(self._counts)
         return (
             self.scores[other] - self.scores[lesser],
             (self._counts[lesser] * gain[other]).sum(axis=1).astype(np.float64),
         )
 
 
-def _greater(counts: NDArray[np.int_]) -> NDArray[np.int_]:
-    """Along each row, the sum of what comes after."""
+def reach(scores: Floats, threshold: float) -> NDArray[np.intp]:
+    """For each of ascending scores, the place of the first one that is further above it."""
+    m = len(scores)
+    far = np.searchsorted(scores, scores + threshold, side="right")
+    # The sum is rounded, and what counts is the difference.
+    while (near := (far < m) & (scores[np.minimum(far, m - 1)] - scores <= threshold)).any():
+        far += near
+    while (beyond := scores[far - 1] - scores > threshold).any():
+        far -= beyond
+    return far
+
+
+def greater(counts: NDArray[Any]) -> NDArray[Any]:
+    """Along the second axis, the sum of what comes after."""
     return counts.sum(axis=1, keepdims=True) - counts.cumsum(axis=1)
