@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
+    "sensitivity": "how far numbers move with images, raters, references and protocols",
+    "complement": "which metrics say the same, and which add to one another",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
     "data list": "the datasets, and whether they are here",
@@ -320,6 +322,8 @@ def _options(command: str) -> list[str]:
     node = {
         "bench": schema.BenchOptions,
         "agree": schema.AgreeOptions,
+        "sensitivity": schema.SensitivityOptions,
+        "complement": schema.ComplementOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
         "data list": schema.DataListOptions,
@@ -342,6 +346,7 @@ def _options(command: str) -> list[str]:
 
     names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
     groups = {"bench": ["dataset", "protocol"], "agree": ["dataset"], "reproduce": ["paper"]}
+    groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
@@ -456,6 +461,24 @@ def _agree(config: DictConfig) -> None:
     _finish("agree", chosen.where.output_dir, lambda: run(chosen))
 
 
+def _sensitivity(config: DictConfig) -> None:
+    from .config import sensitivity_config
+    from .sensitivity import can_draw, run
+
+    chosen = sensitivity_config(config)
+    found = _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen))
+    if not found.pictures and not can_draw():
+        print("curves are drawn where matplotlib is: pip install 'captau[report]'")
+
+
+def _complement(config: DictConfig) -> None:
+    from .complement import run
+    from .config import complement_config
+
+    chosen = complement_config(config)
+    _finish("complement", chosen.where.output_dir, lambda: run(chosen))
+
+
 def _reproduce(config: DictConfig) -> None:
     from .config import reproduce_config
     from .reproduce import run
@@ -533,6 +556,8 @@ def _data_df(config: DictConfig) -> None:
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
     "agree": _agree,
+    "sensitivity": _sensitivity,
+    "complement": _complement,
     "reproduce": _reproduce,
     "score": _score,
     "data_list": _data_list,

@@ -201,7 +201,10 @@ class Protocol:
 
     def points(self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
         """The data points of a dimension: columns `item_id, value`, in the order of `items`."""
-        ratings = caption_set.ratings
+        return self.points_of(caption_set.ratings, items, dimension)
+
+    def points_of(self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+        """`points` of these ratings alone, columns `item_id, dimension, value`."""
         place = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
         here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()
         chosen = ratings[here].iloc[np.argsort(place[here], kind="stable")]

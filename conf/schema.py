@@ -110,6 +110,31 @@ class AgreeOptions(CommonOptions):
 
 
 @dataclass
+class SensitivityOptions(CommonOptions):
+    """`captau sensitivity`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    kind: Any = "images"
+    seed: int = 0
+    draws: int | None = None
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
+class ComplementOptions(CommonOptions):
+    """`captau complement`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    seed: int = 0
+    draws: int = 100
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
 class TableOptions:
     """One table of a paper: see `benchmarks/reproduce.py` for its kinds."""
 
@@ -215,6 +240,8 @@ def register() -> None:
     for name, node in (
         ("bench", BenchOptions),
         ("agree", AgreeOptions),
+        ("sensitivity", SensitivityOptions),
+        ("complement", ComplementOptions),
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),
         ("data_list", DataListOptions),
