@@ -466,8 +466,8 @@ def _sensitivity(config: DictConfig) -> None:
     from .sensitivity import can_draw, run
 
     chosen = sensitivity_config(config)
-    found = _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen))
-    if not found.pictures and not can_draw():
+    _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen))
+    if not can_draw():
         print("curves are drawn where matplotlib is: pip install 'captau[report]'")
 
 

@@ -149,7 +149,7 @@ def _of_dimension(
                 "n_items": int(both.sum()),
                 "note": note,
             }
-    lengths: Floats = words.loc[points["item_id"]].to_numpy(dtype=np.float64)
+    lengths = np.array(words.loc[points["item_id"]], dtype=np.float64)
     usable: dict[str, Floats] = {}
     for metric, given in scores.items():
         one = given.loc[points["item_id"]].to_numpy(dtype=np.float64)

@@ -67,13 +67,13 @@ class Sensitivity:
         rows: columns `SENSITIVITY_COLUMNS`; values in their natural range.
         run: what it takes to recompute them.
         tables: what is printed.
-        pictures: by file name; empty where there is no curve, or nothing to draw with.
+        labels: what pictures call the metrics.
     """
 
     rows: pd.DataFrame
     run: dict[str, Any]
     tables: list[Table]
-    pictures: dict[str, bytes]
+    labels: Mapping[str, str]
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -81,7 +81,7 @@ class Sensitivity:
             "sensitivity.csv": to_csv(self.rows),
             "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
             "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
-            **self.pictures,
+            **_pictures(self.rows, self.labels),
             "run.json": to_json(self.run),
         }
 
@@ -121,7 +121,7 @@ def run(config: SensitivityConfig) -> Sensitivity:
             "seconds": round(time.perf_counter() - began, 3),
         },
         tables=tables,
-        pictures=_pictures(frame, config),
+        labels={m.spec: style(m).label for m in config.metrics},
     )
 
 
@@ -579,14 +579,16 @@ def _swaps(rows: pd.DataFrame) -> tuple[int, int]:
     return sum(bool((s > 0).any() and (s < 0).any()) for s in signs), len(pairs)
 
 
-def _pictures(rows: pd.DataFrame, config: SensitivityConfig) -> dict[str, bytes]:
-    """The curves as SVG and PNG, a panel a dataset, dimension, coefficient and kind."""
+def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]:
+    """The curves as SVG and PNG, a panel a dataset, dimension, coefficient and kind.
+
+    None where there is no curve, or nothing to draw with.
+    """
     curves = rows[rows["kind"].isin(["images", "raters", "references"])]
     if curves.empty or not can_draw():
         return {}
     from matplotlib.figure import Figure
 
-    labels = {m.spec: style(m).label for m in config.metrics}
     panels = list(curves.groupby(["dataset", "dimension", "coefficient", "kind"], sort=False))
     across = min(2, len(panels))
     down = -(-len(panels) // across)
