@@ -6,9 +6,9 @@ Pure functions of ratings; `docs/agreement.md` gives each measure's definition, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -57,12 +57,24 @@ class Found:
     n_ratings: int = 0
 
     @classmethod
-    def undefined(cls, reason: str, n_items: int = 0) -> Found:
+    def undefined(cls, reason: str, n_items: int = 0) -> Self:
         return cls(float("nan"), n_items, note=f"undefined: {reason}")
 
-    def remark(self, *notes: str) -> Found:
+    def remark(self, *notes: str) -> Self:
         """The same with more in the note."""
         return replace(self, note="; ".join(n for n in (self.note, *notes) if n))
+
+
+@dataclass(frozen=True)
+class Ceiling(Found):
+    """A ceiling with the data points that it is the coefficient of.
+
+    Attributes:
+        points: of each draw, whose mean it is, the scores, the ratings, and which of the items that
+            the table was made of each data point belongs to, shape (n_points,) each.
+    """
+
+    points: tuple[tuple[Floats, Floats, Ints], ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,7 @@ class RatingTable:
         item: which item each rating is of, ascending from 0, shape (n_ratings,).
         rater: who gave it, as a number from 0, ascending within an item, shape (n_ratings,).
         value: shape (n_ratings,).
+        origin: each item's place among those that the table was made of, shape (n_items,).
         left_out: how many items had fewer ratings than are needed.
         needed: how many ratings an item has at least.
     """
@@ -80,6 +93,7 @@ class RatingTable:
     item: Ints
     rater: Ints
     value: Floats
+    origin: Ints
     left_out: int = 0
     needed: int = 2
 
@@ -91,14 +105,17 @@ class RatingTable:
         codes = pd.factorize(ratings.loc[here, "rater"].astype(str), sort=True)[0]
         order = np.lexsort((codes, place[here]))
         value = ratings.loc[here, "value"].to_numpy(dtype=np.float64)[order]
-        table = cls(_renumbered(place[here][order]), codes[order].astype(np.int64), value)
-        return table.at_least(2)
+        place = place[here][order]
+        origin = np.unique(place).astype(np.int64)
+        return cls(_renumbered(place), codes[order].astype(np.int64), value, origin).at_least(2)
 
     @classmethod
     def of_matrix(cls, ratings: Floats) -> RatingTable:
         """Of a matrix of shape (n_items, n_raters), NaN where a rater did not rate an item."""
         item, rater = np.nonzero(~np.isnan(ratings))
-        return cls(_renumbered(item), rater.astype(np.int64), ratings[item, rater]).at_least(2)
+        origin = np.unique(item).astype(np.int64)
+        table = cls(_renumbered(item), rater.astype(np.int64), ratings[item, rater], origin)
+        return table.at_least(2)
 
     def at_least(self, needed: int) -> RatingTable:
         """The part of the items with so many ratings."""
@@ -108,6 +125,7 @@ class RatingTable:
             _renumbered(self.item[chosen]),
             self.rater[chosen],
             self.value[chosen],
+            self.origin[keep],
             self.left_out + int((~keep).sum()),
             needed,
         )
@@ -192,8 +210,13 @@ def against_others(ratings: Floats, rater: int, coefficient: str = "tau_c") -> A
         rater: the column that is compared with the other columns.
         coefficient: see `correlation.correlate`.
     """
+    return correlate(*_against(ratings, rater), coefficient)
+
+
+def _against(ratings: Floats, rater: int) -> tuple[Floats, Floats]:
+    """The data points of `against_others`: scores and ratings."""
     others = np.delete(ratings, rater, axis=1)
-    return correlate(np.tile(ratings[:, rater], others.shape[1]), others.T.ravel(), coefficient)
+    return np.tile(ratings[:, rater], others.shape[1]), others.T.ravel()
 
 
 def kendall_w(ratings: Floats) -> float:
@@ -506,7 +529,7 @@ def difference_histogram(
 
 def ceilings(
     table: RatingTable, coefficient: str, seed: int = 0, draws: int = 20
-) -> dict[str, Found]:
+) -> dict[str, Ceiling]:
     """What a person and an oracle reach as a metric, each rating being a data point.
 
     `ceiling_one_vs_rest` is the best of three virtual raters, repeated, against the two others:
@@ -519,7 +542,7 @@ def ceilings(
         seed, draws: as in `virtual_measures`.
     """
     if not table.n_items:
-        return {name: Found.undefined(_ONE_RATING) for name in CEILINGS}
+        return {name: Ceiling.undefined(_ONE_RATING) for name in CEILINGS}
     size = min(3, int(table.count.max()))
     enough = table.at_least(size)
     raters = _virtual_draws(enough, size, seed, draws)
@@ -535,12 +558,22 @@ def ceilings(
         f"the best virtual rater ({names[best]}-{rest}), its rating against each of the others'"
     )
     oracle = correlate(table.means[table.item], table.value, coefficient)
+    whose = np.tile(enough.origin, size - 1)
     return {
-        "ceiling_one_vs_rest": replace(each[best], n_ratings=(size - 1) * enough.n_items).remark(
-            of_best + how, enough.note
-        ),
-        "ceiling_oracle": Found(
-            oracle.value, table.n_items, note=oracle.note, n_ratings=len(table.value)
+        "ceiling_one_vs_rest": Ceiling(
+            each[best].value,
+            enough.n_items,
+            each[best].std,
+            each[best].note,
+            len(whose),
+            tuple((*_against(drawn, best), whose) for drawn in raters),
+        ).remark(of_best + how, enough.note),
+        "ceiling_oracle": Ceiling(
+            oracle.value,
+            table.n_items,
+            note=oracle.note,
+            n_ratings=len(table.value),
+            points=((table.means[table.item], table.value, table.origin[table.item]),),
         ).remark("an item's mean rating against each of its ratings", table.note),
     }
 

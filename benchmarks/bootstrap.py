@@ -27,6 +27,10 @@ from .weighted import Floats, Ints, Statistic
 
 INTERVALS = ("percentile", "bca", "fisher", "none")
 CORRECTIONS = ("holm", "bh", "none")
+#: Of the difference of two metrics; see `significance`.
+TESTS = ("bootstrap", "permutation", "williams", "mcnemar")
+#: What changes places at once in a permutation test.
+SWAPS = ("both", "image", "item")
 
 #: How many replicates are evaluated at once. Another number would draw other replicates.
 BLOCK = 64
@@ -41,12 +45,15 @@ class Statistics:
     """The options `statistics.*`.
 
     Attributes:
-        interval: `percentile` or `bca` (bootstrap over images), `fisher` (Pearson's r alone, from
-            its formula), or `none`, which leaves rank clusters out as well.
+        interval: `percentile` or `bca` (bootstrap over images), `fisher` (formulas:
+            Fisher's of Pearson's r, Wilson's of accuracy), or `none`, which leaves rank clusters out as well.
         replicates: of the bootstrap and of permutation tests.
         level: how often an interval shall cover; 1 - level is the level of tests.
         seed: of all that is drawn.
-        correction: of p-values for the number of comparisons: `holm`, `bh` or `none`.
+        correction: of p-values for the number of comparisons: `holm`, `bh` or `none`. Holm's wants
+            replicates: the least p is 2 / (replicates + 1), times the number of pairs.
+        swap: what changes places at once in a permutation test: `both` systems and images, an
+            `image` with all its captions, or an `item`.
 
     Raises:
         InputError: on a value that makes no sense.
@@ -56,10 +63,15 @@ class Statistics:
     replicates: int = 1000
     level: float = 0.95
     seed: int = 0
-    correction: str = "holm"
+    correction: str = "bh"
+    swap: str = "both"
 
     def __post_init__(self) -> None:
-        for name, known in (("interval", INTERVALS), ("correction", CORRECTIONS)):
+        for name, known in (
+            ("interval", INTERVALS),
+            ("correction", CORRECTIONS),
+            ("swap", SWAPS),
+        ):
             if getattr(self, name) not in known:
                 raise unknown(f"value of statistics.{name}", str(getattr(self, name)), known)
         for name, least in (("replicates", 1), ("seed", 0)):
@@ -119,7 +131,7 @@ def resample(
         InputError: where there are fewer than two units or one replicate.
     """
     if n_units < 2:
-        raise InputError(f"{n_units} images to resample; two are needed")
+        raise InputError(f"too few images to resample ({n_units}); two are needed")
     if replicates < 1:
         raise InputError(f"{replicates} replicates; a whole number from 1 on is expected")
 
@@ -130,7 +142,7 @@ def resample(
             advance()
         return found
 
-    return _joined(one, blocks(replicates), len(statistics), replicates, workers)
+    return in_blocks(one, blocks(replicates), len(statistics), replicates, workers)
 
 
 def blocks(replicates: int) -> int:
@@ -159,13 +171,24 @@ def jackknife(statistic: Statistic, n_units: int, *, workers: int | None = None)
         left_out = np.arange(block * BLOCK, min((block + 1) * BLOCK, groups))
         return [statistic((group[:, None] != left_out).astype(np.float64))]
 
-    return _joined(one, blocks(groups), 1, groups, workers)[0]
+    return in_blocks(one, blocks(groups), 1, groups, workers)[0]
 
 
-def _joined(
-    one: Callable[[int], list[Floats]], n_blocks: int, n: int, columns: int, workers: int | None
+def in_blocks(
+    one: Callable[[int], list[Floats]],
+    n_blocks: int,
+    n: int,
+    columns: int,
+    workers: int | None = None,
 ) -> list[Floats]:
-    """Blocks side by side, in order, whoever computed them."""
+    """Blocks of replicates side by side, in order, whoever computed them.
+
+    Args:
+        one: from a block's number to the values of each of `n` statistics, a column a replicate.
+        n_blocks, n: how many blocks and statistics.
+        columns: how many replicates in all; what the last block has beyond them is cut off.
+        workers: threads; None: as many as there are cores.
+    """
     count = workers or _cores()
     if count == 1 or n_blocks == 1:
         parts = [one(block) for block in range(n_blocks)]

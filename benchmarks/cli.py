@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
+    "compare": "which metrics differ: intervals of differences, tests, rank clusters",
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
     "sensitivity": "how far numbers move with images, raters, references and protocols",
     "complement": "which metrics say the same, and which add to one another",
@@ -321,6 +322,7 @@ def _options(command: str) -> list[str]:
 
     node = {
         "bench": schema.BenchOptions,
+        "compare": schema.CompareOptions,
         "agree": schema.AgreeOptions,
         "sensitivity": schema.SensitivityOptions,
         "complement": schema.ComplementOptions,
@@ -345,8 +347,9 @@ def _options(command: str) -> list[str]:
         return names
 
     names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
-    groups = {"bench": ["dataset", "protocol"], "agree": ["dataset"], "reproduce": ["paper"]}
+    groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
     groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
+    groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
@@ -405,7 +408,7 @@ def _show(tables: list[Table]) -> None:
     if sys.stdout.isatty():
         console = Console()
         for table in tables:
-            console.print(rich_of(table))
+            console.print(rich_of(table, console.width))
     else:
         print("\n\n".join(markdown_of(t) for t in tables))
 
@@ -450,7 +453,7 @@ def _bench(config: DictConfig) -> None:
     from .run import run
 
     chosen = bench_config(config)
-    _finish("bench", chosen.where.output_dir, lambda: run(chosen))
+    _finish("compare" if chosen.tests else "bench", chosen.where.output_dir, lambda: run(chosen))
 
 
 def _agree(config: DictConfig) -> None:
@@ -555,6 +558,7 @@ def _data_df(config: DictConfig) -> None:
 
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
+    "compare": _bench,
     "agree": _agree,
     "sensitivity": _sensitivity,
     "complement": _complement,

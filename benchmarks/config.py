@@ -21,6 +21,7 @@ from ..metrics.base import Metric
 from ..metrics.registry import metric, registered_name
 from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
+from .bootstrap import TESTS, Statistics
 from .protocol import Protocol
 from .store import ScoreStore, cache_root
 
@@ -50,13 +51,31 @@ class Where:
 
 @dataclass(frozen=True)
 class BenchConfig:
-    """What `captau bench` does: datasets with their protocols, and metrics."""
+    """What `captau bench` does: datasets with their protocols, and metrics; and `captau compare`, which
+    has `tests` besides.
+    """
 
     datasets: dict[str, Protocol]
     metrics: tuple[Metric, ...]
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ceilings: bool = True
+    floors: bool = False
+    statistics: Statistics = field(default_factory=Statistics)
+    tests: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for test in self.tests:
+            if test not in TESTS:
+                raise unknown("test", test, TESTS)
+        if self.tests and len(self.metrics) < 2:
+            named = ", ".join(metric.spec for metric in self.metrics)
+            raise InputError(f"metrics is [{named}]; two are needed to compare")
+        if self.tests and not self.statistics.resamples:
+            raise InputError(
+                f"statistics.interval={self.statistics.interval} draws no images, which a comparison "
+                "needs; choose percentile or bca"
+            )
 
 
 @dataclass(frozen=True)
@@ -248,7 +267,7 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
 
 
 def bench_config(config: DictConfig) -> BenchConfig:
-    """From the composed configuration of `captau bench`."""
+    """From the composed configuration of `captau bench` or `captau compare`."""
     plain = _plain(config)
     return BenchConfig(
         _datasets(plain),
@@ -256,7 +275,18 @@ def bench_config(config: DictConfig) -> BenchConfig:
         _where(plain),
         plain,
         ceilings=plain["ceilings"],
+        floors=plain["floors"],
+        statistics=statistics_of(plain["statistics"]),
+        tests=_tests(plain["tests"]) if "tests" in plain else (),
     )
+
+
+def _tests(wanted: Any) -> tuple[str, ...]:
+    """Tests, from one or several; at least one."""
+    tests: Any = [wanted] if isinstance(wanted, str) else wanted
+    if not isinstance(tests, Iterable) or isinstance(tests, Mapping) or not list(tests):
+        raise InputError(f"tests is {wanted!r}; one or several of {', '.join(TESTS)} are expected")
+    return tuple(dict.fromkeys(str(test) for test in tests))
 
 
 def agree_config(config: DictConfig) -> AgreeConfig:
@@ -331,6 +361,20 @@ def changes_of(protocol: Any) -> dict[str, Any]:
         if key not in known:
             raise unknown("option of protocol", str(key), known)
     return changes
+
+
+def statistics_of(options: Any) -> Statistics:
+    """From a mapping of options; None for the usual ones.
+
+    Raises:
+        InputError: on an unknown option, or a value that makes no sense.
+    """
+    if not isinstance(options, Mapping | None):
+        raise InputError(f"statistics is {options!r}; a dict of options is expected")
+    for key in options or {}:
+        if key not in Statistics.__dataclass_fields__:
+            raise unknown("option of statistics", str(key), Statistics.__dataclass_fields__)
+    return Statistics(**(options or {}))
 
 
 def _datasets(plain: Mapping[str, Any]) -> dict[str, Protocol]:

@@ -176,16 +176,18 @@ def _list(reasons: Counter[str]) -> str:
     return ", ".join(f"{reason} ({n})" for reason, n in reasons.most_common() if n)
 
 
-def remarks(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[str]:
+def remarks(frame: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
     """What the notes of defined coefficients say of groups, systems and thresholds, each once.
 
     Args:
-        frame: rows of `correlations.csv`, of ratings.
+        frame: rows of `correlations.csv`.
         labels: what tables call each metric.
+        level: at which they were taken.
     """
     told: dict[tuple[str, str, str], list[str]] = {}
     for row in frame.to_dict("records"):
-        if row["coefficient"] == "accuracy" or row["note"].startswith("undefined"):
+        of_kind = row["coefficient"] == "acc_eq" or level != "pooled"
+        if not of_kind or row["coefficient"] == "accuracy" or row["note"].startswith("undefined"):
             continue
         if row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])

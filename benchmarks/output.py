@@ -26,6 +26,7 @@ FILES: dict[str, tuple[str, ...]] = {
         "sensitivity.png",
     ),
 }
+FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 RECORD = "run.json"
 

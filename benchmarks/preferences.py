@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,10 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 
-#: Of all intervals here.
+#: Of intervals, where nothing else is said.
 CONFIDENCE = 0.95
+#: What `dimension` says for the average over the categories of preferences.
+MEAN = "mean"
 
 
 def outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
@@ -59,6 +62,31 @@ def of_mean(
     above = math.hypot(*(high - a for a, (_, high) in zip(accuracies, intervals, strict=True)))
     mean, n = sum(accuracies) / len(accuracies), len(accuracies)
     return mean - below / n, mean + above / n
+
+
+def with_wilson(rows: Sequence[dict[str, Any]], confidence: float) -> Sequence[dict[str, Any]]:
+    """Rows of `correlations.csv` where every accuracy that has no interval yet has Wilson's.
+
+    The last row of a metric is the mean of its categories.
+    """
+    by_metric: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["coefficient"] == "accuracy" and not math.isnan(row["value"]):
+            by_metric.setdefault(row["metric"], []).append(row)
+    for lacking in by_metric.values():
+        parts: list[tuple[float, tuple[float, float]]] = []
+        for row in lacking:
+            if not math.isnan(row.get("ci_low", math.nan)):
+                continue
+            found = (
+                of_mean([a for a, _ in parts], [i for _, i in parts])
+                if row["dimension"] == MEAN
+                else wilson(row["value"], row["n_ratings"], confidence)
+            )
+            parts.append((row["value"], found))
+            note = "; ".join(n for n in (row["note"], "Wilson interval") if n)
+            row |= {"ci_low": found[0], "ci_high": found[1], "note": note}
+    return rows
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,15 @@ class Progress(_Shown):
         )
         self._task = self._bar.add_task("", total=total)
 
+    def more(self, steps: int, description: str) -> None:
+        """So many steps more than were known of, each told by `advance`."""
+        total = self._bar.tasks[0].total or 0
+        self._bar.update(self._task, total=total + steps, description=description)
+
+    def advance(self) -> None:
+        """One step is done; from any thread."""
+        self._bar.advance(self._task)
+
     @contextmanager
     def step(self, description: str) -> Generator[None]:
         """One step: its name is shown while it lasts."""

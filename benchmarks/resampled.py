@@ -52,6 +52,17 @@ def prepare_at(
         return _of_systems(scores, ratings, groups, coefficients, unit)
     if level == "by_image":
         return _by_image(scores, ratings, keys, groups, coefficients, unit)
+    return _of_groups(scores, ratings, groups, coefficients, unit)
+
+
+def _of_groups(
+    scores: Floats,
+    ratings: Floats,
+    groups: Sequence[NDArray[np.intp]],
+    coefficients: Sequence[str],
+    unit: Ints,
+) -> Statistic:
+    """The mean over groups of points, each of which is evaluated anew."""
     threshold = _threshold([(scores[g], ratings[g]) for g in groups], coefficients)
     each = [_over_all(scores[g], ratings[g], coefficients, unit[g], threshold) for g in groups]
 
@@ -174,7 +185,12 @@ def _by_image(
     coefficients: Sequence[str],
     unit: Ints,
 ) -> Statistic:
-    """An image's own value does not change with its weight; its part of the average does."""
+    """An image's own value does not change with its weight; its part of the average does.
+
+    Where its points have weights of their own, as in a permutation test, its value changes too.
+    """
+    if any((unit[g] != unit[g[0]]).any() for g in groups):
+        return _of_groups(scores, ratings, groups, coefficients, unit)
     threshold = _threshold([(scores[g], ratings[g]) for g in groups], coefficients)
     values = np.full((len(coefficients), len(groups)), np.nan)
     for row, coefficient in enumerate(coefficients):

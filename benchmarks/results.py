@@ -58,6 +58,8 @@ class Results:
         scores: one row an item and metric, columns `SCORE_COLUMNS`.
         run: what it takes to recompute them: configuration, versions, signatures, hashes, times.
         tables: what is printed and written as Markdown and LaTeX.
+        significance: differences of metrics, columns `uncertainty.SIGNIFICANCE_COLUMNS`, and the
+            matrix of their p-values; None but for `captau compare`.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
         summary: a closing line; empty where there is nothing to sum up.
     """
@@ -66,6 +68,7 @@ class Results:
     scores: pd.DataFrame
     run: dict[str, Any]
     tables: list[Table] = field(default_factory=list[Table])
+    significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
     comparison: pd.DataFrame | None = None
     summary: str = ""
 
@@ -80,6 +83,8 @@ class Results:
             "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
             "table.csv": "\n".join(csv_of(t) for t in self.tables).encode(),
         }
+        if self.significance is not None:
+            files["significance.csv"], files["matrix.csv"] = map(to_csv, self.significance)
         if self.comparison is not None:
             files["comparison.csv"] = to_csv(self.comparison)
         files["run.json"] = to_json(self.run)

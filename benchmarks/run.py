@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,20 +21,43 @@ from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
 from .agreement import ceilings as ceilings_of
-from .config import BenchConfig, Where, changes_of, metrics_of, names_of, style, usual_protocol
+from .bootstrap import Statistics, blocks
+from .config import (
+    BenchConfig,
+    Where,
+    changes_of,
+    metrics_of,
+    names_of,
+    statistics_of,
+    style,
+    usual_protocol,
+)
 from .correlation import Agreement, pairwise_accuracy
 from .kinds import correlate_at, remarks
 from .output import OutputFolder
-from .preferences import of_mean, wilson
+from .preferences import MEAN, with_wilson
 from .progress import Progress
 from .protocol import Protocol
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
 from .scoring import Scorer, score_all
+from .significance import Panel, Rated
 from .store import ScoreStore
 from .tables import COEFFICIENT_STYLE, Table, number
+from .uncertainty import (
+    Extra,
+    Uncertainty,
+    fisher_intervals,
+    preferred_panel,
+    rated_panel,
+)
+from .weighted import Ints
 
-#: What `dimension` says for the average over the categories of preferences.
-MEAN = "mean"
+#: What a metric has to beat, as tables call them.
+FLOORS = {"floor_random": "random scores", "floor_length": "caption length"}
+_FLOOR_NOTES = {
+    "floor_random": "scores drawn by lot",
+    "floor_length": "the number of words in the caption",
+}
 
 
 def bench(
@@ -43,6 +66,8 @@ def bench(
     *,
     protocol: str | Mapping[str, Any] | None = None,
     ceilings: bool = True,
+    floors: bool = False,
+    statistics: Mapping[str, Any] | None = None,
     data_root: str | Path | None = None,
     cache_root: str | Path | None = None,
     output_dir: str | Path | None = None,
@@ -57,6 +82,9 @@ def bench(
             `{"dimension": "recall", "coefficients": ["tau_c"]}`; see `Protocol`. Or the name of one
             in `conf/protocol/`, such as `"umic_2021"`.
         ceilings: whether to add how well people agree with each other, where the dataset tells.
+        floors: whether to add random scores and caption length.
+        statistics: options of intervals and tests that differ from the usual ones, such as
+            `{"interval": "bca", "replicates": 10000}`; see `Statistics`.
         data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
         cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
         output_dir: where to write the run's files; None writes none.
@@ -72,6 +100,7 @@ def bench(
     chosen = names_of(dataset)
     changes = changes_of(protocol)
     wanted = metrics_of(metrics)
+    chosen_statistics = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
     config = BenchConfig(
@@ -88,12 +117,16 @@ def bench(
             "metrics": [m.spec for m in wanted],
             "protocol": changes,
             "ceilings": ceilings,
+            "floors": floors,
+            "statistics": vars(chosen_statistics),
             "data": {"root": data_root},
             "cache": {"root": cache_root},
             "output_dir": output_dir,
             "file": dict(file or {}),
         },
         ceilings=ceilings,
+        floors=floors,
+        statistics=chosen_statistics,
     )
     if output_dir is None:
         return run(config)
@@ -116,14 +149,22 @@ def run(config: BenchConfig) -> Results:
     with Progress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
             caption_set = config.where.load(name)
-            measured.append(
-                measure(caption_set, protocol, config.metrics, store, progress, config.ceilings)
+            found = measure(
+                caption_set,
+                protocol,
+                config.metrics,
+                store,
+                progress,
+                config.ceilings,
+                config.floors,
             )
+            found.judge(config.statistics, progress, config.tests)
+            measured.append(found)
     return Results(
         correlations=pd.concat([m.correlations for m in measured], ignore_index=True),
         scores=pd.concat([m.scores for m in measured], ignore_index=True),
         run={
-            "command": "bench",
+            "command": "compare" if config.tests else "bench",
             "config": dict(config.resolved),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
             **provenance(config.metrics, [m.caption_set for m in measured], config.where),
@@ -132,7 +173,12 @@ def run(config: BenchConfig) -> Results:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        tables=[table_of(m, config.metrics) for m in measured],
+        tables=[
+            table
+            for m in measured
+            for table in (table_of(m, config.metrics), *difference_tables(m, config))
+        ],
+        significance=_significance(measured, config) if config.tests else None,
     )
 
 
@@ -143,6 +189,7 @@ class Measured:
         caption_set, protocol, items, metrics: what was measured.
         scores: by metric, in the order of `items`.
         ceilings: whether to add rows of `agreement.CEILINGS`.
+        floors: whether to add rows of `FLOORS`.
     """
 
     def __init__(
@@ -152,7 +199,9 @@ class Measured:
         items: pd.DataFrame,
         metrics: Sequence[Metric],
         scores: Mapping[str, Floats],
+        *,
         ceilings: bool = False,
+        floors: bool = False,
     ) -> None:
         self.caption_set = caption_set
         self.protocol = protocol
@@ -161,9 +210,19 @@ class Measured:
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
         self._keys = items.set_index("item_id")[["image_id", "system"]]
+        self._floors = _floors(items) if floors else {}
+        self._extras: dict[str, list[Extra]] = {}
         self.remark = ""
         rows = [row for metric in scores for row in self._rows(metric)]
+        for name in self._floors:
+            rows += [
+                {**row, "note": _joined(row["note"], _FLOOR_NOTES[name])}
+                for row in self._rows(name)
+            ]
         self.correlations = correlation_rows(rows + (self._ceilings() if ceilings else []))
+        self.statistics = Statistics(interval="none")
+        self.uncertainty: Uncertainty | None = None
+        self.ranks: dict[tuple[str, str, str], int] = {}
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -206,6 +265,9 @@ class Measured:
             for coefficient in rated:
                 for name, found in ceilings_of(ratings, coefficient).items():
                     ceiling = Agreement(found.value, float("nan"), found.note)
+                    if not np.isnan(found.value):
+                        extra = Extra((name, dimension, coefficient), found.points)
+                        self._extras.setdefault(dimension, []).append(extra)
                     rows.append(
                         {
                             **self._common(name),
@@ -245,8 +307,8 @@ class Measured:
     def _correlate(
         self, metric: str, points: pd.DataFrame, coefficient: str
     ) -> tuple[Agreement, pd.DataFrame]:
-        chosen = self.by_metric[metric].loc[points["item_id"]]
-        scores = self._sign[metric] * np.asarray(chosen, dtype=np.float64)
+        chosen = self._of(metric).loc[points["item_id"]]
+        scores = np.asarray(chosen, dtype=np.float64)
         gaps = np.isnan(scores)
         dropped = ""
         if self.protocol.undefined == "drop" and gaps.any():
@@ -255,16 +317,109 @@ class Measured:
         keys = self._keys.loc[points["item_id"]]
         ratings = points["value"].to_numpy(dtype=float)
         found = correlate_at(self.protocol.level, scores, ratings, keys, coefficient)
-        notes = "; ".join(n for n in (found.note, dropped) if n)
-        return Agreement(found.value, found.p_value, notes), points
+        return Agreement(found.value, found.p_value, _joined(found.note, dropped)), points
 
-    def _accuracy(self, metric: str) -> list[dict[str, Any]]:
+    def _of(self, metric: str) -> pd.Series:
+        """A metric's scores by item id; more is better."""
+        if metric in self._floors:
+            return self._floors[metric]
+        return self._sign[metric] * self.by_metric[metric]
+
+    def _preferences(self) -> pd.DataFrame:
         preferences = self.caption_set.preferences
         here = set(self.items["item_id"])
-        preferences = preferences[
-            preferences["item_a"].isin(here) & preferences["item_b"].isin(here)
-        ]
-        scores = self._sign[metric] * self.by_metric[metric]
+        return preferences[preferences["item_a"].isin(here) & preferences["item_b"].isin(here)]
+
+    def panels(self) -> list[tuple[Panel, Ints]]:
+        """The data points of each rated dimension, and the preferences, of metrics and floors; and
+        the image of each item there.
+        """
+        scores = {
+            m: self._of(m).to_numpy(dtype=np.float64) for m in (*self.by_metric, *self._floors)
+        }
+        drop = self.protocol.undefined == "drop"
+        rated = [c for c in self.protocol.coefficients if c != "accuracy"]
+        found: list[tuple[Panel, Ints]] = []
+        for dimension in self.protocol.dimension if rated else ():
+            points = self.protocol.points(self.caption_set, self.items, dimension)
+            level = self.protocol.level
+            found.append(
+                rated_panel(self.items, points, scores, dimension, rated, drop=drop, level=level)
+            )
+        pairs = self._preferences()
+        if "accuracy" in self.protocol.coefficients and len(pairs):
+            categories = list(dict.fromkeys(pairs["category"]))
+            decided = pairs[pairs["winner"] != "tie"]
+            panel = preferred_panel(self.items, decided, scores, categories, MEAN, drop=drop)
+            found.append((panel, np.empty(0, dtype=np.int64)))
+        return found
+
+    def judge(self, options: Statistics, progress: Progress, tests: Sequence[str] = ()) -> None:
+        """Fill in intervals, rank clusters and differences; see `Uncertainty`.
+
+        Args:
+            options: which intervals, of what.
+            progress: is told of each block of replicates and pair of metrics.
+            tests: what `captau compare` wants to see; rank clusters rest on the bootstrap anyway.
+
+        Raises:
+            InputError: where there are tests and fewer than two images.
+        """
+        self.statistics = options
+        records: Any = self.correlations.to_dict("records")
+        if options.interval == "fisher" and self.protocol.level != "pooled":
+            raise InputError(
+                f"statistics.interval=fisher is of data points; protocol.level={self.protocol.level} "
+                f"takes statistics.interval=percentile or bca"
+            )
+        if options.interval == "fisher":
+            intervals = fisher_intervals(records, options.level)
+        elif options.resamples:
+            found = self.panels()
+            panels = [panel for panel, _ in found]
+            if tests and (fewest := min(panel.n_images for panel in panels)) < 2:
+                raise InputError(
+                    f"dataset {self.caption_set.name}: too few images with judgements ({fewest}); a "
+                    "comparison needs two"
+                )
+            pairs = len(self.by_metric) * (len(self.by_metric) - 1) // 2
+            steps = len(panels) * (blocks(options.replicates) + pairs)
+            progress.more(steps, f"{self.caption_set.name}: replicates")
+            self.uncertainty = Uncertainty(
+                panels,
+                list(self.by_metric),
+                options,
+                tuple(dict.fromkeys(("bootstrap", *tests))),
+                extras={
+                    index: self._extras.get(panel.dimension, [])
+                    for index, panel in enumerate(panels)
+                    if isinstance(panel, Rated)
+                },
+                image_of_item=[of_item for _, of_item in found],
+                advance=progress.advance,
+            )
+            intervals = self.uncertainty.intervals
+            competing = {
+                _key(r): float(r["value"]) for r in records if r["metric"] in self.by_metric
+            }
+            self.ranks = self.uncertainty.ranks(competing)
+        else:
+            intervals = {}
+        for row in records:
+            one = intervals.get(_key(row))
+            if one is not None and not np.isnan(row["value"]):
+                row |= {
+                    "ci_low": one.low,
+                    "ci_high": one.high,
+                    "note": _joined(row["note"], one.note),
+                }
+        if options.interval != "none":
+            records = with_wilson(records, options.level)
+        self.correlations = correlation_rows(records)
+
+    def _accuracy(self, metric: str) -> list[dict[str, Any]]:
+        preferences = self._preferences()
+        scores = self._of(metric)
         ties = preferences["winner"] == "tie"
         gaps = preferences[["item_a", "item_b"]].isin(scores.index[scores.isna()]).any(axis=1)
         out = ties | gaps if self.protocol.undefined == "drop" else ties
@@ -273,8 +428,6 @@ class Measured:
             if category == MEAN:
                 used = preferences[~out]
                 found = _mean({row["dimension"]: row["value"] for row in rows})
-                parts = [(row["ci_low"], row["ci_high"]) for row in rows]
-                interval = of_mean([row["value"] for row in rows], parts)
             else:
                 within = preferences["category"] == category
                 used = preferences[within & ~out]
@@ -288,19 +441,34 @@ class Measured:
                     if lost
                     else "",
                 ]
-                found = replace(found, note="; ".join(n for n in notes if n))
-                interval = wilson(found.value, len(used))
+                found = replace(found, note=_joined(*notes))
             items = pd.concat([used["item_a"], used["item_b"]]).nunique()
             rows.append(
                 {
                     "dimension": category,
                     "coefficient": "accuracy",
                     **_cells(found, items, len(used)),
-                    "ci_low": interval[0],
-                    "ci_high": interval[1],
                 }
             )
         return rows
+
+
+def _floors(items: pd.DataFrame) -> dict[str, pd.Series]:
+    """What a metric has to beat, by item id; the lot is always the same."""
+    random = np.random.default_rng(0).random(len(items))
+    words = np.array([len(caption.split()) for caption in items["caption"]], dtype=np.float64)
+    return {
+        name: pd.Series(scores, index=items["item_id"])
+        for name, scores in zip(FLOORS, (random, words), strict=True)
+    }
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(n for n in notes if n)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["metric"], row["dimension"], row["coefficient"]
 
 
 def _mean(values: Mapping[str, float]) -> Agreement:
@@ -335,6 +503,7 @@ def measure(
     store: ScoreStore,
     progress: Progress,
     ceilings: bool = False,
+    floors: bool = False,
 ) -> Measured:
     """Score one dataset and correlate; see `Measured`.
 
@@ -346,7 +515,7 @@ def measure(
     if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
         protocol.check_one_weight(caption_set, items, of_corpus[0])
     scores = score_all(Scorer(caption_set.name, items, protocol), metrics, store, progress)
-    return Measured(caption_set, protocol, items, metrics, scores, ceilings)
+    return Measured(caption_set, protocol, items, metrics, scores, ceilings=ceilings, floors=floors)
 
 
 def provenance(
@@ -387,33 +556,50 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
     frame = measured.correlations
     styles = {m.spec: style(m) for m in metrics}
     order = sorted(styles, key=lambda spec: styles[spec].order)
-    columns = list(dict.fromkeys(zip(frame["dimension"], frame["coefficient"], strict=True)))
+    found = {_key(row): row for row in cast("Any", frame.to_dict("records"))}
     several = len(measured.protocol.dimension) > 1
     heads: list[str] = []
     latex: list[str] = []
-    for dimension, coefficient in columns:
+    columns: list[tuple[str, str, str]] = []
+    spare: list[int] = []
+    for dimension, coefficient in dict.fromkeys(
+        zip(frame["dimension"], frame["coefficient"], strict=True)
+    ):
         plain, tex, _, _ = COEFFICIENT_STYLE[coefficient]
         if several or coefficient == "accuracy":
             plain, tex = f"{dimension} {plain}", f"{dimension.replace('_', ' ')} {tex}"
-        heads.append(plain)
-        latex.append(tex)
-    values = {
-        (row["metric"], row["dimension"], row["coefficient"]): float(row["value"])
-        for row in frame.to_dict("records")
+        shown = [("value", plain, tex)]
+        if coefficient != "accuracy" or dimension == MEAN:
+            here = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
+            if frame.loc[here, "ci_low"].notna().any():
+                shown.append(("reach", "±", r"$\pm$"))
+            if any(key[1:] == (dimension, coefficient) for key in measured.ranks):
+                shown.append(("rank", "rank", "rank"))
+        for what, head, latex_head in shown:
+            spare += [len(heads)] if what != "value" else []
+            heads.append(head)
+            latex.append(latex_head)
+            columns.append((what, dimension, coefficient))
+
+    def cell(metric: str, what: str, dimension: str, coefficient: str) -> str:
+        key = (metric, dimension, coefficient)
+        if key not in found or (what == "rank" and key not in measured.ranks):
+            return ""
+        if what == "rank":
+            return str(measured.ranks[key])
+        row = found[key]
+        value = row["value"] if what == "value" else (row["ci_high"] - row["ci_low"]) / 2
+        return number(float(value), *COEFFICIENT_STYLE[coefficient][2:])
+
+    below = {
+        name: label
+        for name, label in {**FLOORS, **CEILINGS}.items()
+        if name in set(frame["metric"])
     }
+    labels = {**{spec: one.label for spec, one in styles.items()}, **below}
     rows = [
-        (
-            styles[spec].label,
-            [number(values[spec, d, c], *COEFFICIENT_STYLE[c][2:]) for d, c in columns],
-        )
-        for spec in order
+        (labels[name], [cell(name, *column) for column in columns]) for name in (*order, *below)
     ]
-    human = [name for name in CEILINGS if name in set(frame["metric"])]
-    for name in human:
-        known = [(values.get((name, d, c)), c) for d, c in columns]
-        cells = ["" if v is None else number(v, *COEFFICIENT_STYLE[c][2:]) for v, c in known]
-        rows.append((CEILINGS[name], cells))
-    labels = {**CEILINGS, **{spec: one.label for spec, one in styles.items()}}
     card = measured.caption_set.card
     counts = frame.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
     notes = ["Coefficients ×100."]
@@ -429,19 +615,129 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
         if fewer:
             notes.append(f"Items with fewer than {k} references, of which all count: {fewer:,}.")
     notes += [n for n in dict.fromkeys(styles[spec].note for spec in order) if n]
-    of_people = frame[frame["metric"].isin(human) & ~frame["note"].str.startswith("undefined")]
+    notes += [f"{FLOORS[name]}: {_FLOOR_NOTES[name]}." for name in below if name in FLOORS]
+    of_people = frame[frame["metric"].isin(CEILINGS) & ~frame["note"].str.startswith("undefined")]
     notes += dict.fromkeys(
         f"{CEILINGS[r['metric']]}: {r['note']}." for r in of_people.to_dict("records")
     )
+    notes += _statistics_notes(measured, {what for what, _, _ in columns})
     notes += [measured.remark] if measured.remark else []
-    notes += remarks(frame[~frame["metric"].isin(human)], labels)
+    notes += remarks(frame[frame["metric"].isin(order)], labels, measured.protocol.level)
     undefined = frame[frame["note"].str.startswith("undefined")]
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
         for r in undefined.to_dict("records")
     ]
     title = card.title + (" (synthetic)" if card.synthetic else "")
-    return Table(f"{title}: agreement with people", "metric", heads, rows, latex, notes)
+    return Table(
+        f"{title}: agreement with people", "metric", heads, rows, latex, notes, spare=tuple(spare)
+    )
+
+
+def _significance(
+    measured: Sequence[Measured], config: BenchConfig
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The differences by the tests that were asked for; and the corrected p-values as a matrix with a
+    row a metric, columns `dataset, protocol, dimension, coefficient, test, metric` and the metrics.
+    """
+    frames = [
+        m.uncertainty.frame(m.caption_set.name, m.protocol.name)
+        for m in measured
+        if m.uncertainty is not None
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame[frame["test"].isin(config.tests)].reset_index(drop=True)
+    p_value = f"p_{config.statistics.correction}".replace("p_none", "p_value")
+    metrics = [m.spec for m in config.metrics]
+    rows: list[dict[str, Any]] = []
+    keys = ["dataset", "protocol", "dimension", "coefficient", "test"]
+    grouped: Any = frame.groupby(keys, sort=False)
+    for names, group in grouped:
+        for metric in metrics:
+            row: dict[str, Any] = dict(zip(keys, names, strict=True)) | {"metric": metric}
+            for side, other in (("metric_a", "metric_b"), ("metric_b", "metric_a")):
+                here = group[group[side] == metric]
+                row |= dict(zip(here[other], here[p_value], strict=True))
+            rows.append(row)
+    return frame, pd.DataFrame(rows, columns=pd.Index([*keys, "metric", *metrics]))
+
+
+def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
+    """What `captau compare` prints: of each coefficient every two metrics, the better one first."""
+    if measured.uncertainty is None or not config.tests:
+        return []
+    options = config.statistics
+    labels = {m.spec: style(m).label for m in config.metrics}
+    frame = measured.uncertainty.frame(measured.caption_set.name, measured.protocol.name)
+    p_value = f"p_{options.correction}".replace("p_none", "p_value")
+    heads = {
+        "bootstrap": "p bootstrap",
+        "permutation": "p permutation",
+        "williams": "p Williams",
+        "mcnemar": "p McNemar",
+    }
+    tables: list[Table] = []
+    grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
+    for (dimension, coefficient), group in grouped:
+        if coefficient == "accuracy" and dimension != MEAN:
+            continue
+        name, _, *scale = COEFFICIENT_STYLE[coefficient]
+        shown = [t for t in config.tests if t in set(group["test"])]
+        rows: list[tuple[str, list[str]]] = []
+        for (a, b), pair in group.groupby(["metric_a", "metric_b"], sort=False):
+            by_test = pair.set_index("test")
+            first = by_test.loc["bootstrap"]
+            sign = -1 if first["difference"] < 0 else 1
+            ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
+            cells = [number(float(v), *scale) for v in (abs(first["difference"]), *ends)]
+            cells += [_p(float(by_test.loc[test, p_value])) for test in shown]
+            better, worse = (labels[m] for m in ((a, b) if sign > 0 else (b, a)))
+            rows.append((f"{better} over {worse}", cells))
+        title = f"{measured.caption_set.card.title}, {dimension}: differences of {name}"
+        columns = ["difference", "from", "to", *(heads[test] for test in shown)]
+        how = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "none"}[options.correction]
+        notes = [
+            f"from, to: the {100 * options.level:g} % interval, images resampled; "
+            f"correction of p for {len(rows)} pairs: {how}; all in significance.csv."
+        ]
+        tables.append(Table(title, "metrics", columns, rows, notes=notes))
+    return tables
+
+
+def _p(value: float) -> str:
+    """A p-value as it is printed."""
+    return "<0.001" if value < 0.001 else number(value, 1, 3)
+
+
+def _statistics_notes(measured: Measured, shown: set[str]) -> list[str]:
+    """What the columns of intervals and ranks mean."""
+    options = measured.statistics
+    share = f"{100 * options.level:g} %"
+    notes: list[str] = []
+    if "reach" in shown:
+        how = "Fisher's formula, data points taken as independent"
+        if options.resamples:
+            kind = {"percentile": "percentile", "bca": "BCa"}[options.interval]
+            how = f"{kind} bootstrap over images, {options.replicates:,} replicates"
+        notes.append(
+            f"±: half the width of the {share} interval ({how}); both ends in correlations.csv."
+        )
+    if "rank" in shown:
+        which = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
+        notes.append(
+            "rank: a new one begins with the first metric that one of the rank before beats "
+            f"significantly (paired bootstrap over images, level {100 * (1 - options.level):g} %, "
+            f"{which[options.correction]})."
+        )
+        competing = len(measured.by_metric)
+        pairs = competing * (competing - 1) // 2
+        needed = int(np.ceil(2 * pairs / (1 - options.level)))
+        if options.correction == "holm" and options.replicates < needed:
+            notes.append(
+                f"Holm's correction for {pairs} pairs finds nothing with so few replicates: set "
+                f"statistics.replicates={needed} or more."
+            )
+    return notes
 
 
 def describe(protocol: Protocol) -> str:

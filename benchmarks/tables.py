@@ -25,6 +25,8 @@ COEFFICIENT_STYLE = {
 }
 
 MISSING = "–"
+#: How many cells of a narrow terminal are left to the labels, frame included.
+LABEL_ROOM = 16
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Table:
         rows: label and cells; a cell is a formatted text, `MISSING` where there is none.
         notes: lines below it.
         numeric: whether the cells are numbers, which stand to the right.
+        spare: which columns go where a terminal is too narrow for all.
     """
 
     title: str
@@ -48,6 +51,7 @@ class Table:
     latex_columns: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
     numeric: bool = True
+    spare: tuple[int, ...] = ()
 
 
 def number(value: float, scale: float, decimals: int) -> str:
@@ -102,24 +106,38 @@ def csv_of(table: Table) -> str:
     return buffer.getvalue()
 
 
-def rich_of(table: Table) -> RichTable:
+def rich_of(table: Table, width: int | None = None) -> RichTable:
     """For the terminal; where it is narrow labels and heads fold, and numbers stay whole.
 
     As `Text`, because rich takes brackets within a str for markup.
+
+    Args:
+        table: what to show.
+        width: of the terminal, in cells; the spare columns go where the numbers do not fit into it.
     """
+    notes = table.notes
     shown = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
-    shown.caption = Text("\n".join(table.notes)) if table.notes else None
+    widest = [
+        max((Text(cells[index]).cell_len for _, cells in table.rows), default=0)
+        for index in range(len(table.columns))
+    ]
+    kept = range(len(table.columns))
+    # Each column has three cells of frame, and the labels want some room as well.
+    if width is not None and sum(widest) + 3 * len(widest) + LABEL_ROOM > width and table.spare:
+        kept = [index for index in kept if index not in table.spare]
+        gone = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
+        notes = [*notes, f"No room for {gone}: see table.md, or widen the terminal."]
+    shown.caption = Text("\n".join(notes)) if notes else None
     shown.add_column(Text(table.corner), overflow="fold")
-    for index, column in enumerate(table.columns):
-        widest = max((Text(cells[index]).cell_len for _, cells in table.rows), default=0)
+    for index in kept:
         shown.add_column(
-            Text(column),
+            Text(table.columns[index]),
             justify="right" if table.numeric else "left",
             overflow="fold",
-            min_width=widest if table.numeric else None,
+            min_width=widest[index] if table.numeric else None,
         )
     for label, cells in table.rows:
-        shown.add_row(Text(label), *map(Text, cells))
+        shown.add_row(Text(label), *(Text(cells[index]) for index in kept))
     return shown
 
 

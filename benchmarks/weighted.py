@@ -235,6 +235,7 @@ def prepare(
     Args:
         x, y: scores and ratings, shape (n_points,).
         coefficients: any of `tau_c`, `tau_b`, `spearman`, `pearson`; a value each, in their order.
+            Pearson's r of an infinite value is NaN.
         unit: whose weight each point takes, shape (n_points,); None: each its own.
 
     Raises:
@@ -244,7 +245,8 @@ def prepare(
         if coefficient not in ("tau_c", "tau_b", "spearman", "pearson"):
             raise ValueError(f"no coefficient '{coefficient}'")
     ranked = Ranked(x, y, unit)
-    moments = Moments(x, y, unit) if "pearson" in coefficients else None
+    finite = bool(np.isfinite(np.asarray(x)).all() and np.isfinite(np.asarray(y)).all())
+    moments = Moments(x, y, unit) if finite and "pearson" in coefficients else None
 
     def statistic(weights: Floats) -> Floats:
         taus = {"tau_b", "tau_c"} & set(coefficients)
@@ -253,28 +255,31 @@ def prepare(
         for coefficient in coefficients:
             if pairs is not None and coefficient in taus:
                 rows.append(pairs.tau_c if coefficient == "tau_c" else pairs.tau_b)
-            elif moments is not None and coefficient == "pearson":
-                rows.append(moments.pearson(weights))
-            else:
+            elif coefficient == "spearman":
                 rows.append(ranked.spearman(weights))
+            else:
+                nothing = np.full(np.shape(weights)[1], np.nan)
+                rows.append(nothing if moments is None else moments.pearson(weights))
         return np.stack(rows)
 
     return statistic
 
 
-def of_preferences(right: ArrayLike, category: ArrayLike, unit: ArrayLike) -> Statistic:
+def of_preferences(
+    right: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
+) -> Statistic:
     """Accuracy in each category of preference pairs, and last the mean of them.
 
     Args:
         right: how right a metric is on each pair: 1, 0, or one half where it is tied, shape (n_pairs,).
         category: of each pair, from 0, shape (n_pairs,).
         unit: whose weight each pair takes, shape (n_pairs,).
+        n_categories: how many there are.
     """
     values = np.asarray(right, dtype=np.float64)
     categories = np.asarray(category, dtype=np.int64)
     units = _units(unit, len(values))
     n_units = int(units.max(initial=-1)) + 1
-    n_categories = int(categories.max(initial=-1)) + 1
     won, count = (
         np.bincount(
             categories * n_units + units, weights, minlength=n_categories * n_units

@@ -79,6 +79,18 @@ class FileOptions:
 
 
 @dataclass
+class StatisticsOptions:
+    """Options of `statistics.`; see `benchmarks/bootstrap.py`."""
+
+    interval: str = "percentile"
+    replicates: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    correction: str = "bh"
+    swap: str = "both"
+
+
+@dataclass
 class BenchOptions(CommonOptions):
     """`captau bench`."""
 
@@ -86,7 +98,16 @@ class BenchOptions(CommonOptions):
     protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
     metrics: Any = "text"
     ceilings: bool = True
+    floors: bool = False
+    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
     file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
+class CompareOptions(BenchOptions):
+    """`captau compare`."""
+
+    tests: Any = field(default_factory=lambda: ["bootstrap", "permutation", "williams", "mcnemar"])
 
 
 @dataclass
@@ -239,6 +260,7 @@ def register() -> None:
     store = ConfigStore.instance()
     for name, node in (
         ("bench", BenchOptions),
+        ("compare", CompareOptions),
         ("agree", AgreeOptions),
         ("sensitivity", SensitivityOptions),
         ("complement", ComplementOptions),

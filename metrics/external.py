@@ -24,7 +24,16 @@ from .base import Floats, Metric, Rows
 from .registry import names, register
 
 #: What results call something else: columns of theirs, and the ceilings.
-RESERVED = frozenset({"item_id", "image_id", "ceiling_one_vs_rest", "ceiling_oracle"})
+RESERVED = frozenset(
+    {
+        "item_id",
+        "image_id",
+        "ceiling_one_vs_rest",
+        "ceiling_oracle",
+        "floor_random",
+        "floor_length",
+    }
+)
 
 
 def _check_name(name: str, where: str) -> None:

@@ -178,7 +178,7 @@ def test_heavy_ties_and_two_images():
 
 def test_bad_input_is_one_line():
     statistic = prepare([1, 2], [1, 2], ["tau_b"])
-    with says("1 images to resample", "two are needed"):
+    with says("too few images to resample (1)", "two are needed"):
         resample([statistic], 1, 10)
     with says("0 replicates"):
         resample([statistic], 2, 0)

@@ -14,6 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
 import captau
+from captau.benchmarks.cli import main
 from captau.benchmarks.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
 
 NAN = float("nan")
@@ -109,10 +110,48 @@ def test_undefined_outcomes_are_left_out() -> None:
 
 
 def test_the_demo_has_intervals_by_category() -> None:
-    found = captau.bench("demo", "rouge_1", protocol={"coefficients": "accuracy"}).correlations
+    found = captau.bench(
+        "demo",
+        "rouge_1",
+        protocol={"coefficients": "accuracy"},
+        statistics={"interval": "fisher", "level": 0.9},
+    ).correlations
+    found = found[found["metric"] == "rouge_1"]
     one = found[found["dimension"] == "colour"].iloc[0]
-    assert (one["ci_low"], one["ci_high"]) == wilson(one["value"], one["n_ratings"])
+    assert (one["ci_low"], one["ci_high"]) == wilson(one["value"], one["n_ratings"], 0.9)
+    assert one["note"].endswith("Wilson interval")
     assert (found["ci_low"] < found["value"]).all()
     assert (found["ci_high"] > found["value"]).all()
     mean = found[found["dimension"] == "mean"].iloc[0]
     assert mean["ci_high"] - mean["ci_low"] < one["ci_high"] - one["ci_low"]
+
+
+def test_compare_tests_preferences(tmp_path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "metrics=[rouge_1,rouge_l]",
+                "protocol.coefficients=[accuracy]",
+                "tests=[mcnemar]",
+                "statistics.replicates=100",
+                f"output_dir={tmp_path}",
+            ]
+        )
+    assert ended.value.code == 0
+    frame = pd.read_csv(tmp_path / "significance.csv")
+    frame = frame[frame["test"] == "mcnemar"].set_index("dimension")
+    assert list(frame.index) == ["colour", "relation", "object", "unrelated", "mean"]
+    demo = captau.load("demo")
+    scores = pd.read_parquet(tmp_path / "scores.parquet").set_index("item_id")
+    for category in ("colour", "mean"):
+        pairs = demo.preferences[demo.preferences["winner"] != "tie"]
+        if category != "mean":
+            pairs = pairs[pairs["category"] == category]
+        right = [
+            outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
+            for m in ("rouge_1", "rouge_l")
+        ]
+        wanted = mcnemar(*right)
+        assert frame.loc[category, "p_value"] == pytest.approx(wanted.exact, abs=1e-12)
+        assert f"{wanted.first_better} pairs and worse on" in frame.loc[category, "note"]

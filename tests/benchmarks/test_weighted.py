@@ -91,8 +91,9 @@ def test_infinite_scores_have_a_rank():
     found = prepare(x, y, COEFFICIENTS[:3])(np.ones((4, 1)))[:, 0]
     wanted = [correlate(np.array(x), np.array(y), c).value for c in COEFFICIENTS[:3]]
     np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert np.isnan(prepare(x, y, ["pearson"])(np.ones((4, 1)))).all()
     with pytest.raises(ValueError, match="an infinite value has no mean"):
-        prepare(x, y, ["pearson"])
+        Moments(x, y)
 
 
 def test_pearson_where_sums_cancel():
@@ -140,7 +141,7 @@ def test_misuse():
 def test_accuracy_of_weighted_preferences():
     """A pair that is drawn twice counts twice; the last value is the mean of the categories."""
     right, category, unit = [1, 0.5, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2]
-    found = of_preferences(right, category, unit)(np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]]))
+    found = of_preferences(right, category, unit, 2)(np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]]))
     first, second = [1.5 / 2, 2.5 / 3], [1 / 2, 0 / 1]
     np.testing.assert_allclose(found[0], [*first, math.nan])
     np.testing.assert_allclose(found[1], [*second, 1])
@@ -155,7 +156,7 @@ def test_accuracy_equals_that_of_the_benchmark():
     lengths = demo.items.set_index("item_id")["caption"].str.len().astype(float)
     a, b = (lengths.loc[told[side]].to_numpy() for side in ("item_a", "item_b"))
     right = np.where(told["winner"] == "a", a > b, b > a) + (a == b) / 2
-    found = of_preferences(right, np.zeros(len(told)), np.arange(len(told)))(
+    found = of_preferences(right, np.zeros(len(told)), np.arange(len(told)), 1)(
         np.ones((len(told), 1))
     )
     assert found[0, 0] == pytest.approx(pairwise_accuracy(lengths, told).value, abs=1e-15)

@@ -1,0 +1,516 @@
+"""Tests of differences: by hand, against reference formulas, by their laws, and where they have none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+import captau
+from captau.benchmarks.bootstrap import Statistics, resample
+from captau.benchmarks.significance import (
+    Pair,
+    Preferred,
+    Prepared,
+    Rated,
+    bootstrap,
+    corrected,
+    differences,
+    permutation,
+    rank_groups,
+    williams,
+)
+from captau.benchmarks.uncertainty import SIGNIFICANCE_COLUMNS
+from tests.conftest import says
+
+COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
+
+
+def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> Rated:
+    """Each system has a caption of each image; metric `good` sees more of its quality than `bad`."""
+    rng = np.random.default_rng(seed)
+    image = np.repeat(np.arange(images), systems)
+    quality = rng.normal(size=len(image))
+    made = Rated(
+        image=image,
+        n_images=images,
+        item=np.arange(len(image)),
+        system=np.tile(np.arange(systems), images),
+        drop=False,
+        dimension="overall",
+        coefficients=COEFFICIENTS,
+        scores={
+            "good": quality + 0.5 * rng.normal(size=len(image)),
+            "bad": 3 + 9 * (quality + 3 * rng.normal(size=len(image))),
+            "other": quality + 0.6 * rng.normal(size=len(image)),
+        },
+        ratings=np.digitize(quality, [-1, 0, 1]).astype(float),
+    )
+    return replace(made, **changes)
+
+
+def prepared(one: Rated | Preferred) -> dict[str, Prepared]:
+    keeps = {metric: one.kept(metric) for metric in one.metrics}
+    return {m: Prepared.of(one, m, keep) for m, keep in keeps.items() if keep is not None}
+
+
+def drawn(one: Rated | Preferred, options: Statistics) -> dict[str, np.ndarray]:
+    ready = prepared(one)
+    found = resample([p.statistic for p in ready.values()], one.n_images, options.replicates)
+    return dict(zip(ready, found, strict=True))
+
+
+def compared(one: Rated | Preferred, options: Statistics, *tests: str):
+    return differences(one, one.metrics, prepared(one), drawn(one, options), options, tests)
+
+
+def scipy_all(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array(
+        [
+            stats.kendalltau(x, y, variant="c").statistic,
+            stats.kendalltau(x, y).statistic,
+            stats.spearmanr(x, y).statistic,
+            stats.pearsonr(x, y).statistic,
+        ]
+    )
+
+
+# PERM-BOTH.
+
+
+@pytest.mark.parametrize("swap", ["both", "image", "item"])
+def test_permutation_by_its_definition(swap):
+    """The same lots, with whole rows and columns of standardised score matrices swapped in a loop
+    (Deutsch et al. 2021, section 4.2) and SciPy's coefficients.
+    """
+    one = panel(images=12)
+    options = Statistics(replicates=64, seed=4, swap=swap)
+    pair = Pair.of(one, "good", "other", prepared(one))
+    assert pair is not None
+    found = permutation(pair, options)
+
+    rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(0, 1)))
+    rows = {"both": 12, "image": 12, "item": 36}[swap]
+    coins = rng.integers(2, size=(rows, 64))
+    of_system = rng.integers(2, size=(3, 64)) if swap == "both" else np.zeros((3, 64), dtype=int)
+    x, y = (stats.zscore(one.scores[m]).reshape(12, 3) for m in ("good", "other"))
+    observed = np.abs(
+        scipy_all(one.scores["good"], one.ratings) - scipy_all(one.scores["other"], one.ratings)
+    )
+    larger = np.zeros(4)
+    for k in range(64):
+        first, second = x.copy(), y.copy()
+        for system in np.flatnonzero(of_system[:, k]):
+            first[:, system], second[:, system] = second[:, system].copy(), first[:, system].copy()
+        mask = coins[:, k].astype(bool)
+        mask = mask.reshape(12, 3) if swap == "item" else np.repeat(mask[:, None], 3, axis=1)
+        first, second = np.where(mask, second, first), np.where(mask, first, second)
+        apart = scipy_all(first.ravel(), one.ratings) - scipy_all(second.ravel(), one.ratings)
+        larger += np.abs(apart) >= observed - 1e-12
+    assert [t.p_value for t in found] == pytest.approx(list((larger + 1) / 65))
+
+
+def test_permutation_without_systems_swaps_images():
+    one = panel()
+    alone = replace(one, system=None)
+    p = [
+        [t.p_value for t in permutation(Pair.of(which, "good", "other", prepared(which)), options)]
+        for which, options in (
+            (alone, Statistics(replicates=128)),
+            (one, Statistics(replicates=128, swap="image")),
+        )
+    ]
+    assert p[0] == p[1]
+
+
+def test_permutation_of_preferences_swaps_images():
+    """Two images of one pair each, of which one metric is right on both: of the four ways to swap
+    two have so large a difference.
+    """
+    one = preferences({"right": [1.0, 1.0], "wrong": [0.0, 0.0]}, image=[0, 1], category=[0, 0])
+    (p,) = {t.p_value for t in permutation(pair_of(one), Statistics(replicates=4000))}
+    assert p == pytest.approx(0.5, abs=0.04)
+
+
+def preferences(right: dict[str, list[float]], image: list[int], category: list[int]) -> Preferred:
+    return Preferred(
+        image=np.array(image),
+        n_images=max(image) + 1,
+        item=np.arange(len(image)),
+        system=None,
+        drop=False,
+        categories=tuple(f"c{k}" for k in range(max(category) + 1)),
+        category=np.array(category),
+        right={metric: np.array(values) for metric, values in right.items()},
+        mean="mean",
+    )
+
+
+def pair_of(one: Rated | Preferred) -> Pair:
+    pair = Pair.of(one, *one.metrics[:2], prepared(one))
+    assert pair is not None
+    return pair
+
+
+# The paired bootstrap.
+
+
+def test_the_bootstrap_is_paired():
+    """A metric and itself, stretched: no replicate differs, though each moves."""
+    one = panel()
+    one = replace(one, scores={"good": one.scores["good"], "same": 2 * one.scores["good"] - 1})
+    options = Statistics(replicates=200)
+    rows = drawn(one, options)
+    assert rows["good"].std() > 0.01
+    for result in bootstrap(pair_of(one), rows, options):
+        assert result.p_value == 1
+        assert (result.interval.low, result.interval.high) == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_bootstrap_p_counts_the_lesser_side():
+    one = panel()
+    options = Statistics(replicates=500)
+    rows = drawn(one, options)
+    apart = rows["good"] - rows["bad"]
+    for index, result in enumerate(bootstrap(pair_of(one), rows, options)):
+        lesser = min((apart[index] <= 0).sum(), (apart[index] >= 0).sum())
+        assert result.p_value == pytest.approx(2 * (lesser + 1) / 501)
+        low, high = np.quantile(apart[index], [0.025, 0.975])
+        assert (result.interval.low, result.interval.high) == pytest.approx((low, high))
+
+
+def test_bca_of_a_difference_has_its_own_jackknife():
+    one, options = panel(), Statistics(replicates=500, interval="bca")
+    results = bootstrap(pair_of(one), drawn(one, options), options)
+    value = pair_of(one).difference
+    for result, difference in zip(results, value, strict=True):
+        assert result.interval.low < difference < result.interval.high
+
+
+# Williams.
+
+
+def test_williams_by_its_formula():
+    """Steiger 1980, equation 7, with the determinant as NumPy has it; n = 103, r = .4, .2, .3."""
+    r_a, r_b, r_ab, n = 0.4, 0.2, 0.3, 103
+    matrix = np.array([[1, r_a, r_b], [r_a, 1, r_ab], [r_b, r_ab, 1]])
+    below = 2 * (n - 1) / (n - 3) * np.linalg.det(matrix) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
+    t, p = williams(r_a, r_b, r_ab, n)
+    assert t == pytest.approx((r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / below))
+    assert p == pytest.approx(2 * stats.t.sf(t, 100))
+    assert williams(r_b, r_a, r_ab, n) == pytest.approx((-t, p))
+
+
+def test_williams_is_undefined_for_equal_metrics_and_few_points():
+    assert all(map(math.isnan, williams(0.5, 0.5, 1.0, 100)))
+    assert all(map(math.isnan, williams(0.5, 0.4, 0.3, 3)))
+
+
+def test_williams_is_of_pearson_alone():
+    found = compared(panel(), Statistics(replicates=10), "williams")
+    assert {d.coefficient for d in found} == {"pearson"}
+    one = panel()
+    r_ab = stats.pearsonr(one.scores["good"], one.scores["bad"]).statistic
+    assert found[0].found.p_value == pytest.approx(
+        williams(found[0].value_a, found[0].value_b, r_ab, 75)[1]
+    )
+
+
+# Corrections and ranks.
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12))
+def test_corrections_are_those_of_statsmodels(p_values):
+    for name, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
+        wanted = multipletests(p_values, method=theirs)[1]
+        np.testing.assert_allclose(corrected(p_values, name), wanted, rtol=1e-12)
+        gapped = corrected([math.nan, *p_values], name)
+        assert math.isnan(gapped[0])
+        np.testing.assert_array_equal(gapped[1:], corrected(p_values, name))
+    np.testing.assert_array_equal(corrected(p_values, "none"), p_values)
+
+
+def test_corrections_of_nothing():
+    for name in ("holm", "bh", "none"):
+        assert np.isnan(corrected([math.nan], name)).all()
+        assert corrected([], name).shape == (0,)
+
+
+def test_ranks_begin_anew_at_the_first_that_is_beaten():
+    """b and c cannot be told from a; d is beaten by b, and e by nobody of d's rank."""
+    values = {"c": 0.3, "a": 0.5, "b": 0.4, "e": 0.1, "d": 0.2, "undefined": math.nan}
+    p = {frozenset(pair): 0.5 for pair in ("ab", "ac", "bc", "ad", "cd", "de", "be", "ce")}
+    p |= {frozenset("bd"): 0.01, frozenset("ae"): 0.01}
+    assert rank_groups(values, p, 0.05) == {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
+
+
+def test_a_metric_of_undefined_p_is_not_beaten():
+    assert rank_groups({"a": 1, "b": 0}, {frozenset("ab"): math.nan}, 0.05) == {"a": 1, "b": 1}
+
+
+# Gaps, and what has no difference.
+
+
+def with_gaps(drop: bool) -> Rated:
+    one = panel(drop=drop)
+    gaps = one.scores["good"].copy()
+    gaps[[0, 5]] = math.nan
+    return replace(one, scores={**one.scores, "good": gaps})
+
+
+def test_a_gap_makes_a_metric_undefined():
+    for row in compared(
+        with_gaps(drop=False), Statistics(replicates=64), "bootstrap", "permutation", "williams"
+    ):
+        if "good" in (row.metric_a, row.metric_b):
+            assert math.isnan(row.found.p_value)
+            assert row.found.note == "undefined: a metric has undefined scores"
+        else:
+            assert 0 < row.found.p_value <= 1
+
+
+def test_dropped_points_are_dropped_for_both_and_counted():
+    one = with_gaps(drop=True)
+    rest = np.setdiff1d(np.arange(75), [0, 5])
+    for row in compared(one, Statistics(replicates=64), "bootstrap", "permutation", "williams"):
+        gap = "good" in (row.metric_a, row.metric_b)
+        assert row.n_points == (73 if gap else 75)
+        assert ("2 of 75 data points dropped: undefined score" in row.found.note) == gap
+        if row.coefficient == "pearson":
+            kept = rest if gap else np.arange(75)
+            r = stats.pearsonr(one.scores[row.metric_b][kept], one.ratings[kept]).statistic
+            assert row.value_b == pytest.approx(r, abs=1e-12)
+
+
+def test_an_undefined_rating_counts_as_a_gap():
+    one = panel(drop=True)
+    ratings = one.ratings.copy()
+    ratings[3] = math.nan
+    rows = compared(replace(one, ratings=ratings), Statistics(replicates=10), "bootstrap")
+    assert {row.n_points for row in rows} == {74}
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "permutation", "williams"])
+def test_constant_and_infinite_scores_have_no_p(test):
+    one = panel()
+    infinite = one.scores["good"].copy()
+    infinite[0] = math.inf
+    one = replace(one, scores={"flat": np.ones(75), "infinite": infinite, "bad": one.scores["bad"]})
+    for row in compared(one, Statistics(replicates=32), test):
+        flat = "flat" in (row.metric_a, row.metric_b)
+        infinite = "infinite" in (row.metric_a, row.metric_b)
+        no_mean = infinite and (row.coefficient == "pearson" or test == "permutation")
+        assert math.isnan(row.found.p_value) == (flat or no_mean), (row, test)
+
+
+# In the benchmark.
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    from captau.benchmarks.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "metrics=[rouge_1,rouge_l,rouge_2]",
+                "protocol.coefficients=[tau_c,pearson,accuracy]",
+                "statistics.replicates=200",
+                f"output_dir={folder}",
+            ]
+        )
+    assert ended.value.code == 0
+    return folder
+
+
+def test_compare_writes_every_pair_by_every_test(run):
+    frame = pd.read_csv(run / "significance.csv")
+    assert tuple(frame.columns) == SIGNIFICANCE_COLUMNS
+    counts = frame.groupby(["dimension", "coefficient", "test"]).size()
+    assert set(counts) == {3}
+    assert ("overall", "pearson", "williams") in counts.index
+    assert ("overall", "tau_c", "williams") not in counts.index
+    assert ("mean", "accuracy", "permutation") in counts.index
+    assert (frame["ci_low"].notna() == (frame["test"] == "bootstrap")).all()
+    assert (frame["p_holm"] >= frame["p_value"]).all()
+    assert set(frame["n_images"]) == {60}
+
+
+def test_the_matrix_has_the_corrected_p_of_every_two(run):
+    frame, matrix = (pd.read_csv(run / f"{name}.csv") for name in ("significance", "matrix"))
+    names = ["rouge_1", "rouge_l", "rouge_2"]
+    assert list(matrix.columns[-4:]) == ["metric", *names]
+    for _, row in frame.iterrows():
+        here = matrix[
+            (matrix["dimension"] == row["dimension"])
+            & (matrix["coefficient"] == row["coefficient"])
+            & (matrix["test"] == row["test"])
+        ].set_index("metric")
+        assert here.loc[row["metric_a"], row["metric_b"]] == row["p_bh"]
+        assert here.loc[row["metric_b"], row["metric_a"]] == row["p_bh"]
+        assert math.isnan(here.loc[row["metric_a"], row["metric_a"]])
+
+
+def test_compare_prints_the_better_metric_first(run):
+    text = (run / "table.md").read_text(encoding="utf-8")
+    assert "differences of τ_c" in text
+    assert "| p bootstrap | p permutation | p Williams |" in text
+    rows = [line for line in text.splitlines() if line.startswith("| ") and " over " in line]
+    assert len(rows) == 3 * 3
+    assert all(float(line.split("|")[2]) >= 0 for line in rows)
+
+
+def test_values_of_pairs_are_those_of_the_metrics(run):
+    frame, table = (pd.read_csv(run / f"{name}.csv") for name in ("significance", "correlations"))
+    keys = ["metric", "dimension", "coefficient"]
+    values = table.set_index(keys)["value"]
+    for _, row in frame.iterrows():
+        for side in "ab":
+            key = (row[f"metric_{side}"], row["dimension"], row["coefficient"])
+            assert row[f"value_{side}"] == pytest.approx(values[key], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["metrics=[rouge_1]"], ("metrics is [rouge_1]", "two are needed")),
+        (["tests=[t]"], ("unknown test 't'", "permutation")),
+        (["tests=[]"], ("tests is []",)),
+        (["statistics.interval=none"], ("statistics.interval=none", "percentile or bca")),
+        (["statistics.replicates=-1"], ("statistics.replicates is -1",)),
+        (["statistics.swap=system"], ("statistics.swap", "image")),
+    ],
+)
+def test_what_compare_is_given_wrong(options, parts, capsys, tmp_path):
+    from captau.benchmarks.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "metrics=[rouge_1,rouge_l]", f"output_dir={tmp_path / 'out'}", *options])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    for part in parts:
+        assert part in told
+    assert not (tmp_path / "out").exists()
+
+
+def of_one_image(tmp_path, images=("a.jpg",)):
+    rows = ["image,caption,references,rater,value"]
+    for image in images:
+        rows += [
+            f"{image},a dog {k * 'runs '},the dog,{r},{k + r}" for k in range(4) for r in (0, 1)
+        ]
+    (tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
+    return {"path": str(tmp_path / "mine.csv")}
+
+
+def test_one_image_has_no_interval_and_says_so(tmp_path):
+    frame = captau.bench("file", ["rouge_1", "rouge_l"], file=of_one_image(tmp_path)).correlations
+    assert frame["ci_low"].isna().all()
+    defined = frame[frame["value"].notna()]
+    assert set(defined["metric"]) >= {"rouge_l", "ceiling_oracle"}
+    assert defined["note"].str.contains("no interval: too few images (1)", regex=False).all()
+
+
+def test_one_image_cannot_be_compared(tmp_path):
+    from captau.benchmarks.config import BenchConfig, Where, metrics_of, usual_protocol
+    from captau.benchmarks.protocol import Protocol
+    from captau.benchmarks.run import run as bench
+
+    config = BenchConfig(
+        datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},
+        metrics=metrics_of(["rouge_1", "rouge_l"]),
+        where=Where(own=of_one_image(tmp_path)),
+        tests=("bootstrap",),
+    )
+    with says("dataset file: too few images", "(1)", "needs two"):
+        bench(config)
+
+
+def test_bench_has_intervals_of_every_defined_row():
+    results = captau.bench("demo", ["rouge_1", "rouge_2"], floors=True)
+    frame = results.correlations
+    assert frame["value"].notna().all()
+    assert (frame["ci_low"] <= frame["value"]).all()
+    assert (frame["value"] <= frame["ci_high"]).all()
+    (table,) = results.tables
+    assert table.columns[:6] == ["τ_c", "±", "rank", "τ_b", "±", "rank"]
+    cells = dict(table.rows)
+    row = frame[(frame["metric"] == "rouge_1") & (frame["coefficient"] == "tau_c")].iloc[0]
+    assert cells["ROUGE-1"][1] == f"{50 * (row['ci_high'] - row['ci_low']):.1f}"
+    assert {cells["ROUGE-1"][2], cells["ROUGE-2"][2]} <= {"1", "2"}
+    assert cells["random scores"][2] == cells["oracle (mean rating)"][2] == ""
+    assert any(note.startswith("±: half the width of the 95 % interval") for note in table.notes)
+
+
+def test_floors_are_named_rows_of_every_coefficient():
+    results = captau.bench("demo", "rouge_1", floors=True)
+    frame = results.correlations
+    assert list(dict.fromkeys(frame["metric"]))[1:3] == ["floor_random", "floor_length"]
+    lengths = captau.load("demo").items.set_index("item_id")["caption"].str.split().str.len()
+    ratings = captau.load("demo").ratings
+    row = frame[(frame["metric"] == "floor_length") & (frame["coefficient"] == "tau_b")].iloc[0]
+    tau = stats.kendalltau(lengths.loc[ratings["item_id"]], ratings["value"]).statistic
+    assert row["value"] == pytest.approx(tau, abs=1e-12)
+    lot = frame[frame["metric"] == "floor_random"]
+    assert set(lot["dimension"]) >= {"overall", "mean"}
+    assert not results.scores["metric"].isin(["floor_random", "floor_length"]).any()
+    again = captau.bench("demo", "rouge_1", floors=True).correlations
+    pd.testing.assert_frame_equal(frame, again)
+
+
+def test_the_seed_moves_intervals_and_nothing_else():
+    one, other = (
+        captau.bench("demo", "rouge_1", statistics={"seed": seed, "replicates": 200}).correlations
+        for seed in (0, 1)
+    )
+    assert (one["ci_low"] != other["ci_low"]).any()
+    rest = [c for c in one.columns if not c.startswith("ci_")]
+    pd.testing.assert_frame_equal(one[rest], other[rest])
+
+
+def test_fisher_is_named_and_of_pearson_alone():
+    protocol = {"coefficients": ["tau_c", "pearson"]}
+    results = captau.bench("demo", "rouge_1", protocol=protocol, statistics={"interval": "fisher"})
+    frame = results.correlations.set_index(["metric", "coefficient"])
+    pearson, tau = frame.loc[("rouge_1", "pearson")], frame.loc[("rouge_1", "tau_c")]
+    ratings = captau.load("demo").ratings
+    scores = results.scores.set_index("item_id")["score"].loc[ratings["item_id"]]
+    wanted = stats.pearsonr(scores, ratings["value"]).confidence_interval(0.95)
+    assert (pearson["ci_low"], pearson["ci_high"]) == pytest.approx(wanted, abs=1e-12)
+    assert "Fisher interval, data points taken as independent" in pearson["note"]
+    assert math.isnan(tau["ci_low"])
+    assert "no Fisher interval of tau_c" in tau["note"]
+    assert "rank" not in results.tables[0].columns
+
+
+def test_without_intervals_the_table_is_as_it_was():
+    results = captau.bench("demo", ["rouge_1", "rouge_2"], statistics={"interval": "none"})
+    assert results.correlations[["ci_low", "ci_high"]].isna().all(axis=None)
+    assert not {"±", "rank"} & set(results.tables[0].columns)
+
+
+def test_holm_says_when_it_has_too_few_replicates():
+    options = {"correction": "holm", "replicates": 64}
+    (table,) = captau.bench("demo", ["rouge_1", "rouge_2", "rouge_l"], statistics=options).tables
+    assert any("set statistics.replicates=120 or more" in note for note in table.notes)
+
+
+def test_statistics_options_from_python():
+    for wrong, parts in [
+        ({"replicats": 5}, ("unknown option of statistics", "did you mean replicates")),
+        (5, ("statistics is 5",)),
+        ({"level": 2.0}, ("statistics.level is 2.0",)),
+    ]:
+        with says(*parts):
+            captau.bench("demo", "rouge_1", statistics=wrong)
