@@ -54,6 +54,7 @@ class Statistics:
             replicates: the least p is 2 / (replicates + 1), times the number of pairs.
         swap: what changes places at once in a permutation test: `both` systems and images, an
             `image` with all its captions, or an `item`.
+        disattenuate: whether to add Pearson's r corrected for the ratings' noise.
 
     Raises:
         InputError: on a value that makes no sense.
@@ -65,6 +66,7 @@ class Statistics:
     seed: int = 0
     correction: str = "bh"
     swap: str = "both"
+    disattenuate: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (

@@ -28,6 +28,8 @@ FILES: dict[str, tuple[str, ...]] = {
 }
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
+#: What they write on demand; these go as well.
+ON_DEMAND = ("disattenuated.csv",)
 RECORD = "run.json"
 
 
@@ -130,7 +132,7 @@ class OutputFolder:
         """The files of the run that was written here before, as its run.json tells."""
         try:
             command = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["command"]
-            return (RECORD, *FILES[command])
+            return (RECORD, *FILES[command], *ON_DEMAND)
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # none was, or a file that is not ours
 

@@ -60,6 +60,8 @@ class Results:
         tables: what is printed and written as Markdown and LaTeX.
         significance: differences of metrics, columns `uncertainty.SIGNIFICANCE_COLUMNS`, and the
             matrix of their p-values; None but for `captau compare`.
+        disattenuated: correlations corrected for the ratings' noise, columns
+            `uncertainty.DISATTENUATED_COLUMNS`; None where nobody asked.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
         summary: a closing line; empty where there is nothing to sum up.
     """
@@ -69,6 +71,7 @@ class Results:
     run: dict[str, Any]
     tables: list[Table] = field(default_factory=list[Table])
     significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
+    disattenuated: pd.DataFrame | None = None
     comparison: pd.DataFrame | None = None
     summary: str = ""
 
@@ -85,6 +88,8 @@ class Results:
         }
         if self.significance is not None:
             files["significance.csv"], files["matrix.csv"] = map(to_csv, self.significance)
+        if self.disattenuated is not None:
+            files["disattenuated.csv"] = to_csv(self.disattenuated)
         if self.comparison is not None:
             files["comparison.csv"] = to_csv(self.comparison)
         files["run.json"] = to_json(self.run)

@@ -44,8 +44,10 @@ from .significance import Panel, Rated
 from .store import ScoreStore
 from .tables import COEFFICIENT_STYLE, Table, number
 from .uncertainty import (
+    DISATTENUATED_COLUMNS,
     Extra,
     Uncertainty,
+    disattenuated,
     fisher_intervals,
     preferred_panel,
     rated_panel,
@@ -176,9 +178,16 @@ def run(config: BenchConfig) -> Results:
         tables=[
             table
             for m in measured
-            for table in (table_of(m, config.metrics), *difference_tables(m, config))
+            for table in (
+                table_of(m, config.metrics),
+                *difference_tables(m, config),
+                *_disattenuated_tables(m, config),
+            )
         ],
         significance=_significance(measured, config) if config.tests else None,
+        disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
+        if config.statistics.disattenuate
+        else None,
     )
 
 
@@ -223,6 +232,7 @@ class Measured:
         self.statistics = Statistics(interval="none")
         self.uncertainty: Uncertainty | None = None
         self.ranks: dict[tuple[str, str, str], int] = {}
+        self.disattenuated = pd.DataFrame(columns=pd.Index(DISATTENUATED_COLUMNS))
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -366,6 +376,8 @@ class Measured:
             InputError: where there are tests and fewer than two images.
         """
         self.statistics = options
+        if options.disattenuate:
+            self.disattenuated = self._disattenuated(options)
         records: Any = self.correlations.to_dict("records")
         if options.interval == "fisher" and self.protocol.level != "pooled":
             raise InputError(
@@ -416,6 +428,17 @@ class Measured:
         if options.interval != "none":
             records = with_wilson(records, options.level)
         self.correlations = correlation_rows(records)
+
+    def _disattenuated(self, options: Statistics) -> pd.DataFrame:
+        """Columns `DISATTENUATED_COLUMNS`."""
+        rows: list[dict[str, Any]] = []
+        for panel, of_item in self.panels():
+            if isinstance(panel, Rated):
+                ratings = self.caption_set.ratings
+                table = RatingTable.of(ratings, self.items["item_id"], panel.dimension)
+                found = disattenuated(panel, table, of_item, self.protocol.ratings, options)
+                rows += [{**self._common(row["metric"]), **row} for row in found]
+        return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
 
     def _accuracy(self, metric: str) -> list[dict[str, Any]]:
         preferences = self._preferences()
@@ -701,6 +724,27 @@ def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
             f"correction of p for {len(rows)} pairs: {how}; all in significance.csv."
         ]
         tables.append(Table(title, "metrics", columns, rows, notes=notes))
+    return tables
+
+
+def _disattenuated_tables(measured: Measured, config: BenchConfig) -> list[Table]:
+    """Pearson's r before and after correction for the ratings' noise, a table a dimension."""
+    labels = {**FLOORS, **{m.spec: style(m).label for m in config.metrics}}
+    tables: list[Table] = []
+    grouped: Any = measured.disattenuated.groupby("dimension", sort=False)
+    for dimension, group in grouped:
+        rows: list[tuple[str, list[str]]] = []
+        for row in group.to_dict("records"):
+            numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
+            numbers.append((row["ci_high"] - row["ci_low"]) / 2)
+            rows.append((labels[row["metric"]], [number(float(v), 100, 1) for v in numbers]))
+        title = (
+            f"{measured.caption_set.card.title}, {dimension}: r corrected for the ratings' noise"
+        )
+        notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]
+        notes += dict.fromkeys(f"{note}." for note in group["note"] if note)
+        columns = ["r", "reliability", "corrected", "±"]
+        tables.append(Table(title, "metric", columns, rows, notes=notes))
     return tables
 
 

@@ -39,7 +39,7 @@ class Scorer:
         self.items = items
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
-        self.whole = Rows(items)
+        self.whole = Rows(items, may_lack=protocol.undefined == "drop")
         self._digests: dict[tuple[str, ...], str] = {}
 
     def score(self, metric: Metric, store: ScoreStore) -> Floats:

@@ -436,7 +436,12 @@ def permutation(pair: Pair, options: Statistics) -> list[Tested]:
     n = options.replicates
     (drawn,) = in_blocks(one, blocks(n), 1, n)
     found: list[Tested] = []
-    for apart, value in zip(drawn, np.abs(pair.difference), strict=True):
+    for (_, coefficient), apart, value in zip(
+        panel.keys, drawn, np.abs(pair.difference), strict=True
+    ):
+        if coefficient == "acc_eq":
+            found.append(Tested(note="undefined: swapped scores have no threshold of their own"))
+            continue
         lost = int(np.isnan(apart).sum())
         note = f"{lost} of {n} permutations undefined" if lost else ""
         if np.isnan(value) or lost > UNDEFINED_SHARE * n:

@@ -6,12 +6,13 @@ Joins a dataset's data points to `bootstrap` and `significance`, which know arra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .agreement import RatingTable
 from .bootstrap import Interval, Statistics, clusters, fisher, interval, jackknife, resample
 from .resampled import prepare_at
 from .significance import (
@@ -24,7 +25,7 @@ from .significance import (
     differences,
     rank_groups,
 )
-from .weighted import Floats, Ints, Statistic
+from .weighted import Floats, Ints, Statistic, checked_weights
 
 #: A row of correlations.csv by its metric, dimension and coefficient.
 Key = tuple[str, str, str]
@@ -50,6 +51,24 @@ SIGNIFICANCE_COLUMNS = (
     "replicates",
     "note",
 )
+
+
+DISATTENUATED_COLUMNS = (
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "pearson",
+    "reliability",
+    "measure",
+    "corrected",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "note",
+)
+#: Which reliability the ratings have that a protocol makes its data points of.
+RELIABILITIES = {"per_rating": "icc1", "mean": "icc1k"}
 
 
 @dataclass(frozen=True)
@@ -272,6 +291,103 @@ def preferred_panel(
         right=won,
         mean=mean,
     )
+
+
+def disattenuated(
+    panel: Rated, table: RatingTable, of_item: Ints, ratings: str, options: Statistics
+) -> list[dict[str, Any]]:
+    """Pearson's r over the root of the ratings' reliability: what it would be of ratings without noise.
+
+    Spearman 1904. The reliability is ICC(1,1) of single ratings and ICC(1,k) of mean ratings (Shrout
+    and Fleiss 1979), estimated anew in each replicate. Above 1 is noise of the estimate.
+
+    Args:
+        panel: the data points.
+        table: the ratings of the items that have two.
+        of_item: each item's image in the panel, shape (n_items,).
+        ratings: of what the points are made; the median has no reliability of its own.
+        options: what interval; none where they do not resample.
+
+    Returns:
+        rows of `DISATTENUATED_COLUMNS`, a metric each.
+    """
+    measure = RELIABILITIES.get(ratings)
+    alone = replace(panel, coefficients=("pearson",), level="pooled")
+    reliability = None
+    if measure is not None and table.n_items >= 2:
+        reliability = _reliability(table, of_item[table.origin], measure)
+    ones = np.ones((panel.n_images, 1))
+    rows: list[dict[str, Any]] = []
+    for metric in panel.metrics:
+        keep = panel.kept(metric)
+        row: dict[str, Any] = {"metric": metric, "dimension": panel.dimension, "measure": measure}
+        row |= {"pearson": float("nan"), "reliability": float("nan"), "n_items": table.n_items}
+        row |= {"corrected": float("nan"), "note": ""}
+        rows.append(row)
+        if measure is None:
+            row["note"] = f"undefined: the {ratings} of ratings has no known reliability"
+        elif reliability is None:
+            row["note"] = "undefined: fewer than two items have two ratings"
+        elif keep is None:
+            row["note"] = "undefined: the metric has undefined scores"
+        else:
+            statistic = _over_root(alone.statistic(metric, keep), reliability)
+            pearson, share, corrected_r = (float(v) for v in statistic(ones)[:, 0])
+            row |= {"pearson": pearson, "reliability": share, "corrected": corrected_r}
+            if not share > 0:
+                row["note"] = "undefined: the ratings' reliability is not above 0"
+            elif np.isnan(pearson):
+                row["note"] = "undefined: Pearson's r is"
+            elif options.resamples and panel.n_images > 1:
+                drawn = resample([statistic], panel.n_images, options.replicates, options.seed)[0]
+                left_out = (
+                    jackknife(statistic, panel.n_images) if options.interval == "bca" else None
+                )
+                found = interval(
+                    corrected_r, drawn[2], options, None if left_out is None else left_out[2]
+                )
+                row |= {"ci_low": found.low, "ci_high": found.high, "note": found.note}
+    return rows
+
+
+def _over_root(pearson: Statistic, reliability: Statistic) -> Statistic:
+    """r, the reliability, and r over its root."""
+
+    def statistic(weights: Floats) -> Floats:
+        r, share = pearson(weights)[0], reliability(weights)[0]
+        with np.errstate(all="ignore"):
+            return np.stack([r, share, np.where(share > 0, r / np.sqrt(share), np.nan)])
+
+    return statistic
+
+
+def _reliability(table: RatingTable, image: Ints, measure: str) -> Statistic:
+    """`agreement.intraclass` of weighted images.
+
+    Args:
+        table: the ratings.
+        image: each item's, shape (n_items,).
+        measure: `icc1` or `icc1k`.
+    """
+    count = table.count.astype(np.float64)
+    value = table.value - table.value.mean()
+    means = np.bincount(table.item, value) / count
+    apart = np.bincount(table.item, (value - means[table.item]) ** 2)
+    columns = (np.ones(len(count)), count, count**2, count * means, count * means**2, apart)
+    n_images = int(image.max()) + 1
+    sums = np.stack([np.bincount(image, column, minlength=n_images) for column in columns])
+
+    def statistic(weights: Floats) -> Floats:
+        given = checked_weights(weights, n_images)
+        n, total, squares, value_sum, square_sum, within = np.einsum("su,ub->sb", sums, given)
+        with np.errstate(all="ignore"):
+            between = (square_sum - value_sum**2 / total) / (n - 1)
+            within = within / (total - n)
+            k = (total - squares / total) / (n - 1)
+            below = between if measure == "icc1k" else between + (k - 1) * within
+            return ((between - within) / below)[None]
+
+    return statistic
 
 
 def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Key, Interval]:

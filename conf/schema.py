@@ -88,6 +88,7 @@ class StatisticsOptions:
     seed: int = 0
     correction: str = "bh"
     swap: str = "both"
+    disattenuate: bool = False
 
 
 @dataclass

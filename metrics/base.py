@@ -30,9 +30,11 @@ class Rows:
         frame: a DataFrame with the column `caption` and, where they are known, `references` (tuples
             of str), `image`, `item_id`, `image_id`, `system`, and `weight`: how many data points a
             row stands for, which matters to corpus statistics alone (default 1).
+        may_lack: whether a file of scores may leave rows out, which are undefined then.
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: pd.DataFrame, *, may_lack: bool = False) -> None:
+        self.may_lack = may_lack
         if "caption" not in frame.columns:
             raise InputError("items lack the column caption")
         self.frame = frame

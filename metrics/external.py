@@ -109,12 +109,14 @@ class ScoreFile(Metric):
             for key in rows.frame[keys].itertuples(index=False, name=None)
         ]
         gaps = [key for key in wanted if key not in found]
-        if gaps:
+        if gaps and (not rows.may_lack or len(gaps) == len(wanted)):
+            others = "".join(f", {' '.join(key)}" for key in gaps[1:3])
             raise InputError(
-                f"{self.path}: no score for {' '.join(gaps[0])} ({len(gaps)} of {len(wanted)} items "
-                f"lack one); every item needs a score"
+                f"{self.path}: no score for {' '.join(gaps[0])}{others} ({len(gaps)} of "
+                f"{len(wanted)} items lack one); every item needs a score, unless "
+                f"protocol.undefined=drop"
             )
-        return np.array([found[key] for key in wanted])
+        return np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
 
     @property
     def _called(self) -> str:

@@ -181,6 +181,48 @@ def test_bench_on_every_level(tmp_path, capsys) -> None:
         assert {"by_image": "60 images", "pooled": ""}.get(level, "6 systems") in out
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_compare_on_every_level(level, tmp_path) -> None:
+    """Intervals hold their values; what has no permutation says so, and nothing is 0 for want of it."""
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "metrics=[rouge_1,rouge_l]",
+                f"protocol.level={level}",
+                "protocol.coefficients=[tau_b,pearson,pairwise_accuracy,acc_eq"
+                + (",soft_pairwise_accuracy]" if level == "system" else "]"),
+                "tests=[bootstrap,permutation,williams]",
+                "statistics.replicates=128",
+                "ceilings=false",
+                f"output_dir={tmp_path}",
+            ]
+        )
+    assert ended.value.code == 0
+    rows = pd.read_csv(tmp_path / "correlations.csv")
+    soft = rows["coefficient"] == "soft_pairwise_accuracy"
+    assert (rows["ci_low"] <= rows["value"] + 1e-9)[~soft].all()
+    assert (rows["ci_high"] >= rows["value"] - 1e-9)[~soft].all()
+    assert rows.loc[soft, "ci_low"].isna().all()
+    tests = pd.read_csv(tmp_path / "significance.csv").set_index(["test", "coefficient"])
+    one = tests.loc[("bootstrap", "tau_b")]
+    assert one["difference"] == pytest.approx(one["value_a"] - one["value_b"])
+    assert 0 < one["p_value"] <= 1
+    assert 0 < tests.loc[("permutation", "tau_b"), "p_value"] <= 1
+    lost = tests.loc[("permutation", "acc_eq")]
+    assert math.isnan(lost["p_value"])
+    assert "threshold" in lost["note"]
+    williams = tests.loc[("williams", "pearson")]
+    assert math.isnan(williams["p_value"]) == (level != "pooled")
+
+
+def test_fisher_is_of_data_points() -> None:
+    with says("statistics.interval=fisher is of data points", "percentile or bca"):
+        captau.bench(
+            "demo", "rouge_1", protocol={"level": "system"}, statistics={"interval": "fisher"}
+        )
+
+
 def test_bench_needs_systems(data_root, tmp_path) -> None:
     with says("dataset flickr8k_expert: protocol.level=system needs the system of every item"):
         captau.bench("flickr8k_expert", "rouge_1", protocol={"level": "system"})

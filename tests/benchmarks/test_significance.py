@@ -514,3 +514,90 @@ def test_statistics_options_from_python():
     ]:
         with says(*parts):
             captau.bench("demo", "rouge_1", statistics=wrong)
+
+
+# Correction for noise.
+
+
+def test_disattenuated_by_hand(tmp_path):
+    """r over the root of ICC(1,1), as `captau agree` and SciPy have them; ICC(1,k) of means."""
+    from captau.benchmarks.agreement import RatingTable, intraclass
+
+    demo = captau.load("demo")
+    table = RatingTable.of(demo.ratings, demo.items["item_id"], "overall")
+    for ratings, measure in (("per_rating", "icc1"), ("mean", "icc1k")):
+        results = captau.bench(
+            "demo",
+            ["rouge_1", "rouge_l"],
+            protocol={"ratings": ratings},
+            statistics={"disattenuate": True, "replicates": 100},
+            output_dir=tmp_path / ratings,
+        )
+        frame = pd.read_csv(tmp_path / ratings / "disattenuated.csv").set_index("metric")
+        scores = results.scores[results.scores["metric"] == "rouge_l"].set_index("item_id")["score"]
+        points = demo.ratings[["item_id", "value"]]
+        if ratings == "mean":
+            points = points.groupby("item_id", sort=False)["value"].mean().reset_index()
+        r = stats.pearsonr(scores.loc[points["item_id"]], points["value"]).statistic
+        reliability = intraclass(table)[measure].value
+        row = frame.loc["rouge_l"]
+        assert row["pearson"] == pytest.approx(r, abs=1e-12)
+        assert row["reliability"] == pytest.approx(reliability, abs=1e-12)
+        assert row["corrected"] == pytest.approx(r / math.sqrt(reliability), abs=1e-12)
+        assert row["ci_low"] < row["corrected"] < row["ci_high"]
+        assert row["measure"] == measure
+        assert results.tables[1].columns == ["r", "reliability", "corrected", "±"]
+
+
+def test_disattenuation_says_where_it_cannot(tmp_path):
+    results = captau.bench(
+        "demo",
+        "rouge_1",
+        protocol={"ratings": "median"},
+        statistics={"disattenuate": True, "replicates": 10},
+    )
+    assert results.disattenuated is not None
+    assert results.disattenuated["corrected"].isna().all()
+    assert "no known reliability" in results.disattenuated["note"].iloc[0]
+    # A run into the same folder that does not ask for the file does not leave the old one.
+    for ask in (True, False):
+        captau.bench(
+            "demo",
+            "rouge_1",
+            statistics={"disattenuate": ask, "replicates": 10},
+            output_dir=tmp_path,
+        )
+        assert (tmp_path / "disattenuated.csv").exists() == ask
+
+
+def test_reliability_of_a_resample_is_that_of_its_ratings():
+    from captau.benchmarks.agreement import RatingTable, intraclass
+    from captau.benchmarks.uncertainty import _reliability
+
+    rng = np.random.default_rng(2)
+    ratings = rng.normal(size=(12, 1)) + rng.normal(size=(12, 4))
+    ratings[rng.random((12, 4)) < 0.2] = math.nan
+    ratings[:, :2] = np.nan_to_num(ratings[:, :2])
+    image, weights = np.arange(12) // 3, np.array([2, 0, 1, 1])
+    table = RatingTable.of_matrix(ratings)
+    chosen = intraclass(RatingTable.of_matrix(np.repeat(ratings, weights[image], axis=0)))
+    for measure in ("icc1", "icc1k"):
+        found = _reliability(table, image, measure)(weights[:, None])
+        assert found[0, 0] == pytest.approx(chosen[measure].value, abs=1e-12)
+
+
+def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path):
+    items = captau.load("demo").items.iloc[5:]
+    items.assign(score=range(len(items)))[["item_id", "score"]].to_csv(
+        tmp_path / "some.csv", index=False
+    )
+    metrics = [f"file(path={tmp_path / 'some.csv'},name=Some)", "rouge_1"]
+    gone = captau.load("demo").items["item_id"].head(3)
+    with says("5 of 360 items", *gone, "protocol.undefined=drop"):
+        captau.bench("demo", metrics)
+    protocol = {"undefined": "drop", "coefficients": ["tau_c"]}
+    results = captau.bench("demo", metrics, protocol=protocol, ceilings=False)
+    some, rouge = results.correlations.to_dict("records")
+    assert (some["n_items"], rouge["n_items"]) == (355, 360)
+    assert some["note"] == "15 of 1080 data points dropped: undefined score"
+    assert some["ci_low"] < some["value"] < some["ci_high"]

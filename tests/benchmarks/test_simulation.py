@@ -1,0 +1,59 @@
+"""Coverage of intervals and size of tests: a small run of scripts/simulate_statistics.py.
+
+The bounds are of the binomial distribution: what coverage between 93 and 97 %, and a size between 4 and
+6 %, gives in so few simulations but once in ten thousand times. `test_the_bounds_would_notice` shows
+that they exclude the errors that matter.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from captau.benchmarks.bootstrap import Statistics
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_statistics.py"
+SIMULATIONS = 160
+RARE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("simulate_statistics", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def possible(share: float, low: float, high: float) -> bool:
+    count = round(share * SIMULATIONS)
+    least = stats.binom.ppf(RARE, SIMULATIONS, low)
+    return least <= count <= stats.binom.ppf(1 - RARE, SIMULATIONS, high)
+
+
+def test_intervals_cover(script):
+    found = script.coverage(SIMULATIONS, 100, Statistics(replicates=300), seed=11)
+    assert len(found) == 12
+    for key, share in found.items():
+        assert possible(share, 0.93, 0.97), (key, share)
+
+
+@pytest.mark.parametrize("case", range(9))
+def test_tests_find_nothing_where_nothing_is(script, case):
+    chosen = script.TESTED[case]
+    share = script.size(chosen, SIMULATIONS, 100, Statistics(replicates=300), seed=12)
+    assert possible(share, 0.04, 0.06), (chosen, share)
+
+
+def test_the_bounds_would_notice(script):
+    """Intervals of half the width, which cover two thirds; Williams' test of images' captions."""
+    assert not possible(0.67, 0.93, 0.97)
+    misused = script.size(
+        ("williams", "pearson", "images", "both"), SIMULATIONS, 100, Statistics(), seed=12
+    )
+    assert not possible(misused, 0.04, 0.06)
