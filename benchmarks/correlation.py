@@ -59,7 +59,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
     Returns:
         the coefficient in [-1, 1], of the two accuracies in [0, 1], and SciPy's p-value of "no
         association", which the accuracies lack; NaN with a reason where there are fewer than two
-        points, a score is NaN, either side is constant, a score is infinite and Pearson's r or a
+        points, a score or rating is NaN, either side is constant, a score is infinite and Pearson's r or a
         threshold of scores is asked for, or there is no value.
 
     Raises:
@@ -88,8 +88,9 @@ def why_undefined(scores: Floats, ratings: Floats) -> str:
     """Why no coefficient of these points has a value; empty where they have."""
     if len(scores) < 2:
         return f"{len(scores)} data points; two are needed"
-    if gaps := int(np.isnan(scores).sum()):
-        return f"{gaps} of {len(scores)} data points have an undefined score"
+    for values, what in ((scores, "score"), (ratings, "rating")):
+        if gaps := int(np.isnan(values).sum()):
+            return f"{gaps} of {len(scores)} data points have an undefined {what}"
     for values, what in ((scores, "scores"), (ratings, "ratings")):
         if (values == values[0]).all():  # their range would be NaN where all are infinite
             return f"all {what} are equal"

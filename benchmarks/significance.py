@@ -348,7 +348,9 @@ def _tested(
     """A test's results, one a coefficient."""
     if pair is None:
         return [Tested(note="undefined: a metric has undefined scores")] * n_values
-    if test == "bootstrap":
+    if np.isnan(pair.difference).all():
+        found = [Tested()] * n_values
+    elif test == "bootstrap":
         found = bootstrap(pair, drawn, options)
     elif test == "permutation":
         found = permutation(pair, options)
@@ -357,10 +359,12 @@ def _tested(
     else:
         found = _williams(pair)
     lost = int((~pair.keep).sum())
-    if not lost:
-        return found
-    note = f"{lost} of {len(pair.keep)} data points dropped: undefined score"
-    return [replace(one, note="; ".join(n for n in (note, one.note) if n)) for one in found]
+    dropped = f"{lost} of {len(pair.keep)} data points dropped: undefined score" if lost else ""
+    unknown = ["undefined: a coefficient is" if np.isnan(d) else "" for d in pair.difference]
+    return [
+        replace(one, note="; ".join(n for n in (why, one.note, dropped) if n))
+        for one, why in zip(found, unknown, strict=True)
+    ]
 
 
 def bootstrap(pair: Pair, drawn: Mapping[str, Floats], options: Statistics) -> list[Tested]:
@@ -484,7 +488,7 @@ def _williams(pair: Pair) -> list[Tested]:
         x, y = (panel.scores[metric][pair.keep] for metric in (pair.a, pair.b))
         r_a, r_b = (float(one.values[index]) for one in pair.both)
         if np.isnan(r_a) or np.isnan(r_b):
-            found.append(Tested(note="undefined: a coefficient is"))
+            found.append(Tested())
             continue
         p_value = williams(r_a, r_b, float(Moments(x, y).pearson()[0]), n)[1]
         alike = "undefined: the two metrics' scores are the same, or there are too few"

@@ -103,6 +103,7 @@ NAN, INF = float("nan"), float("inf")
         ([], [], "0 data points; two are needed"),
         ([1], [1], "1 data points; two are needed"),
         ([1, NAN, NAN], [1, 2, 3], "2 of 3 data points have an undefined score"),
+        ([1, 2, 3], [1, NAN, 3], "1 of 3 data points have an undefined rating"),
         ([2, 2, 2], [1, 2, 3], "all scores are equal"),
         ([1, 2, 3], [4, 4, 4], "all ratings are equal"),
         ([INF, INF, INF], [1, 2, 3], "all scores are equal"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -309,6 +310,24 @@ def test_constant_and_infinite_scores_have_no_p(test):
         infinite = "infinite" in (row.metric_a, row.metric_b)
         no_mean = infinite and (row.coefficient == "pearson" or test == "permutation")
         assert math.isnan(row.found.p_value) == (flat or no_mean), (row, test)
+        assert row.found.note.startswith("undefined: ") == (flat or no_mean)
+
+
+def test_metrics_without_a_point_in_common():
+    one = panel(drop=True)
+    halves = {"good": np.where(np.arange(75) < 40, one.scores["good"], math.nan)}
+    halves["bad"] = np.where(np.arange(75) < 40, math.nan, one.scores["bad"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = compared(
+            replace(one, scores=halves), Statistics(replicates=10), "bootstrap", "permutation"
+        )
+    for row in rows:
+        assert (row.n_points, row.n_images) == (0, 0)
+        assert math.isnan(row.found.p_value)
+        assert row.found.note.startswith(
+            "undefined: a coefficient is; 75 of 75 data points dropped"
+        )
 
 
 # In the benchmark.
