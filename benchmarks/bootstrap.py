@@ -28,7 +28,7 @@ from .weighted import Floats, Ints, Statistic
 INTERVALS = ("percentile", "bca", "fisher", "none")
 CORRECTIONS = ("holm", "bh", "none")
 #: Of the difference of two metrics; see `significance`.
-TESTS = ("bootstrap", "permutation", "williams")
+TESTS = ("bootstrap", "permutation", "williams", "mcnemar")
 #: What changes places at once in a permutation test.
 SWAPS = ("both", "image", "item")
 
@@ -45,8 +45,8 @@ class Statistics:
     """The options `statistics.*`.
 
     Attributes:
-        interval: `percentile` or `bca` (bootstrap over images), `fisher` (Pearson's r alone, from
-            its formula), or `none`, which leaves rank clusters out as well.
+        interval: `percentile` or `bca` (bootstrap over images), `fisher` (formulas:
+            Fisher's of Pearson's r, Wilson's of accuracy), or `none`, which leaves rank clusters out as well.
         replicates: of the bootstrap and of permutation tests.
         level: how often an interval shall cover; 1 - level is the level of tests.
         seed: of all that is drawn.

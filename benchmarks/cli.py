@@ -32,6 +32,8 @@ COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
     "compare": "which metrics differ: intervals of differences, tests, rank clusters",
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
+    "sensitivity": "how far numbers move with images, raters, references and protocols",
+    "complement": "which metrics say the same, and which add to one another",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
     "data list": "the datasets, and whether they are here",
@@ -322,6 +324,8 @@ def _options(command: str) -> list[str]:
         "bench": schema.BenchOptions,
         "compare": schema.CompareOptions,
         "agree": schema.AgreeOptions,
+        "sensitivity": schema.SensitivityOptions,
+        "complement": schema.ComplementOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
         "data list": schema.DataListOptions,
@@ -344,6 +348,7 @@ def _options(command: str) -> list[str]:
 
     names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
     groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
+    groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
@@ -459,6 +464,24 @@ def _agree(config: DictConfig) -> None:
     _finish("agree", chosen.where.output_dir, lambda: run(chosen))
 
 
+def _sensitivity(config: DictConfig) -> None:
+    from .config import sensitivity_config
+    from .sensitivity import can_draw, run
+
+    chosen = sensitivity_config(config)
+    _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen))
+    if not can_draw():
+        print("curves are drawn where matplotlib is: pip install 'captau[report]'")
+
+
+def _complement(config: DictConfig) -> None:
+    from .complement import run
+    from .config import complement_config
+
+    chosen = complement_config(config)
+    _finish("complement", chosen.where.output_dir, lambda: run(chosen))
+
+
 def _reproduce(config: DictConfig) -> None:
     from .config import reproduce_config
     from .reproduce import run
@@ -537,6 +560,8 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
     "compare": _bench,
     "agree": _agree,
+    "sensitivity": _sensitivity,
+    "complement": _complement,
     "reproduce": _reproduce,
     "score": _score,
     "data_list": _data_list,

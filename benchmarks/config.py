@@ -96,6 +96,52 @@ class AgreeConfig:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
 
 
+#: What `captau sensitivity` varies.
+KINDS = ("images", "raters", "references", "power", "protocols")
+
+
+@dataclass(frozen=True)
+class SensitivityConfig:
+    """What `captau sensitivity` does: datasets with their protocols, metrics, and what is varied."""
+
+    datasets: dict[str, Protocol]
+    metrics: tuple[Metric, ...]
+    kinds: tuple[str, ...] = ("images",)
+    seed: int = 0
+    draws: int | None = None
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise unknown("kind", kind, KINDS)
+        if not self.kinds:
+            raise InputError(f"kind is empty; name one at least: {', '.join(KINDS)}")
+        if self.draws is not None and self.draws < 2:
+            raise InputError(f"draws is {self.draws}; a whole number from 2 on is expected")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+
+
+@dataclass(frozen=True)
+class ComplementConfig:
+    """What `captau complement` does: datasets with their protocols, metrics, and how often to draw."""
+
+    datasets: dict[str, Protocol]
+    metrics: tuple[Metric, ...]
+    seed: int = 0
+    draws: int = 100
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"draws is {self.draws}; a whole number from 1 on is expected")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+
+
 @dataclass(frozen=True)
 class ScoreConfig:
     """What `captau score` does."""
@@ -248,6 +294,39 @@ def agree_config(config: DictConfig) -> AgreeConfig:
     """From the composed configuration of `captau agree`."""
     plain = _plain(config)
     return AgreeConfig(_datasets(plain), plain["seed"], plain["draws"], _where(plain), plain)
+
+
+def sensitivity_config(config: DictConfig) -> SensitivityConfig:
+    """From the composed configuration of `captau sensitivity`.
+
+    Raises:
+        InputError: on an unknown kind, or a number that makes no sense.
+    """
+    plain = _plain(config)
+    kind = plain["kind"]
+    kinds = kind if isinstance(kind, list) else [kind]
+    return SensitivityConfig(
+        _datasets(plain),
+        metrics_of(plain["metrics"]),
+        tuple(dict.fromkeys(map(str, kinds))),
+        plain["seed"],
+        plain["draws"],
+        _where(plain),
+        plain,
+    )
+
+
+def complement_config(config: DictConfig) -> ComplementConfig:
+    """From the composed configuration of `captau complement`."""
+    plain = _plain(config)
+    return ComplementConfig(
+        _datasets(plain),
+        metrics_of(plain["metrics"]),
+        plain["seed"],
+        plain["draws"],
+        _where(plain),
+        plain,
+    )
 
 
 def names_of(dataset: Any) -> list[str]:

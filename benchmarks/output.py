@@ -17,6 +17,14 @@ FILES: dict[str, tuple[str, ...]] = {
     "bench": ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
     "agree": ("agreement.csv", "table.md", "table.tex"),
     "score": ("corpus.json", "scores.csv"),
+    "complement": ("complementarity.csv", "table.md", "table.tex"),
+    "sensitivity": (
+        "sensitivity.csv",
+        "table.md",
+        "table.tex",
+        "sensitivity.svg",
+        "sensitivity.png",
+    ),
 }
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")

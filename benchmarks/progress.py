@@ -43,10 +43,10 @@ class Progress(_Shown):
     """Counts steps of a run; silent where nobody looks.
 
     Args:
-        total: how many steps there will be.
+        total: how many steps there will be; None where that is not known.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         self._bar = Bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(),

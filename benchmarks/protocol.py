@@ -13,6 +13,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.schema import CaptionSet
 from .correlation import COEFFICIENTS
+from .kinds import LEVELS, OF_SYSTEMS, key_of
 
 RATINGS = ("per_rating", "mean", "rounded_mean", "median")
 REFERENCES = ("all", "mean_over_single", "max_over_single", "first_k")
@@ -41,6 +42,8 @@ class Protocol:
         systems: which systems' rows count; None for all.
         split: which split's rows count; None for all.
         coefficients: any of `correlation.COEFFICIENTS`.
+        level: what a coefficient is taken over: all data points (`pooled`), those of each image or
+            system, then averaged (`by_image`, `by_system`), or systems' means (`system`).
         undefined: an undefined score makes the coefficient NaN (`nan`), leaves the data point or
             pair out and is counted (`drop`), or stops the run (`error`).
     """
@@ -55,6 +58,7 @@ class Protocol:
     split: str | None
     coefficients: tuple[str, ...]
     undefined: str
+    level: str = "pooled"
 
     def __post_init__(self) -> None:
         for field, known in (
@@ -62,6 +66,7 @@ class Protocol:
             ("references", REFERENCES),
             ("corpus", CORPORA),
             ("undefined", UNDEFINED),
+            ("level", LEVELS),
         ):
             if getattr(self, field) not in known:
                 raise unknown(f"value of protocol.{field}", str(getattr(self, field)), known)
@@ -70,6 +75,11 @@ class Protocol:
                 raise unknown("value of protocol.coefficients", coefficient, COEFFICIENTS)
         if not self.coefficients:
             raise InputError("protocol.coefficients is empty; name one at least")
+        for coefficient in self.coefficients:
+            if coefficient in OF_SYSTEMS and self.level != "system":
+                raise InputError(
+                    f"protocol.coefficients={coefficient} is of systems; set protocol.level=system"
+                )
         if self.references == "first_k" and self.k is None:
             raise InputError("protocol.references=first_k needs protocol.k=N")
         if self.k is not None:
@@ -146,6 +156,11 @@ class Protocol:
                 f"{where}: no item is left; change protocol.systems={_show(self.systems)} or "
                 f"protocol.split={self.split}"
             )
+        if key_of(self.level) == "system" and items["system"].isna().any():
+            raise InputError(
+                f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
+                f"known"
+            )
         for dimension in self.dimension:
             if dimension not in caption_set.dimensions:
                 raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
@@ -186,7 +201,10 @@ class Protocol:
 
     def points(self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
         """The data points of a dimension: columns `item_id, value`, in the order of `items`."""
-        ratings = caption_set.ratings
+        return self.points_of(caption_set.ratings, items, dimension)
+
+    def points_of(self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+        """`points` of these ratings alone, columns `item_id, dimension, value`."""
         place = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
         here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()
         chosen = ratings[here].iloc[np.argsort(place[here], kind="stable")]

@@ -32,8 +32,10 @@ from .config import (
     style,
     usual_protocol,
 )
-from .correlation import Agreement, correlate, pairwise_accuracy
+from .correlation import Agreement, pairwise_accuracy
+from .kinds import correlate_at, remarks
 from .output import OutputFolder
+from .preferences import MEAN, with_wilson
 from .progress import Progress
 from .protocol import Protocol
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
@@ -51,9 +53,6 @@ from .uncertainty import (
     rated_panel,
 )
 from .weighted import Ints
-
-#: What `dimension` says for the average over the categories of preferences.
-MEAN = "mean"
 
 #: What a metric has to beat, as tables call them.
 FLOORS = {"floor_random": "random scores", "floor_length": "caption length"}
@@ -219,6 +218,7 @@ class Measured:
         self.by_metric = {k: pd.Series(v, index=items["item_id"]) for k, v in scores.items()}
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
+        self._keys = items.set_index("item_id")[["image_id", "system"]]
         self._floors = _floors(items) if floors else {}
         self._extras: dict[str, list[Extra]] = {}
         self.remark = ""
@@ -265,6 +265,11 @@ class Measured:
             if self.protocol.ratings != "per_rating":
                 self.remark = (
                     "No ceilings: people meet single ratings, protocol.ratings=per_rating."
+                )
+                continue
+            if self.protocol.level != "pooled":
+                self.remark = (
+                    "No ceilings: they are of all ratings together, protocol.level=pooled."
                 )
                 continue
             for coefficient in rated:
@@ -319,7 +324,9 @@ class Measured:
         if self.protocol.undefined == "drop" and gaps.any():
             dropped = f"{int(gaps.sum())} of {len(scores)} data points dropped: undefined score"
             points, scores = points[~gaps], scores[~gaps]
-        found = correlate(scores, points["value"].to_numpy(dtype=float), coefficient)
+        keys = self._keys.loc[points["item_id"]]
+        ratings = points["value"].to_numpy(dtype=float)
+        found = correlate_at(self.protocol.level, scores, ratings, keys, coefficient)
         return Agreement(found.value, found.p_value, _joined(found.note, dropped)), points
 
     def _of(self, metric: str) -> pd.Series:
@@ -345,7 +352,10 @@ class Measured:
         found: list[tuple[Panel, Ints]] = []
         for dimension in self.protocol.dimension if rated else ():
             points = self.protocol.points(self.caption_set, self.items, dimension)
-            found.append(rated_panel(self.items, points, scores, dimension, rated, drop=drop))
+            level = self.protocol.level
+            found.append(
+                rated_panel(self.items, points, scores, dimension, rated, drop=drop, level=level)
+            )
         pairs = self._preferences()
         if "accuracy" in self.protocol.coefficients and len(pairs):
             categories = list(dict.fromkeys(pairs["category"]))
@@ -369,6 +379,11 @@ class Measured:
         if options.disattenuate:
             self.disattenuated = self._disattenuated(options)
         records: Any = self.correlations.to_dict("records")
+        if options.interval == "fisher" and self.protocol.level != "pooled":
+            raise InputError(
+                f"statistics.interval=fisher is of data points; protocol.level={self.protocol.level} "
+                f"takes statistics.interval=percentile or bca"
+            )
         if options.interval == "fisher":
             intervals = fisher_intervals(records, options.level)
         elif options.resamples:
@@ -401,7 +416,7 @@ class Measured:
             }
             self.ranks = self.uncertainty.ranks(competing)
         else:
-            return
+            intervals = {}
         for row in records:
             one = intervals.get(_key(row))
             if one is not None and not np.isnan(row["value"]):
@@ -410,6 +425,8 @@ class Measured:
                     "ci_high": one.high,
                     "note": _joined(row["note"], one.note),
                 }
+        if options.interval != "none":
+            records = with_wilson(records, options.level)
         self.correlations = correlation_rows(records)
 
     def _disattenuated(self, options: Statistics) -> pd.DataFrame:
@@ -628,6 +645,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
     )
     notes += _statistics_notes(measured, {what for what, _, _ in columns})
     notes += [measured.remark] if measured.remark else []
+    notes += remarks(frame[frame["metric"].isin(order)], labels, measured.protocol.level)
     undefined = frame[frame["note"].str.startswith("undefined")]
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
@@ -675,7 +693,12 @@ def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
     labels = {m.spec: style(m).label for m in config.metrics}
     frame = measured.uncertainty.frame(measured.caption_set.name, measured.protocol.name)
     p_value = f"p_{options.correction}".replace("p_none", "p_value")
-    heads = {"bootstrap": "p bootstrap", "permutation": "p permutation", "williams": "p Williams"}
+    heads = {
+        "bootstrap": "p bootstrap",
+        "permutation": "p permutation",
+        "williams": "p Williams",
+        "mcnemar": "p McNemar",
+    }
     tables: list[Table] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), group in grouped:
@@ -766,6 +789,8 @@ def describe(protocol: Protocol) -> str:
     parts = [f"ratings {protocol.ratings}"] if protocol.dimension else []
     parts.append(f"references {protocol.references}" + (f" k={protocol.k}" if protocol.k else ""))
     parts.append(f"corpus {protocol.corpus}")
+    if protocol.level != "pooled":
+        parts.append(f"level {protocol.level}")
     if protocol.systems:
         parts.append(f"systems {', '.join(protocol.systems)}")
     if protocol.split:

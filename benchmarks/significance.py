@@ -4,6 +4,7 @@
 - `permutation`: PERM-BOTH of Deutsch et al. 2021 ("A Statistical Analysis of Summarization Evaluation
   Metrics Using Resampling Methods"): the two metrics' standardised scores are swapped at random.
 - `williams`: Williams 1959, for Pearson's r; it takes data points for independent.
+- `mcnemar`: McNemar 1947, for the accuracy of preferences; it takes pairs for independent.
 
 `corrected` corrects p-values for how many there are, `rank_groups` makes of them the rank clusters
 that WMT prints.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
@@ -31,7 +33,12 @@ from .bootstrap import (
     jackknife,
     resample,
 )
-from .weighted import Floats, Ints, Moments, Statistic, of_preferences, prepare
+from .preferences import mcnemar
+from .resampled import prepare_at
+from .weighted import Floats, Ints, Moments, Statistic, of_preferences
+
+#: Tests of one coefficient alone.
+ONLY = {"williams": "pearson", "mcnemar": "accuracy"}
 
 Mask = NDArray[np.bool_]
 
@@ -107,12 +114,14 @@ class Rated(Panel):
         coefficients: which to compute.
         scores: of each metric, more is better, shape (n_points,).
         ratings: shape (n_points,).
+        level: what the coefficients are taken over, see `kinds`.
     """
 
     dimension: str
     coefficients: tuple[str, ...]
     scores: Mapping[str, Floats]
     ratings: Floats
+    level: str = "pooled"
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -126,9 +135,13 @@ class Rated(Panel):
         return ~(np.isnan(self.scores[metric]) | np.isnan(self.ratings))
 
     def _prepared(self, values: Sequence[str], keep: Mask, unit: Sequence[Ints]) -> Statistic:
-        return prepare(
+        systems = np.zeros(len(keep)) if self.system is None else self.system
+        keys = pd.DataFrame({"image_id": self.image[keep], "system": systems[keep]})
+        return prepare_at(
+            self.level,
             np.concatenate([self.scores[metric][keep] for metric in values]),
             np.tile(self.ratings[keep], len(values)),
+            pd.concat([keys] * len(values), ignore_index=True),
             self.coefficients,
             np.concatenate(unit),
         )
@@ -304,7 +317,7 @@ def differences(
         for test in tests:
             results = _tested(pair, test, drawn, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
-                if test == "williams" and coefficient != "pearson":
+                if test in ONLY and coefficient != ONLY[test]:
                     continue
                 value_a, value_b = (
                     (np.nan, np.nan) if pair is None else (one.values[index] for one in pair.both)
@@ -341,6 +354,8 @@ def _tested(
         found = bootstrap(pair, drawn, options)
     elif test == "permutation":
         found = permutation(pair, options)
+    elif test == "mcnemar":
+        found = _mcnemar(pair)
     else:
         found = _williams(pair)
     lost = int((~pair.keep).sum())
@@ -425,7 +440,12 @@ def permutation(pair: Pair, options: Statistics) -> list[Tested]:
     n = options.replicates
     (drawn,) = in_blocks(one, blocks(n), 1, n)
     found: list[Tested] = []
-    for apart, value in zip(drawn, np.abs(pair.difference), strict=True):
+    for (_, coefficient), apart, value in zip(
+        panel.keys, drawn, np.abs(pair.difference), strict=True
+    ):
+        if coefficient == "acc_eq":
+            found.append(Tested(note="undefined: swapped scores have no threshold of their own"))
+            continue
         lost = int(np.isnan(apart).sum())
         note = f"{lost} of {n} permutations undefined" if lost else ""
         if np.isnan(value) or lost > UNDEFINED_SHARE * n:
@@ -437,6 +457,23 @@ def permutation(pair: Pair, options: Statistics) -> list[Tested]:
     return found
 
 
+def _mcnemar(pair: Pair) -> list[Tested]:
+    """The exact p-value in each category; for their mean that of all pairs together."""
+    panel = pair.panel
+    if not isinstance(panel, Preferred):
+        return [Tested()] * len(panel.keys)
+    found: list[Tested] = []
+    for number in (*range(len(panel.categories)), None):
+        here = pair.keep if number is None else pair.keep & (panel.category == number)
+        one = mcnemar(panel.right[pair.a][here], panel.right[pair.b][here])
+        note = (
+            f"better on {one.first_better} pairs and worse on {one.second_better} of {one.n_pairs}; "
+            f"asymptotic p {one.asymptotic:.6g}"
+        )
+        found.append(Tested(one.exact, note=note))
+    return found
+
+
 def _williams(pair: Pair) -> list[Tested]:
     """Of Pearson's r, the others being left undefined."""
     panel, n = pair.panel, int(pair.keep.sum())
@@ -444,6 +481,9 @@ def _williams(pair: Pair) -> list[Tested]:
     for index, (_, coefficient) in enumerate(panel.keys):
         if coefficient != "pearson" or not isinstance(panel, Rated):
             found.append(Tested())
+            continue
+        if panel.level != "pooled":
+            found.append(Tested(note="undefined: Williams' test is of all data points together"))
             continue
         x, y = (panel.scores[metric][pair.keep] for metric in (pair.a, pair.b))
         r_a, r_b = (float(one.values[index]) for one in pair.both)

@@ -14,8 +14,13 @@ from rich.text import Text
 COEFFICIENT_STYLE = {
     "tau_c": ("τ_c", r"$\tau_c$", 100, 1),
     "tau_b": ("τ_b", r"$\tau_b$", 100, 1),
+    "tau_a": ("τ_a", r"$\tau_a$", 100, 1),
+    "gamma": ("γ", r"$\gamma$", 100, 1),
     "spearman": ("ρ", r"$\rho$", 100, 1),
     "pearson": ("r", r"$r$", 100, 1),
+    "pairwise_accuracy": ("pairs alike %", r"pairs alike \%", 100, 1),
+    "acc_eq": ("acc_eq %", r"acc$_{\mathrm{eq}}$ \%", 100, 1),
+    "soft_pairwise_accuracy": ("SPA %", r"SPA \%", 100, 1),
     "accuracy": ("acc. %", r"acc.\ \%", 100, 1),
 }
 
@@ -150,6 +155,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "γ": r"$\gamma$",
     "τ": r"$\tau$",
     "κ": r"$\kappa$",
     "ρ": r"$\rho$",

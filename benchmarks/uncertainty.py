@@ -14,6 +14,7 @@ import pandas as pd
 
 from .agreement import RatingTable
 from .bootstrap import Interval, Statistics, clusters, fisher, interval, jackknife, resample
+from .resampled import prepare_at
 from .significance import (
     Difference,
     Panel,
@@ -24,7 +25,7 @@ from .significance import (
     differences,
     rank_groups,
 )
-from .weighted import Floats, Ints, Statistic, checked_weights, prepare
+from .weighted import Floats, Ints, Statistic, checked_weights
 
 #: A row of correlations.csv by its metric, dimension and coefficient.
 Key = tuple[str, str, str]
@@ -201,7 +202,7 @@ class Uncertainty:
 def _mean_of(extra: Extra, image_of_item: Ints) -> Statistic:
     """The mean over draws of a coefficient, on the images of the draws' items."""
     draws = [
-        prepare(scores, ratings, [extra.key[2]], image_of_item[item])
+        prepare_at("pooled", scores, ratings, pd.DataFrame(), [extra.key[2]], image_of_item[item])
         for scores, ratings, item in extra.points
     ]
 
@@ -219,6 +220,7 @@ def rated_panel(
     coefficients: Iterable[str],
     *,
     drop: bool,
+    level: str = "pooled",
 ) -> tuple[Rated, Ints]:
     """A dimension's data points, and the image of each item there, -1 where it has no point.
 
@@ -226,7 +228,7 @@ def rated_panel(
         items: the benchmark's, with `item_id, image_id, system`.
         points: columns `item_id, value`.
         scores: of each metric, more is better, shape (n_items,).
-        dimension, coefficients, drop: see `Rated` and `Panel`.
+        dimension, coefficients, drop, level: see `Rated` and `Panel`.
     """
     item = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"])).astype(np.int64)
     image, n_images = clusters(items["image_id"].iloc[item])
@@ -242,6 +244,7 @@ def rated_panel(
         coefficients=tuple(coefficients),
         scores={metric: values[item] for metric, values in scores.items()},
         ratings=points["value"].to_numpy(dtype=np.float64),
+        level=level,
     ), of_item
 
 
@@ -309,7 +312,7 @@ def disattenuated(
         rows of `DISATTENUATED_COLUMNS`, a metric each.
     """
     measure = RELIABILITIES.get(ratings)
-    alone = replace(panel, coefficients=("pearson",))
+    alone = replace(panel, coefficients=("pearson",), level="pooled")
     reliability = None
     if measure is not None and table.n_items >= 2:
         reliability = _reliability(table, of_item[table.origin], measure)
@@ -388,12 +391,12 @@ def _reliability(table: RatingTable, image: Ints, measure: str) -> Statistic:
 
 
 def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Key, Interval]:
-    """Fisher's interval of every Pearson's r; the other coefficients have none."""
+    """Fisher's interval of every Pearson's r; the other coefficients of ratings have none."""
     found: dict[Key, Interval] = {}
     for row in rows:
         key = (row["metric"], row["dimension"], row["coefficient"])
         if row["coefficient"] == "pearson":
             found[key] = fisher(float(row["value"]), int(row["n_ratings"]), level)
-        else:
+        elif row["coefficient"] != "accuracy":  # which has Wilson's
             found[key] = Interval(note=f"no Fisher interval of {row['coefficient']}")
     return found

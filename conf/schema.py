@@ -23,6 +23,7 @@ class ProtocolOptions:
     split: str | None = None
     coefficients: Any = None
     undefined: str | None = None
+    level: str | None = None
 
 
 @dataclass
@@ -107,7 +108,7 @@ class BenchOptions(CommonOptions):
 class CompareOptions(BenchOptions):
     """`captau compare`."""
 
-    tests: Any = field(default_factory=lambda: ["bootstrap", "permutation", "williams"])
+    tests: Any = field(default_factory=lambda: ["bootstrap", "permutation", "williams", "mcnemar"])
 
 
 @dataclass
@@ -128,6 +129,31 @@ class AgreeOptions(CommonOptions):
     file: FileOptions = field(default_factory=FileOptions)
     seed: int = 0
     draws: int = 20
+
+
+@dataclass
+class SensitivityOptions(CommonOptions):
+    """`captau sensitivity`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    kind: Any = "images"
+    seed: int = 0
+    draws: int | None = None
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
+class ComplementOptions(CommonOptions):
+    """`captau complement`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    seed: int = 0
+    draws: int = 100
+    file: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass
@@ -237,6 +263,8 @@ def register() -> None:
         ("bench", BenchOptions),
         ("compare", CompareOptions),
         ("agree", AgreeOptions),
+        ("sensitivity", SensitivityOptions),
+        ("complement", ComplementOptions),
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),
         ("data_list", DataListOptions),

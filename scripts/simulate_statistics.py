@@ -33,7 +33,7 @@ def rated(
     images: int,
     *,
     clustered: bool = True,
-    systems: bool = False,
+    systems: str = "",
 ) -> Rated:
     """A dataset in which metrics `a` and `b` are equally good, rating by rating.
 
@@ -42,7 +42,9 @@ def rated(
         images: how many.
         clustered: whether an image has several captions and effects of its own, and a caption
             several ratings; else every data point is independent.
-        systems: whether captions have systems that metrics see more or less kindly.
+        systems: `systems`, captions have systems of different quality, and metrics err from caption to
+            caption; `leaning systems`, metrics see whole systems and images more or less kindly;
+            else there are none.
     """
     captions, raters = (CAPTIONS, RATERS) if clustered else (1, 1)
     image = np.repeat(np.arange(images), captions)
@@ -52,10 +54,13 @@ def rated(
         return size * rng.normal(size=images)[image] if clustered else np.zeros(len(image))
 
     quality = effect(0.7) + rng.normal(size=len(image))
+    if systems == "systems":
+        quality += 0.6 * rng.normal(size=captions)[system]
+    kindness = 0.0 if systems == "systems" else 0.8
     scores = {
-        name: quality + effect(0.8) + 1.2 * rng.normal(size=len(image)) for name in ("a", "b")
+        name: quality + effect(kindness) + 1.2 * rng.normal(size=len(image)) for name in ("a", "b")
     }
-    if systems:
+    if systems == "leaning systems":
         for values in scores.values():
             values += 0.5 * rng.normal(size=captions)[system]
     item = np.repeat(np.arange(len(image)), raters)
@@ -152,7 +157,8 @@ TESTED = (
 MISUSED = (
     ("williams", "pearson", "images", "both"),
     ("permutation", "tau_c", "images", "item"),
-    ("permutation", "tau_c", "systems", "image"),
+    ("permutation", "tau_c", "leaning systems", "both"),
+    ("permutation", "tau_c", "leaning systems", "image"),
 )
 
 
@@ -172,7 +178,7 @@ def size(
                 rng,
                 images if data != "independent points" else 3 * images,
                 clustered=data != "independent points",
-                systems=data == "systems",
+                systems=data if data.endswith("systems") else "",
             )
             panel = replace(whole, coefficients=(coefficient,))
         keep = np.ones(len(panel.item), dtype=bool)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.correlation import Agreement, correlate, pairwise_accuracy
+from captau.benchmarks.correlation import OF_PAIRS, Agreement, correlate, pairwise_accuracy
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
 
@@ -96,7 +96,7 @@ def test_p_values() -> None:
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize("coefficient", OF_RATINGS)
+@pytest.mark.parametrize("coefficient", [*OF_RATINGS, *OF_PAIRS])
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [

@@ -23,6 +23,7 @@ USUAL: dict[str, Any] = {
     "split": None,
     "coefficients": ["tau_c", "tau_b"],
     "undefined": "nan",
+    "level": "pooled",
 }
 SCALES = {"overall": Scale(1, 5), "wit": Scale(0, 1)}
 CARD = Card("toy", "Toy", "1", "", "", "", scales=SCALES)
@@ -44,6 +45,7 @@ def test_the_usual_protocol() -> None:
         split=None,
         coefficients=("tau_c", "tau_b"),
         undefined="nan",
+        level="pooled",
     )
     # None means unchanged, and so does what the usual protocol says anyway.
     assert resolve(**dict.fromkeys(USUAL)) == resolve()
@@ -62,6 +64,7 @@ def test_the_usual_protocol() -> None:
         ({"coefficients": "spearman"}, "usual coefficients=[spearman]"),
         ({"coefficients": ["tau_b", "tau_c"]}, "usual coefficients=[tau_b,tau_c]"),
         ({"undefined": "drop", "corpus": "per_system"}, "usual corpus=per_system undefined=drop"),
+        ({"level": "by_image"}, "usual level=by_image"),
         ({"name": "mine"}, "mine"),
         ({"name": "mine", "ratings": "median"}, "mine ratings=median"),
     ],
@@ -87,9 +90,14 @@ def test_preferences_alone_have_no_dimension() -> None:
         ({"references": "mean_over"}, ["'mean_over'", "did you mean mean_over_single"]),
         ({"references": ["all"]}, ["protocol.references", "known: all, first_k"]),
         ({"corpus": "system"}, ["protocol.corpus 'system'", "did you mean per_system"]),
+        ({"level": "by_imag"}, ["protocol.level 'by_imag'", "did you mean by_image"]),
+        (
+            {"coefficients": ["soft_pairwise_accuracy"], "level": "by_system"},
+            ["protocol.coefficients=soft_pairwise_accuracy", "set protocol.level=system"],
+        ),
         ({"undefined": "zero"}, ["protocol.undefined 'zero'", "known: drop, error, nan"]),
         ({"coefficients": ["tau_c", "tau_d"]}, ["'tau_d'", "did you mean tau_"]),
-        ({"coefficients": "kendall"}, ["'kendall'", "known: accuracy, "]),
+        ({"coefficients": "kendall"}, ["'kendall'", "known: acc_eq, accuracy, "]),
         ({"coefficients": []}, ["protocol.coefficients is empty"]),
         ({"references": "first_k"}, ["protocol.references=first_k needs protocol.k=N"]),
         ({"references": "first_k", "k": 0}, ["protocol.k is 0"]),

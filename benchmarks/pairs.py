@@ -1,0 +1,252 @@
+"""Coefficients that count pairs of data points: τ_a, γ, pairwise accuracy, and tie calibration.
+
+Two data points are concordant where scores and ratings put them in the same order, discordant where
+they put them in opposite orders, and else tied in the scores, in the ratings, or in both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+#: Distinct scores × distinct ratings up to which thresholds are searched: 240 MB of counts.
+MOST_CELLS = 10_000_000
+#: Pairs × distinct ratings that are laid out at once.
+AT_ONCE = 10_000_000
+#: Means over groups that differ by no more are equal: their sums have rounding errors.
+EQUAL = 1e-12
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Numbers of pairs; `tied_scores` and `tied_ratings` are tied on that side alone."""
+
+    concordant: int
+    discordant: int
+    tied_scores: int
+    tied_ratings: int
+    tied_both: int
+
+    @property
+    def total(self) -> int:
+        return (
+            self.concordant
+            + self.discordant
+            + self.tied_scores
+            + self.tied_ratings
+            + self.tied_both
+        )
+
+    @property
+    def tau_a(self) -> float:
+        """(C - D) / pairs (Kendall 1938)."""
+        return (self.concordant - self.discordant) / self.total
+
+    @property
+    def gamma(self) -> float:
+        """(C - D) / (C + D) (Goodman and Kruskal 1954).
+
+        Where scores and ratings both vary, some pair is untied on both sides.
+        """
+        return (self.concordant - self.discordant) / (self.concordant + self.discordant)
+
+    @property
+    def accuracy(self) -> float:
+        """(C + tied in both) / pairs: how often scores and ratings order a pair alike.
+
+        Of systems' means it is the WMT metrics task's accuracy (Kocmi et al. 2021, section 4),
+        `Agreement` in mt-metrics-eval.
+        """
+        return (self.concordant + self.tied_both) / self.total
+
+
+def pair_counts(scores: Floats, ratings: Floats) -> PairCounts:
+    """Counts of all pairs of n points, in O(n log n).
+
+    Args:
+        scores, ratings: shape (n_points,), paired, n_points at least 2, without NaN.
+    """
+    total = len(scores) * (len(scores) - 1) // 2
+    x = _tied(np.unique(scores, return_counts=True)[1])
+    y = _tied(np.unique(ratings, return_counts=True)[1])
+    both = _tied(np.unique(np.stack([scores, ratings]), axis=1, return_counts=True)[1])
+    surplus = 0
+    if x < total and y < total:
+        # τ_b is (C - D) / sqrt(untied in x · untied in y), and C - D a whole number.
+        tau_b = float(stats.kendalltau(scores, ratings, variant="b").statistic)
+        surplus = round(tau_b * math.sqrt(total - x) * math.sqrt(total - y))
+    ordered = total - x - y + both
+    return PairCounts((ordered + surplus) // 2, (ordered - surplus) // 2, x - both, y - both, both)
+
+
+def _tied(counts: np.ndarray) -> int:
+    return int((counts * (counts - 1) // 2).sum())
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Pairwise accuracy with ties in the scores introduced.
+
+    Attributes:
+        value: in [0, 1].
+        threshold: the greatest difference of two scores that counts as a tie.
+    """
+
+    value: float
+    threshold: float
+
+
+def calibrate(groups: Sequence[tuple[Floats, Floats]]) -> Calibrated | None:
+    """acc_eq with the threshold that maximises it (Deutsch et al. 2023, "Ties Matter").
+
+    The accuracy of a group is (C + tied in both) / pairs, where scores that differ by the threshold
+    or less are tied; what is maximised is its mean over the groups, over 0 and all differences of
+    two scores of a group. Of thresholds that do equally well the least is taken.
+
+    Every pair counts, and none is drawn by lot. From one threshold to a greater one pairs tied in
+    both can only become more and concordant ones fewer, which bounds the accuracy in between: where
+    the bound is below what is reached elsewhere, no pair is looked at.
+
+    Args:
+        groups: scores and ratings of each, finite; those of fewer than two points do not count.
+
+    Returns:
+        None where there are too many distinct values (`MOST_CELLS`).
+
+    Raises:
+        ValueError: where no group has two points.
+    """
+    counted = [(x, y) for x, y in groups if len(x) > 1]
+    if not counted:
+        raise ValueError("no group of two points")
+    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in counted) > MOST_CELLS:
+        return None
+    cells = [_Cells(x, y) for x, y in counted]
+    # In units of the least weight, so that of groups of one size whole numbers are summed.
+    unit = min(1 / c.n_pairs for c in cells)
+    weights = np.array([1 / c.n_pairs / unit for c in cells])
+    spans = [(0.0, max(float(c.scores[-1] - c.scores[0]) for c in cells))]
+    while sum(c.cost(*span) for c in cells for span in spans) > AT_ONCE:
+        narrower = _narrowed(cells, weights, spans)
+        if narrower == spans:
+            break
+        spans = narrower
+    thresholds = [np.zeros(1)]
+    values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
+    for low, high in spans:
+        found = [c.pairs(low, high) for c in cells]
+        differences = np.concatenate([d for d, _ in found])
+        gains = np.concatenate([w * g for w, (_, g) in zip(weights, found, strict=True)])
+        order = np.argsort(differences, kind="stable")
+        differences = differences[order]
+        last = np.flatnonzero(np.diff(differences, append=np.inf))
+        before = _bounds(cells, weights, np.array([low])).sum()
+        thresholds.append(differences[last])
+        values.append(before + np.cumsum(gains[order])[last])
+    reached = np.concatenate(values) * unit / len(cells)
+    best = int(np.argmax(reached >= reached.max() - EQUAL))
+    return Calibrated(float(reached[best]), float(np.concatenate(thresholds)[best]))
+
+
+def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Floats:
+    """Concordant pairs, and pairs tied in both, at each threshold; shape (2, n_thresholds)."""
+    return np.array(
+        [sum(w * c.counts(t) for w, c in zip(weights, cells, strict=True)) for t in thresholds]
+    ).T
+
+
+def _narrowed(
+    cells: Sequence[_Cells], weights: Floats, spans: Sequence[tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """The parts of spans of thresholds, open below, in which the best may lie; in order."""
+    parts = [
+        (float(a), float(b))
+        for low, high in spans
+        for a, b in pairwise(np.linspace(low, high, max(3, 65 // len(spans))))
+        if a < b
+    ]
+    edges = np.unique(np.array(parts))
+    concordant, tied = _bounds(cells, weights, edges)
+    best = (concordant + tied).max()
+    at = {float(edge): index for index, edge in enumerate(edges)}
+    kept: list[tuple[float, float]] = []
+    for low, high in parts:
+        if concordant[at[low]] + tied[at[high]] < best * (1 - EQUAL):
+            continue
+        if kept and kept[-1][1] == low:
+            low = kept.pop()[0]
+        kept.append((low, high))
+    return kept
+
+
+class _Cells:
+    """How many points of a group have which score and which rating.
+
+    Args:
+        scores, ratings: of the group's points.
+    """
+
+    def __init__(self, scores: Floats, ratings: Floats) -> None:
+        self.n_pairs = len(scores) * (len(scores) - 1) // 2
+        self.scores, rows = np.unique(scores, return_inverse=True)
+        levels, columns = np.unique(ratings, return_inverse=True)
+        shape = (len(self.scores), len(levels))
+        self._counts = np.bincount(
+            rows * shape[1] + columns, minlength=shape[0] * shape[1]
+        ).reshape(shape)
+        #: Points with a lesser score and this rating; those with a lesser score and a greater one.
+        self._below = np.concatenate([np.zeros((1, shape[1]), int), self._counts.cumsum(axis=0)])
+        self._below_greater = greater(self._below)
+        self._tied_both = int((self._counts * (self._counts - 1) // 2).sum())
+
+    def counts(self, threshold: float) -> Floats:
+        """Concordant pairs, and pairs tied in both, where the threshold makes ties."""
+        far = reach(self.scores, threshold)
+        concordant = (self._counts * (self._below_greater[-1] - self._below_greater[far])).sum()
+        within = (self._counts * (self._below[far] - self._below[1:])).sum()
+        return np.array([concordant, within + self._tied_both], dtype=np.float64)
+
+    def cost(self, low: float, high: float) -> int:
+        """What `pairs` would lay out."""
+        return (
+            int((reach(self.scores, high) - reach(self.scores, low)).sum()) * self._counts.shape[1]
+        )
+
+    def pairs(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Of all pairs of scores in low < difference <= high: the difference, and what a tie gains."""
+        start, stop = reach(self.scores, low), reach(self.scores, high)
+        lengths = stop - start
+        lesser = np.repeat(np.arange(len(self.scores)), lengths)
+        first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        other = np.arange(len(lesser)) - first + np.repeat(start, lengths)
+        gain = self._counts - greater(self._counts)
+        return (
+            self.scores[other] - self.scores[lesser],
+            (self._counts[lesser] * gain[other]).sum(axis=1).astype(np.float64),
+        )
+
+
+def reach(scores: Floats, threshold: float) -> NDArray[np.intp]:
+    """For each of ascending scores, the place of the first one that is further above it."""
+    m = len(scores)
+    far = np.searchsorted(scores, scores + threshold, side="right")
+    # The sum is rounded, and what counts is the difference.
+    while (near := (far < m) & (scores[np.minimum(far, m - 1)] - scores <= threshold)).any():
+        far += near
+    while (beyond := scores[far - 1] - scores > threshold).any():
+        far -= beyond
+    return far
+
+
+def greater(counts: NDArray[Any]) -> NDArray[Any]:
+    """Along the second axis, the sum of what comes after."""
+    return counts.sum(axis=1, keepdims=True) - counts.cumsum(axis=1)

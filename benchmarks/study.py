@@ -1,0 +1,109 @@
+"""A dataset under one protocol, with metrics' scores by item: what commands beside `bench` start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..datasets.errors import InputError
+from ..datasets.schema import CaptionSet
+from ..metrics.base import Floats, Metric
+from .bootstrap import clusters
+from .correlation import Agreement, why_undefined
+from .kinds import correlate_at
+from .progress import Progress
+from .protocol import Protocol
+from .run import no_dimension
+from .scoring import Scorer, score_all
+from .store import ScoreStore
+from .weighted import Ints
+
+
+@dataclass(frozen=True)
+class Points:
+    """The data points of one dimension on which a metric is defined.
+
+    Attributes:
+        scores, ratings, keys: as `kinds.correlate_at` takes them.
+        unit: the number of each point's image among those of all points.
+        reason: why there is no value whatever the coefficient; empty else.
+    """
+
+    scores: Floats
+    ratings: Floats
+    keys: pd.DataFrame
+    unit: Ints
+    reason: str
+
+    def agreement(self, protocol: Protocol, coefficient: str) -> Agreement:
+        return correlate_at(protocol.level, self.scores, self.ratings, self.keys, coefficient)
+
+
+class Study:
+    """A dataset of ratings under one protocol.
+
+    Attributes:
+        set, protocol, metrics: what is studied.
+        items: what `Protocol.select` gives.
+        coefficients: the protocol's, those of ratings.
+
+    Raises:
+        InputError: where there are no ratings, or no coefficient of them.
+    """
+
+    def __init__(
+        self,
+        caption_set: CaptionSet,
+        protocol: Protocol,
+        metrics: Sequence[Metric],
+        store: ScoreStore,
+        progress: Progress,
+    ) -> None:
+        self.set = caption_set
+        self.protocol = protocol.on(caption_set)
+        self.metrics = metrics
+        self.progress = progress
+        self._store = store
+        if not self.protocol.dimension:
+            raise no_dimension(caption_set, "it has preferences and no ratings to correlate with")
+        self.items = self.protocol.select(caption_set)
+        self._keys = self.items.set_index("item_id")[["image_id", "system"]]
+        self.coefficients = [c for c in self.protocol.coefficients if c != "accuracy"]
+        if not self.coefficients:
+            raise InputError(
+                f"dataset {caption_set.name}: protocol.coefficients has none of ratings; name one"
+            )
+
+    def scores(
+        self, items: pd.DataFrame, protocol: Protocol, metrics: Sequence[Metric] | None = None
+    ) -> dict[str, pd.Series]:
+        """By metric and item id, more is better."""
+        chosen = self.metrics if metrics is None else metrics
+        if of_corpus := [m.spec for m in chosen if m.corpus_statistics]:
+            protocol.check_one_weight(self.set, items, of_corpus[0])
+        scorer = Scorer(self.set.name, items, protocol)
+        found = score_all(scorer, chosen, self._store, self.progress)
+        signs = {m.spec: 1 if m.higher_is_better else -1 for m in chosen}
+        return {
+            m: pd.Series(signs[m] * values, index=items["item_id"]) for m, values in found.items()
+        }
+
+    def image_of(self, points: pd.DataFrame) -> pd.Series:
+        return self._keys.loc[points["item_id"], "image_id"]
+
+    def points(self, scores: pd.Series, points: pd.DataFrame) -> Points:
+        """What of the data points counts: with protocol.undefined=drop those with a score."""
+        given = scores.loc[points["item_id"]].to_numpy(dtype=np.float64)
+        gaps = np.isnan(given)
+        keep = ~gaps if self.protocol.undefined == "drop" else np.ones(len(given), dtype=bool)
+        here = points[keep]
+        return Points(
+            given[keep],
+            here["value"].to_numpy(dtype=np.float64),
+            self._keys.loc[here["item_id"]],
+            clusters(self.image_of(points))[0][keep],
+            why_undefined(given[keep], here["value"].to_numpy(dtype=np.float64)),
+        )

@@ -1,0 +1,317 @@
+"""Levels: grouped by image, by system, and of systems' means; what is undefined is counted."""
+
+from __future__ import annotations
+
+import csv
+import math
+from importlib import resources
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import captau
+from captau.benchmarks import kinds
+from captau.benchmarks.cli import main
+from captau.benchmarks.kinds import LEVELS, correlate_at
+from tests.conftest import says
+
+OF_RATINGS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy", "acc_eq")  # fmt: skip
+NAN = float("nan")
+
+
+def keys_of(images: str, systems: str | None = None) -> pd.DataFrame:
+    return pd.DataFrame({"image_id": list(images), "system": list(systems or "A" * len(images))})
+
+
+def at(level, scores, ratings, images, systems=None, coefficient="tau_b"):
+    return correlate_at(
+        level, np.array(scores, float), np.array(ratings, float), keys_of(images, systems), coefficient
+    )  # fmt: skip
+
+
+def test_by_image_worked_by_hand() -> None:
+    """Image a agrees (τ 1), b disagrees (-1), c agrees; d has one point, e equal ratings."""
+    scores = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    ratings = [1, 2, 4, 3, 1, 3, 2, 3, 3]
+    found = at("by_image", scores, ratings, "aabbccdee")
+    assert found.value == pytest.approx(1 / 3)
+    assert math.isnan(found.p_value)
+    assert found.note == (
+        "mean over 3 images; undefined in 2: fewer than two data points (1), all ratings are equal (1)"
+    )
+    # Of pairs, equal ratings are told apart by a metric that does so wrongly: (1 + 0 + 1 + 0) / 4.
+    accuracy = at("by_image", scores, ratings, "aabbccdee", coefficient="pairwise_accuracy")
+    assert accuracy.value == 0.5
+    assert accuracy.note == "mean over 4 images; undefined in 1: fewer than two data points (1)"
+
+
+def test_system_worked_by_hand() -> None:
+    """Means of scores 2 1 4, of ratings 1 2 3: one of three pairs is the wrong way round."""
+    scores, ratings, systems = [1, 3, 0, 2, 4, 4], [1, 1, 3, 1, 3, 3], "AABBCC"
+    found = at("system", scores, ratings, "121212", systems)
+    assert found.value == pytest.approx(1 / 3)
+    assert found.note == "3 systems"
+    assert at("system", scores, ratings, "121212", systems, "pearson").value == pytest.approx(
+        stats.pearsonr([2, 1, 4], [1, 2, 3]).statistic
+    )
+    alike = at("system", scores, ratings, "121212", systems, "pairwise_accuracy")
+    assert alike.value == pytest.approx(2 / 3)
+
+
+def test_equal_means_are_tied_whatever_their_parts() -> None:
+    """.1 .2 .6 and .6 .2 .1 have sums that floats tell apart in one order of adding and not in another."""
+    scores = [0.1, 0.2, 0.6, 0.6, 0.2, 0.1, 0.3, 0.3, 0.3, 1, 1, 1]
+    ratings = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+    found = at("system", scores, ratings, "123" * 4, "AAABBBCCCDDD", "pairwise_accuracy")
+    assert found.value == 0.5  # of six pairs the three with D
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("coefficient", OF_RATINGS)
+@pytest.mark.parametrize(
+    ("scores", "ratings", "reason"),
+    [
+        ([], [], "0 data points; two are needed"),
+        ([1, 2, NAN, 4], [1, 2, 3, 4], "1 of 4 data points have an undefined score"),
+        ([2, 2, 2, 2], [1, 2, 3, 4], "all scores are equal"),
+        ([1, 2, 3, 4], [2, 2, 2, 2], "all ratings are equal"),
+    ],
+)
+def test_undefined_says_why(level, coefficient, scores, ratings, reason) -> None:
+    found = at(level, scores, ratings, "abab"[: len(scores)], "AABB"[: len(scores)], coefficient)
+    assert math.isnan(found.value)
+    assert math.isnan(found.p_value)
+    assert found.note == f"undefined: {reason}"
+
+
+def test_undefined_of_groups() -> None:
+    # Two items of one image each, and so no pair within an image.
+    for coefficient in ("tau_b", "acc_eq"):
+        found = at("by_image", [1, 2], [1, 2], "ab", coefficient=coefficient)
+        assert math.isnan(found.value)
+        assert found.note.startswith("undefined: ")
+        assert "two data points" in found.note
+    one = at("by_image", [1, 2, 3], [1, 3, 2], "aaa")
+    assert (one.value, one.note) == (pytest.approx(1 / 3), "mean over 1 images")
+    alone = at("system", [1, 2, 3], [1, 3, 2], "abc", "AAA")
+    assert alone.note == "undefined: one system alone; two are needed"
+    level = at("system", [1, 2, 2, 1], [1, 2, 3, 4], "abab", "AABB")
+    assert level.note == "undefined: all systems' mean scores are equal; 2 systems"
+    infinite = at("system", [1, math.inf, 2, 1], [1, 2, 3, 4], "abab", "AABB")
+    assert math.isnan(infinite.value)
+
+
+def test_soft_pairwise_accuracy_is_the_share_of_swaps() -> None:
+    """Two systems on three images: all eight swaps against a thousand drawn ones.
+
+    Differences of scores 1 2 -1, of ratings 2 1 1: sums of 2 or more are 2 (+++), 4 (++-), and
+    2 is reached by no other: 1+2-1 = 2, 1+2+1 = 4, -1+2+1 = 2: three of eight; of ratings 4 alone.
+    """
+    scores, ratings = [1, 2, 0, 0, 0, 1], [3, 2, 2, 1, 1, 1]
+    found = at("system", scores, ratings, "123123", "AAABBB", "soft_pairwise_accuracy")
+    assert found.value == pytest.approx(1 - (3 / 8 - 1 / 8), abs=0.04)
+    assert found.note == "2 systems, 1,000 permutations"
+    same = at("system", ratings, ratings, "123123", "AAABBB", "soft_pairwise_accuracy")
+    assert same.value == 1.0
+
+
+def test_soft_pairwise_accuracy_of_images_without_a_system() -> None:
+    scores, ratings = [1, 2, 0, 5, 0, 1, 0], [3, 2, 2, 5, 1, 1, 1]
+    found = at("system", scores, ratings, "1234123", "AAAABBB", "soft_pairwise_accuracy")
+    assert found.note.endswith("1 of 4 images left out, which lack a system")
+    none = at("system", [1, 2], [1, 2], "12", "AB", "soft_pairwise_accuracy")
+    assert none.note == "undefined: 0 images have a caption of every system"
+
+
+def test_soft_pairwise_accuracy_in_blocks_draws_as_at_once() -> None:
+    cells = {"x": np.arange(12.0).reshape(6, 2) % 5}
+    rng = np.random.default_rng(kinds.SEED)
+    signs = 2 * np.rint(rng.random((kinds.PERMUTATIONS, 6), dtype=np.float32)) - 1
+    d = cells["x"][:, 0] - cells["x"][:, 1]
+    assert kinds._better(cells)["x"][0] == ((signs @ d) >= d.sum() - 1e-6).mean()
+
+
+few = st.lists(
+    st.tuples(st.integers(-3, 3), st.integers(1, 3), st.sampled_from("abc"), st.sampled_from("AB")),
+    min_size=1,
+    max_size=15,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn=few, level=st.sampled_from(LEVELS), coefficient=st.sampled_from(OF_RATINGS))
+def test_laws(drawn, level, coefficient) -> None:
+    """A number in its range or NaN with a reason; the order of the points does not matter."""
+    scores, ratings, images, systems = map(list, zip(*drawn, strict=True))
+    found = at(level, scores, ratings, images, systems, coefficient)
+    if math.isnan(found.value):
+        assert found.note.startswith("undefined: ")
+    else:
+        assert -1 - 1e-12 <= found.value <= 1 + 1e-12
+    back = [list(v)[::-1] for v in (scores, ratings, images, systems)]
+    again = at(level, *back, coefficient)
+    assert again.value == pytest.approx(found.value, abs=1e-12, nan_ok=True)
+
+
+def test_bench_on_every_level(tmp_path, capsys) -> None:
+    for level in LEVELS:
+        with pytest.raises(SystemExit) as ended:
+            main(
+                [
+                    "bench",
+                    "metrics=[rouge_1]",
+                    f"protocol.level={level}",
+                    "protocol.coefficients=[tau_b,acc_eq]",
+                    f"output_dir={tmp_path / level}",
+                ]
+            )
+        assert ended.value.code == 0
+        out = capsys.readouterr().out
+        frame = pd.read_csv(tmp_path / level / "correlations.csv")
+        mine = frame[frame["metric"] == "rouge_1"]
+        assert list(mine["coefficient"]) == ["tau_b", "acc_eq"]
+        assert mine["value"].between(0, 1).all()
+        assert "tied" in mine["note"].iloc[1]
+        assert ("level" in mine["protocol"].iloc[0]) == (level != "pooled")
+        assert ("No ceilings: they are of all ratings together" in out) == (level != "pooled")
+        assert {"by_image": "60 images", "pooled": ""}.get(level, "6 systems") in out
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_compare_on_every_level(level, tmp_path) -> None:
+    """Intervals hold their values; what has no permutation says so, and nothing is 0 for want of it."""
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "metrics=[rouge_1,rouge_l]",
+                f"protocol.level={level}",
+                "protocol.coefficients=[tau_b,pearson,pairwise_accuracy,acc_eq"
+                + (",soft_pairwise_accuracy]" if level == "system" else "]"),
+                "tests=[bootstrap,permutation,williams]",
+                "statistics.replicates=128",
+                "ceilings=false",
+                f"output_dir={tmp_path}",
+            ]
+        )
+    assert ended.value.code == 0
+    rows = pd.read_csv(tmp_path / "correlations.csv")
+    soft = rows["coefficient"] == "soft_pairwise_accuracy"
+    assert (rows["ci_low"] <= rows["value"] + 1e-9)[~soft].all()
+    assert (rows["ci_high"] >= rows["value"] - 1e-9)[~soft].all()
+    assert rows.loc[soft, "ci_low"].isna().all()
+    tests = pd.read_csv(tmp_path / "significance.csv").set_index(["test", "coefficient"])
+    one = tests.loc[("bootstrap", "tau_b")]
+    assert one["difference"] == pytest.approx(one["value_a"] - one["value_b"])
+    assert 0 < one["p_value"] <= 1
+    assert 0 < tests.loc[("permutation", "tau_b"), "p_value"] <= 1
+    lost = tests.loc[("permutation", "acc_eq")]
+    assert math.isnan(lost["p_value"])
+    assert "threshold" in lost["note"]
+    williams = tests.loc[("williams", "pearson")]
+    assert math.isnan(williams["p_value"]) == (level != "pooled")
+
+
+def test_fisher_is_of_data_points() -> None:
+    with says("statistics.interval=fisher is of data points", "percentile or bca"):
+        captau.bench(
+            "demo", "rouge_1", protocol={"level": "system"}, statistics={"interval": "fisher"}
+        )
+
+
+def test_bench_needs_systems(data_root, tmp_path) -> None:
+    with says("dataset flickr8k_expert: protocol.level=system needs the system of every item"):
+        captau.bench("flickr8k_expert", "rouge_1", protocol={"level": "system"})
+
+
+# Kasai et al. 2022, Table 2: what it prints of systems is what the system level correlates.
+MACHINES = ["VinVL-large", "VinVL-base", "Unified-VLP", "Up-Down"]
+COLUMN = {"sacrebleu": "BLEU", "rouge_score_l": "ROUGE", "cider": "CIDEr"}
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, dict[str, float]]:
+    text = (resources.files("captau.results") / "published" / "thumb_2022.csv").read_text()
+    table: dict[str, dict[str, float]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        if row["table"] == "Table 2":
+            table.setdefault(row["column"], {})[row["row"]] = float(row["published"])
+    return table
+
+
+@pytest.mark.parametrize("systems", [["Human", *MACHINES], MACHINES])
+def test_thumb_ranks_systems_as_its_table_2_does(data_root, printed, systems) -> None:
+    """Their order follows from the printed means, which have no ties; r as far as their digits go."""
+    results = captau.bench(
+        "thumb",
+        list(COLUMN),
+        protocol={
+            "level": "system",
+            "systems": systems,
+            "dimension": ["precision", "recall", "total"],
+            "coefficients": ["tau_b", "pearson", "pairwise_accuracy"],
+        },
+    )
+    unit = np.eye(len(systems))
+    human = {"precision": "P", "recall": "R", "total": "Total"}
+    for row in results.correlations.to_dict("records"):
+        scores = np.array([printed[COLUMN[row["metric"]]][s] for s in systems])
+        ratings = np.array([printed[human[row["dimension"]]][s] for s in systems])
+        tau = stats.kendalltau(scores, ratings).statistic
+        wanted = {
+            "tau_b": tau,
+            "pearson": stats.pearsonr(scores, ratings).statistic,
+            "pairwise_accuracy": (1 + tau) / 2,
+        }
+        near = 1e-12
+        if row["coefficient"] == "pearson":  # what half a last digit in each of them can move
+            near = sum(
+                abs(stats.pearsonr(scores + s, ratings + r).statistic - wanted["pearson"])
+                for s, r in [
+                    *((0.05 * e, 0 * e) for e in unit),
+                    *((0 * e, 0.005 * e) for e in unit),
+                ]
+            )
+        assert row["value"] == pytest.approx(wanted[row["coefficient"]], abs=near)
+        assert row["note"] == f"{len(systems)} systems"
+    if systems == MACHINES:  # "generally agree with our evaluations in ranking the four machines"
+        taus = results.correlations.query("coefficient == 'tau_b'")["value"]
+        assert (taus == 1).all()
+
+
+def test_thumb_drops_with_human_on_every_level_as_in_its_table_4(data_root) -> None:
+    """Table 4 pools instances; "correlations drop" with Human holds within images and systems' means."""
+    found = {
+        (level, systems): captau.bench(
+            "thumb",
+            list(COLUMN),
+            protocol={
+                "level": level,
+                "dimension": "total",
+                "coefficients": "pearson",
+                **({"systems": MACHINES} if systems == "without" else {}),
+            },
+        ).correlations["value"]
+        for level in ("by_image", "system")
+        for systems in ("with", "without")
+    }
+    for level in ("by_image", "system"):
+        assert (found[level, "without"].to_numpy() > found[level, "with"].to_numpy()).all()
+
+
+def test_thumb_intervals_are_as_wide_as_its_table_4_prints(data_root) -> None:
+    """CIDEr, ROUGE-L and BLEU, total with Human: 90 % intervals of .04 either way, by bootstrapping."""
+    found = captau.bench(
+        "thumb",
+        list(COLUMN),
+        ceilings=False,
+        protocol={"dimension": "total", "coefficients": "pearson"},
+        statistics={"level": 0.9},
+    ).correlations
+    for row in found.to_dict("records"):
+        assert round(row["value"] - row["ci_low"], 2) == 0.04
+        assert round(row["ci_high"] - row["value"], 2) == 0.04

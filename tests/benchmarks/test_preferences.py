@@ -1,0 +1,157 @@
+"""Intervals of accuracies and McNemar's test, against statsmodels and every swap looked at."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
+from statsmodels.stats.proportion import proportion_confint
+
+import captau
+from captau.benchmarks.cli import main
+from captau.benchmarks.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
+
+NAN = float("nan")
+
+
+def test_outcomes_worked_by_hand() -> None:
+    scores = pd.Series({"low": 1.0, "also": 1.0, "high": 2.0, "none": NAN, "inf": math.inf})
+    told = pd.DataFrame(
+        [
+            ("high", "low", "a"),
+            ("high", "low", "b"),
+            ("low", "also", "a"),
+            ("low", "none", "a"),
+            ("inf", "inf", "b"),
+            ("low", "inf", "b"),
+        ],
+        columns=["item_a", "item_b", "winner"],
+    )
+    assert outcomes(scores, told).tolist() == pytest.approx([1, 0, 0.5, NAN, 0.5, 1], nan_ok=True)
+
+
+def test_wilson_of_a_published_example() -> None:
+    """Newcombe 1998, Table I: 81 of 263, .2553 to .3662; 0 of 20, 0 to .1611."""
+    assert [round(x, 4) for x in wilson(81 / 263, 263)] == [0.2553, 0.3662]
+    assert [round(x, 4) for x in wilson(0.0, 20)] == [0.0, 0.1611]
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 400), data=st.data())
+def test_wilson_is_statsmodels(n: int, data: st.DataObject) -> None:
+    won = data.draw(st.integers(0, n))
+    wanted = proportion_confint(won, n, method="wilson")
+    assert wilson(won / n, n) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_intervals_of_nothing() -> None:
+    assert all(map(math.isnan, wilson(NAN, 0)))
+    assert all(map(math.isnan, of_mean([], [])))
+
+
+def test_of_mean_worked_by_hand() -> None:
+    """.5 in .2 to .9 and .7 in .3 to .8: .6, .25 below (.3 and .4: .5 / 2), and √(.4² + .1²)/2 above."""
+    low, high = of_mean([0.5, 0.7], [(0.2, 0.9), (0.3, 0.8)])
+    assert (low, high) == (pytest.approx(0.35), pytest.approx(0.6 + math.sqrt(0.17) / 2))
+    assert of_mean([0.5], [(0.2, 0.9)]) == (pytest.approx(0.2), pytest.approx(0.9))
+
+
+def test_mcnemar_worked_by_hand() -> None:
+    """The first alone is right twice, the second never: of four ways two are as far apart."""
+    found = mcnemar(np.array([1.0, 1, 1, 0]), np.array([0.0, 0, 1, 0]))
+    assert found == McNemar(4, 2, 0, 0.5, 0.5, found.asymptotic)
+    assert found.asymptotic == pytest.approx(0.15729920705028513)  # χ² = 4 / 2 with one degree
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
+def test_mcnemar_is_statsmodels(pairs: list[tuple[int, int]]) -> None:
+    first, second = np.array(pairs, dtype=float).T
+    table = [[int(((first == i) & (second == j)).sum()) for j in (1, 0)] for i in (1, 0)]
+    found = mcnemar(first, second)
+    assert (found.first_better, found.second_better) == (table[0][1], table[1][0])
+    exact = of_statsmodels(table, exact=True).pvalue
+    assert found.exact == pytest.approx(min(exact, 1), abs=1e-12)
+    if table[0][1] + table[1][0]:
+        wanted = of_statsmodels(table, exact=False, correction=False).pvalue
+        assert found.asymptotic == pytest.approx(wanted, abs=1e-12)
+    else:
+        assert (found.exact, found.asymptotic) == (1, 1)
+
+
+thirds = st.sampled_from([0.0, 0.5, 1.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs=st.lists(st.tuples(thirds, thirds), min_size=1, max_size=9))
+def test_with_ties_every_swap_counts(pairs: list[tuple[float, float]]) -> None:
+    first, second = np.array(pairs).T
+    d = first - second
+    sums = [abs(np.dot(signs, d)) for signs in product((1, -1), repeat=len(d))]
+    found = mcnemar(first, second)
+    assert found.exact == pytest.approx(np.mean([s >= abs(d.sum()) for s in sums]), abs=1e-12)
+    back = mcnemar(second, first)
+    assert (back.exact, back.asymptotic) == (found.exact, found.asymptotic)
+    assert back.difference == -found.difference
+
+
+def test_undefined_outcomes_are_left_out() -> None:
+    found = mcnemar(np.array([1.0, NAN, 1]), np.array([0.0, 1, NAN]))
+    assert (found.n_pairs, found.first_better) == (1, 1)
+    none = mcnemar(np.array([NAN]), np.array([1.0]))
+    assert none.n_pairs == 0
+    assert math.isnan(none.exact)
+
+
+def test_the_demo_has_intervals_by_category() -> None:
+    found = captau.bench(
+        "demo",
+        "rouge_1",
+        protocol={"coefficients": "accuracy"},
+        statistics={"interval": "fisher", "level": 0.9},
+    ).correlations
+    found = found[found["metric"] == "rouge_1"]
+    one = found[found["dimension"] == "colour"].iloc[0]
+    assert (one["ci_low"], one["ci_high"]) == wilson(one["value"], one["n_ratings"], 0.9)
+    assert one["note"].endswith("Wilson interval")
+    assert (found["ci_low"] < found["value"]).all()
+    assert (found["ci_high"] > found["value"]).all()
+    mean = found[found["dimension"] == "mean"].iloc[0]
+    assert mean["ci_high"] - mean["ci_low"] < one["ci_high"] - one["ci_low"]
+
+
+def test_compare_tests_preferences(tmp_path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "metrics=[rouge_1,rouge_l]",
+                "protocol.coefficients=[accuracy]",
+                "tests=[mcnemar]",
+                "statistics.replicates=100",
+                f"output_dir={tmp_path}",
+            ]
+        )
+    assert ended.value.code == 0
+    frame = pd.read_csv(tmp_path / "significance.csv")
+    frame = frame[frame["test"] == "mcnemar"].set_index("dimension")
+    assert list(frame.index) == ["colour", "relation", "object", "unrelated", "mean"]
+    demo = captau.load("demo")
+    scores = pd.read_parquet(tmp_path / "scores.parquet").set_index("item_id")
+    for category in ("colour", "mean"):
+        pairs = demo.preferences[demo.preferences["winner"] != "tie"]
+        if category != "mean":
+            pairs = pairs[pairs["category"] == category]
+        right = [
+            outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
+            for m in ("rouge_1", "rouge_l")
+        ]
+        wanted = mcnemar(*right)
+        assert frame.loc[category, "p_value"] == pytest.approx(wanted.exact, abs=1e-12)
+        assert f"{wanted.first_better} pairs and worse on" in frame.loc[category, "note"]

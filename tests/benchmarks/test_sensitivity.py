@@ -1,0 +1,246 @@
+"""`captau sensitivity`: curves, power and protocols, on the demo and on data with a known truth."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import captau
+from captau.benchmarks import sensitivity
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import SensitivityConfig, Where, metrics_of, usual_protocol
+from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
+from tests.conftest import says
+
+
+def config(
+    *kinds: str, metrics: Any = ("rouge_1", "rouge_l"), draws: int | None = 40, **changes: Any
+) -> SensitivityConfig:
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), changes)
+    return SensitivityConfig({"demo": protocol}, metrics_of(metrics), kinds, draws=draws)
+
+
+def test_images_move_less_the_more_there_are():
+    rows = run(config("images", coefficients=["tau_c", "pearson"])).rows
+    assert tuple(rows.columns) == SENSITIVITY_COLUMNS
+    assert rows["size"].unique().tolist() == [4, 8, 15, 30, 60, 120]
+    whole = captau.bench(
+        "demo",
+        ["rouge_1", "rouge_l"],
+        ceilings=False,
+        protocol={"coefficients": ["tau_c", "pearson"]},
+    ).correlations
+    for key, curve in rows.groupby(["metric", "coefficient"]):
+        width = (curve["high"] - curve["low"]).to_numpy()
+        assert (np.diff(width) < 0).all()
+        assert width[0] / width[4] == pytest.approx(math.sqrt(60 / 4), rel=0.6)
+        value = whole[(whole["metric"] == key[0]) & (whole["coefficient"] == key[1])][
+            "value"
+        ].item()
+        at_all = curve[curve["size"] == 60].iloc[0]
+        assert at_all["low"] < value < at_all["high"]
+        assert at_all["value"] == pytest.approx(value, abs=0.02)
+
+
+def test_raters_by_hand_and_by_bench():
+    rows = run(config("raters", coefficients=["tau_b"], draws=8)).rows
+    assert rows["size"].unique().tolist() == [1, 2, 3]
+    whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
+    mine = rows[rows["metric"] == "rouge_1"].set_index("size")
+    # All three ratings of every item: nothing is drawn, and it is what bench says.
+    assert mine.loc[3, "value"] == pytest.approx(whole.correlations["value"].item(), abs=1e-12)
+    assert mine.loc[3, "draws"] == 1
+    assert math.isnan(mine.loc[3, "low"])
+    assert mine.loc[1, "low"] < mine.loc[1, "high"]
+
+
+def test_means_of_more_raters_agree_better():
+    rows = run(config("raters", coefficients=["pearson"], ratings="mean", draws=8)).rows
+    for _, curve in rows.groupby("metric"):
+        assert (np.diff(curve["value"]) > 0).all()
+
+
+def test_references_up_to_all():
+    rows = run(config("references", metrics=["rouge_1"], coefficients=["tau_b"], draws=2)).rows
+    assert rows["size"].tolist() == [1, 2, 3, 4, 5]
+    assert rows["draws"].tolist() == [2, 2, 2, 2, 1]
+    whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
+    assert rows["value"].iloc[-1] == pytest.approx(whole.correlations["value"].item(), abs=1e-12)
+    assert rows["value"].iloc[0] < rows["value"].iloc[-1]
+
+
+def own(tmp_path, scores: dict[str, Any], frame: pd.DataFrame, kind: str, **changes: Any):
+    """Of judgements and scores of one's own."""
+    frame.assign(references="a").to_csv(tmp_path / "own.csv", index=False)
+    items = frame.drop_duplicates(["image", "caption"])
+    specs: list[str] = []
+    for name, given in scores.items():
+        path = tmp_path / f"{name}.csv"
+        items.rename(columns={"image": "image_id"}).assign(score=given).to_csv(path, index=False)
+        specs.append(f"file(path={path},name={name})")
+    protocol = Protocol.resolve("file", usual_protocol("file"), changes)
+    where = Where(use_cache=False, own={"path": str(tmp_path / "own.csv"), "low": -99, "high": 99})
+    return run(
+        SensitivityConfig({"file": protocol}, metrics_of(specs), (kind,), draws=400, where=where)
+    ).rows
+
+
+def two_metrics(rng: np.random.Generator, n_images: int, apart: float):
+    """Captions in images with an effect of their own; the first metric is better by so much."""
+    image = np.repeat(np.arange(n_images), 3)
+    truth = rng.normal(size=image.size) + 0.5 * rng.normal(size=n_images)[image]
+    noise = rng.normal(size=(2, image.size))
+    ratings = truth + rng.normal(0, 0.7, image.size)
+    a = truth + (1.0 - apart) * noise[0]
+    b = truth + noise[1]
+    return image, ratings, a, b
+
+
+def test_power_is_how_often_the_difference_is_found(tmp_path):
+    """120 images drawn from a known law: the standard error behind `value` is that of fresh samples,
+    and a difference of that size is found about four times in five.
+    """
+    found: list[float] = []
+    for seed in range(400):
+        image, ratings, a, b = two_metrics(np.random.default_rng(seed), 120, 0.25)
+        found.append(stats.pearsonr(a, ratings).statistic - stats.pearsonr(b, ratings).statistic)
+    truth, error = float(np.mean(found)), float(np.std(found, ddof=1))
+    image, ratings, a, b = two_metrics(np.random.default_rng(1000), 120, 0.25)
+    frame = pd.DataFrame(
+        {
+            "image": [f"i{i}" for i in image],
+            "caption": [f"c{i}" for i in range(image.size)],
+            "value": np.clip(ratings, -99, 99),
+        }
+    )
+    rows = own(tmp_path, {"A": a, "B": b}, frame, "power", coefficients=["pearson"])
+    here = rows[rows["size"] == 120].iloc[0]
+    needed = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+    assert here["value"] == pytest.approx(needed * error, rel=0.15)
+    assert here["difference"] == pytest.approx(truth, abs=3 * error)
+    # The chance that fresh samples differ significantly, were the truth what can be detected.
+    shifted = np.array(found) - truth + here["value"]
+    assert 0.7 < (np.abs(shifted) > stats.norm.ppf(0.975) * error).mean() < 0.9
+    # Four times the images halve what can be detected.
+    quarter = rows[rows["size"] == 30].iloc[0]["value"]
+    assert quarter / here["value"] == pytest.approx(2, rel=0.2)
+    power = stats.norm.sf(stats.norm.ppf(0.975) - here["difference"] / (here["value"] / needed))
+    assert here["power"] == pytest.approx(power, abs=0.08)
+
+
+def test_protocols_are_those_of_bench():
+    found = run(config("protocols"))
+    rows = found.rows
+    one = rows[(rows["protocol"] == "median, max_over_single") & (rows["coefficient"] == "tau_b")]
+    bench = captau.bench(
+        "demo",
+        ["rouge_1", "rouge_l"],
+        ceilings=False,
+        protocol={"ratings": "median", "references": "max_over_single", "coefficients": "tau_b"},
+    ).correlations
+    assert one["value"].tolist() == pytest.approx(bench["value"].tolist(), abs=1e-12)
+    assert one["rank"].tolist() == stats.rankdata(-one["value"]).tolist()
+    assert rows["protocol"].nunique() == 16
+    assert set(rows["coefficient"]) == {"tau_c", "tau_b", "spearman", "pearson"}
+    spread = found.tables[0].rows[0][1][0]
+    values = rows[(rows["metric"] == "rouge_1") & (rows["coefficient"] == "tau_c")]["value"]
+    assert spread == f"{100 * values.min():.1f} – {100 * values.max():.1f}"
+
+
+def test_duplicates_out(tmp_path):
+    """Of five captions one quotes its reference and one says again what another said."""
+    frame = pd.DataFrame(
+        {
+            "image": ["1", "1", "1", "2", "2"],
+            "caption": ["A dog. ", "a dog.", "a cat", "A ", "b"],
+            "value": [1, 2, 3, 4, 5],
+            "system": ["S", "T", "S", "S", "T"],
+        }
+    )
+    rows = own(tmp_path, {"A": [1, 2, 3, 5, 4]}, frame, "protocols")
+    sizes = dict(zip(rows["protocol"], rows["size"], strict=True))
+    assert sizes == {"per_rating, all": 5, "per_rating, all, without duplicates": 3}
+    assert "2 duplicates left out" in set(rows["note"])
+    items = pd.DataFrame(
+        {
+            "image_id": ["1", "1", "2"],
+            "caption": ["x", " X", "x"],
+            "references": [("y",), ("y",), ("X ",)],
+        }
+    )
+    assert duplicates(items).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("kind", ["images", "power", "protocols"])
+def test_undefined_says_why(kind, tmp_path):
+    frame = pd.DataFrame({"image": list("aabb"), "caption": list("wxyz"), "value": [1, 2, 3, 4]})
+    rows = own(tmp_path, {"A": [1, 2, 3, 4], "Flat": [1, 1, 1, 1]}, frame, kind)
+    reason = "all scores are equal"
+    flat = rows[(rows["metric"] == "Flat") | (rows["other"] == "Flat")]
+    assert len(flat)
+    assert flat["value"].isna().all()
+    assert flat["note"].str.contains(f"undefined: {reason}").all()
+    assert not (rows["value"] == 0).any()
+
+
+def test_one_image_has_a_curve_without_images_to_draw(tmp_path):
+    frame = pd.DataFrame({"image": list("aaa"), "caption": list("wxy"), "value": [1, 2, 3]})
+    rows = own(tmp_path, {"A": [1, 3, 2]}, frame, "images", coefficients=["tau_b"])
+    assert rows["size"].tolist() == [2]
+    assert rows["high"].item() - rows["low"].item() == pytest.approx(0, abs=1e-9)
+
+
+def test_the_command_writes_and_draws(tmp_path, capsys):
+    arguments = ["metrics=[rouge_1]", "kind=[images,raters]", "draws=5", "seed=3"]
+    with pytest.raises(SystemExit) as ended:
+        main(["sensitivity", *arguments, f"output_dir={tmp_path / 'a'}"])
+    assert ended.value.code == 0
+    capsys.readouterr()
+    files = {p.name for p in (tmp_path / "a").iterdir()}
+    assert files == {
+        "sensitivity.csv", "table.md", "table.tex", "sensitivity.svg", "sensitivity.png", "run.json"
+    }  # fmt: skip
+    assert (tmp_path / "a" / "sensitivity.png").read_bytes()[1:4] == b"PNG"
+    assert "<svg" in (tmp_path / "a" / "sensitivity.svg").read_text()
+    with pytest.raises(SystemExit):
+        main(["sensitivity", *arguments, f"output_dir={tmp_path / 'b'}"])
+    again = [(tmp_path / d / "sensitivity.csv").read_bytes() for d in "ab"]
+    assert again[0] == again[1]
+    with pytest.raises(SystemExit):
+        main(["sensitivity", *arguments[:3], "seed=4", f"output_dir={tmp_path / 'c'}"])
+    assert (tmp_path / "c" / "sensitivity.csv").read_bytes() != again[0]
+
+
+def test_without_matplotlib_it_says_how_to_get_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(
+        sensitivity, "find_spec", lambda name: None if name == "matplotlib" else importlib.util.find_spec(name)
+    )  # fmt: skip
+    with pytest.raises(SystemExit) as ended:
+        main(["sensitivity", "metrics=[rouge_1]", "draws=5", f"output_dir={tmp_path}"])
+    assert ended.value.code == 0
+    assert "pip install 'captau[report]'" in capsys.readouterr().out
+    assert not (tmp_path / "sensitivity.png").exists()
+
+
+def test_errors():
+    with says("unknown kind 'image'", "did you mean images?"):
+        config("image")
+    with says("kind is empty"):
+        config()
+    with says("draws is 1"):
+        config("images", draws=1)
+    with says("kind=power compares metrics; name two at least"):
+        run(config("power", metrics=["rouge_1"]))
+    with says("protocol.coefficients has none of ratings"):
+        run(config("images", coefficients=["accuracy"]))
+    with says("protocol.dimension is empty"):
+        run(config("images", dimension=()))
+    with says("kind=references: none of the metrics uses references"):
+        run(config("references", metrics=["python(builtins:len)"]))
