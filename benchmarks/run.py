@@ -139,7 +139,7 @@ class Measured:
 
     Args:
         caption_set, protocol, items, metrics: what was measured.
-        scores: by metric, in the order of `items`.
+        scores: by metric, in the order of `items`; those of companions are not correlated.
         ceilings: whether to add rows of `agreement.CEILINGS`.
     """
 
@@ -159,7 +159,7 @@ class Measured:
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
         self.remark = ""
-        rows = [row for metric in scores for row in self._rows(metric)]
+        rows = [row for metric in metrics for row in self._rows(metric.spec)]
         self.correlations = correlation_rows(rows + (self._ceilings() if ceilings else []))
 
     @property
