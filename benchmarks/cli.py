@@ -66,6 +66,7 @@ _PATHS = (
     "file.path",
     "images",
     "java.home",
+    "java.spice",
     "output",
     "output_dir",
     "references",
@@ -76,6 +77,9 @@ _PATHS = (
 _ALL = {"reproduce": "paper"} | {
     f"data {word}": "dataset" for word in ("fetch", "import", "verify", "overlap")
 }
+
+#: What these commands take for a dataset beside the datasets: files that a metric needs.
+_MODELS = {"data fetch": ("spice_models",), "data verify": ("spice_models",)}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -200,7 +204,7 @@ def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
         elif flags and word in _FLAGS.get(flags[-1], ()):
             flags.append(word)
         elif equals:
-            overrides.append(_override(command, word))
+            overrides += _override(command, word)
         else:
             raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
     for flag, after in pairwise([*flags, ""]):
@@ -216,33 +220,38 @@ def _words_after(flag: str) -> str:
     return f"one of {', '.join(words)} is expected" if words else "it takes no value"
 
 
-def _override(command: str, word: str) -> str:
-    """One key=value, its key and names checked, a path quoted, and `all` spelt out.
+def _override(command: str, word: str) -> list[str]:
+    """One key=value, its key and names checked, a path quoted, `all` spelt out, models set apart.
 
     Raises:
         InputError: on an option or a name that there is not.
     """
     key, _, value = word.partition("=")
     if key.startswith(("hydra.", "hydra/", "datasets.")):
-        return word
+        return [word]
     if key not in _options(command):
         # `+key` would add an option that nothing reads, and `~key` take one away that is needed.
         raise unknown(f"option of captau {command}", key, _options(command))
     if key in ("dataset", "protocol", "paper"):
-        known = [*group(key), *(["all"] if key == _ALL.get(command) else [])]
+        models = _MODELS.get(command, ())
+        known = [*group(key), *models, *(["all"] if key == _ALL.get(command) else [])]
         if value == "all" and "all" in known:
-            return f"{key}=[{','.join(group(key))}]"
+            return [f"{key}=[{','.join(group(key))}]"]
         names = re.findall(r"[^\[\],\s'\"]+", value)
         if not names:
             raise InputError(f"{key}= is empty; known: {', '.join(known)}")
         for name in names:
-            if name not in group(key):
+            if name not in (*group(key), *models):
                 raise unknown(key, name, known)
+        if chosen := [name for name in names if name in models]:
+            others = [name for name in names if name not in models]
+            rest = [f"{key}=[{','.join(others)}]"] if others else []
+            return [f"models=[{','.join(chosen)}]", *rest]
     elif key in _PATHS and value and value[0] not in "'\"" and value != "null":
         path = str(Path(value).expanduser()) if value.startswith("~") else value
         escaped = path.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{key}='{escaped}'"
-    return word
+        return [f"{key}='{escaped}'"]
+    return [word]
 
 
 def _run_hydra(command: str, words: list[str]) -> int:
@@ -346,7 +355,9 @@ def _options(command: str) -> list[str]:
                 names.append(f"{prefix}{key}")
         return names
 
-    names = [n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "papers")]
+    names = [
+        n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "models", "papers")
+    ]
     groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
     groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
@@ -508,10 +519,11 @@ def _data_list(config: DictConfig) -> None:
 
 def _data_fetch(config: DictConfig) -> int:
     from .config import data_config
-    from .data import fetch
+    from .data import fetch, fetch_models
 
     chosen = data_config(config)
-    return _told(fetch(chosen.names, chosen.root, chosen.offline, print))
+    failed = fetch(chosen.names, chosen.root, chosen.offline, print)
+    return _told(failed + (fetch_models(chosen.offline, print) if chosen.models else []))
 
 
 def _data_import(config: DictConfig) -> int:
@@ -527,7 +539,9 @@ def _data_verify(config: DictConfig) -> int:
     from .data import verify
 
     chosen = data_config(config, needed=False)
-    table, good = verify(chosen.names, chosen.root, chosen.images, named=chosen.named)
+    table, good = verify(
+        chosen.names, chosen.root, chosen.images, named=chosen.named, models=bool(chosen.models)
+    )
     _show([table])
     return 0 if good else 1
 

@@ -171,9 +171,10 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class ReproduceConfig:
-    """What `captau reproduce` does: papers with their tables."""
+    """What `captau reproduce` does: papers with their tables, but for some metrics."""
 
     papers: dict[str, tuple[PaperTable, ...]]
+    leave_out: tuple[str, ...] = ()
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -185,6 +186,7 @@ class DataConfig:
     Attributes:
         names: datasets; all of them where none was named.
         named: whether the names were given one by one.
+        models: what else was named: files that a metric needs.
         root: the data folder; None for the usual one.
         offline: whether to leave the network alone.
         source: what to import from.
@@ -193,6 +195,7 @@ class DataConfig:
 
     names: tuple[str, ...]
     named: bool
+    models: tuple[str, ...]
     root: Path | None
     offline: bool
     source: Path
@@ -393,7 +396,10 @@ def reproduce_config(config: DictConfig) -> ReproduceConfig:
         name: tuple(PaperTable(**table) for table in paper["tables"])
         for name, paper in plain["papers"].items()
     }
-    return ReproduceConfig(papers, _where(plain), plain)
+    for name in plain["leave_out"]:
+        if name not in metric_names():
+            raise unknown("metric", name, metric_names())
+    return ReproduceConfig(papers, tuple(plain["leave_out"]), _where(plain), plain)
 
 
 def score_config(config: DictConfig) -> ScoreConfig:
@@ -416,15 +422,16 @@ def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:
         InputError: where no dataset is given and one is `needed`.
     """
     plain = _plain(config)
-    chosen = tuple(plain["datasets"])
-    if needed and not chosen:
+    chosen, models = tuple(plain["datasets"]), tuple(plain.get("models", ()))
+    if needed and not chosen and not models:
         raise InputError(
             "the option dataset=… is needed: a name, [A,B] or all; see captau data list"
         )
     everything = tuple(group("dataset"))
     return DataConfig(
-        names=chosen or everything,
+        names=chosen if chosen or models else everything,
         named=bool(chosen) and set(chosen) != set(everything),
+        models=models,
         root=_path(plain["data"]["root"]),
         offline=plain["data"].get("offline", False),
         source=_path(plain.get("source")) or Path(),
@@ -446,12 +453,14 @@ def usual_protocol(dataset: str) -> dict[str, Any]:
     return read("dataset", dataset)["protocol"]
 
 
-def use_java(home: str | None) -> None:
-    """`java.home=`: every Java that is started from here on, and by child processes.
+def use_java(home: str | None, spice: str | None = None) -> None:
+    """`java.home=`, `java.spice=`: every Java that is started from here on, and by child processes.
 
     Raises:
-        InputError: where it is no Java home, before anything is computed.
+        InputError: where `home` is no Java home, before anything is computed.
     """
+    if spice:
+        os.environ["CAPTAU_SPICE_JARS"] = spice
     if home:
         os.environ["CAPTAU_JAVA"] = home
         java()
@@ -474,7 +483,7 @@ def _plain(config: DictConfig) -> dict[str, Any]:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
     plain: Any = OmegaConf.to_container(config, resolve=True)
     plain.pop("hydra", None)
-    use_java((plain.get("java") or {}).get("home"))
+    use_java(**(plain.get("java") or {"home": None}))
     use_cache((plain.get("cache") or {}).get("root"))
     return plain
 

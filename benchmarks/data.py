@@ -13,6 +13,7 @@ from ..datasets.errors import InputError
 from ..datasets.folder import missing, partly, silent, size, state, used
 from ..datasets.images import find_image
 from ..datasets.schema import CaptionSet, Card
+from ..metrics.text import spice_models
 from ..metrics.text.cider import document_frequencies
 from .own import read_references
 from .progress import Download, Progress
@@ -56,6 +57,11 @@ def overview(root: Path | None) -> Table:
     if len(notes) > 1:
         ways = "captau data fetch dataset=NAME", "captau data import dataset=NAME source=PATH"
         notes.insert(1, f"Missing; {ways[0]} gets it, {ways[1]} takes what you got by hand:")
+    lacking, where = spice_models.missing(spice_models.folder()), spice_models.folder()
+    notes.append(
+        f"{spice_models.NAME}, what the metric spice needs: "
+        + (f"captau data fetch dataset={spice_models.NAME} gets it" if lacking else f"in {where}")
+    )
     columns = ["status", "size", "items", "ratings", "scale", "licence", "images needed"]
     return Table("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
 
@@ -95,6 +101,23 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = sil
             failed.append(str(error))
         say("")
     return failed
+
+
+def fetch_models(offline: bool, say: Say = silent) -> list[str]:
+    """Download what SPICE needs, licence and citation first; returns what `fetch` does."""
+    folder = spice_models.folder()
+    say(f"{spice_models.NAME}: {spice_models.ABOUT}\nplease cite:\n{spice_models.CITATION}\n")
+    try:
+        if offline and (needed := spice_models.missing(folder)):
+            files = ", ".join(f"{j.file} ({j.coordinates})" for j in needed)
+            return [f"data.offline=true, so not fetched: {files} from Maven Central"]
+        with Progress(1) as progress, progress.step(spice_models.NAME):
+            done = spice_models.fetch(folder, say)
+    except InputError as error:
+        return [str(error)]
+    if not done:
+        say(f"{spice_models.NAME}: nothing to fetch, all is in {folder}")
+    return []
 
 
 def take(
@@ -137,7 +160,12 @@ def take(
 
 
 def verify(
-    names: Iterable[str], root: Path | None, images: Path | None = None, *, named: bool = True
+    names: Iterable[str],
+    root: Path | None,
+    images: Path | None = None,
+    *,
+    named: bool = True,
+    models: bool = False,
 ) -> tuple[Table, bool]:
     """Hash the files of datasets anew, read them, and compare what is in them with their cards.
 
@@ -146,6 +174,7 @@ def verify(
         root: the data folder.
         images: where image files lie; how many are missing is told, and is no fault.
         named: whether the datasets were asked for by name; else one that is not here is no fault.
+        models: whether to hash what SPICE needs as well.
 
     Returns:
         A row for each dataset, and whether all is as it should be; a part that can be used is.
@@ -185,6 +214,12 @@ def verify(
                 rows.append((name, [files, *counts, *([absent] if images else []), verdict]))
                 notes += [w if w.startswith("dataset ") else f"{name}: {w}" for w in wrong]
                 good &= not wrong
+    if models:
+        files, wrong = _check_models()
+        empty = [MISSING] * (len(_COUNTS) + bool(images))
+        rows.append((spice_models.NAME, [files, *empty, "OFF" if wrong else "ok"]))
+        notes += wrong
+        good &= not wrong
     columns = ["files", *_COUNTS, *(["image files missing"] if images else []), "verdict"]
     notes.insert(0, f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)"))
     return Table("Verified", "dataset", columns, rows, notes=notes, numeric=False), good
@@ -201,6 +236,18 @@ def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
     if partly(folder, card):
         del what["missing"]
     return cell, [f"{source.path} {what[is_]}" for source, is_ in states if is_ in what]
+
+
+def _check_models() -> tuple[str, list[str]]:
+    """A cell for the table, and what is wrong."""
+    folder = spice_models.folder()
+    absent = [j for j in spice_models.JARS if not (folder / j.file).is_file()]
+    differs = spice_models.wrong(folder)
+    right = len(spice_models.JARS) - len(absent) - len(differs)
+    counts = {"right": right, "missing": len(absent), "differs": len(differs)}
+    lines = [f"{folder / j.file} is missing" for j in absent]
+    lines += [f"{folder / j.file} is not {j.coordinates}: its hash differs" for j in differs]
+    return ", ".join(f"{n} {is_}" for is_, n in counts.items() if n), lines
 
 
 def _check_counts(dataset: CaptionSet, card: Card) -> tuple[list[str], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +20,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from ..metrics.progress import shown
+
 
 class _Shown:
     """A bar that is there as long as its context lasts."""
@@ -27,7 +29,9 @@ class _Shown:
     _bar: Bar
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self._stack = ExitStack()
+        self._stack.enter_context(self._bar)
+        self._stack.enter_context(shown(self._bar))
         return self
 
     def __exit__(
@@ -36,7 +40,7 @@ class _Shown:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._stack.close()
 
 
 class Progress(_Shown):

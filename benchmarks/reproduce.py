@@ -77,6 +77,15 @@ class Workshop:
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
+    def absent(self, spec: str | None) -> str:
+        """Why a row's metric is not computed; empty where it is."""
+        if spec is None:
+            return "this metric is not part of captau"
+        name = spec.partition("(")[0]
+        if name in self.config.leave_out:
+            return f"leave_out={name}"
+        return "" if name in metric_names() else f"metric {spec} is not in this version of captau"
+
     def caption_set(self, name: str) -> CaptionSet:
         if name not in self.caption_sets:
             self.caption_sets[name] = registry.load(name, self.config.where.data_root)
@@ -224,21 +233,12 @@ def _check_covered(paper: str, tables: tuple[PaperTable, ...], published: pd.Dat
             )
 
 
-def _absent(spec: str | None) -> str:
-    """Why a row's metric cannot be computed; empty where it can."""
-    if spec is None:
-        return "this metric is not part of captau"
-    if spec.partition("(")[0] not in metric_names():
-        return f"metric {spec} is not in this version of captau"
-    return ""
-
-
 def _correlation(workshop: Workshop, table: PaperTable, label: str) -> Cells:
-    specs = {row: spec for row, spec in table.rows.items() if not _absent(spec)}
+    specs = {row: spec for row, spec in table.rows.items() if not workshop.absent(spec)}
     cells: Cells = {
-        (row, column): Cell.missing(_absent(spec))
+        (row, column): Cell.missing(workshop.absent(spec))
         for row, spec in table.rows.items()
-        if _absent(spec)
+        if workshop.absent(spec)
         for column in table.columns
     }
     # Columns that differ in nothing but coefficient and dimension come from one measurement.
@@ -272,7 +272,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     specs = {
         c: o["metric"]
         for c, o in table.columns.items()
-        if o.get("metric") and not _absent(o["metric"])
+        if o.get("metric") and not workshop.absent(o["metric"])
     }
     changes = {"coefficients": ["pearson"]}
     protocol = workshop.protocol(table, label, changes)
@@ -286,7 +286,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         elif column in specs:
             values = measured.by_metric[metric(specs[column]).spec]
         else:
-            reason = _absent(options["metric"])
+            reason = workshop.absent(options["metric"])
             cells.update({(row, column): Cell.missing(reason) for row in table.rows})
             continue
         means = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"]).mean()

@@ -196,7 +196,7 @@ class Measured:
 
     Args:
         caption_set, protocol, items, metrics: what was measured.
-        scores: by metric, in the order of `items`.
+        scores: by metric, in the order of `items`; those of companions are not correlated.
         ceilings: whether to add rows of `agreement.CEILINGS`.
         floors: whether to add rows of `FLOORS`.
     """
@@ -216,13 +216,15 @@ class Measured:
         self.protocol = protocol
         self.items = items
         self.by_metric = {k: pd.Series(v, index=items["item_id"]) for k, v in scores.items()}
+        #: The metrics that were asked for, companions left out.
+        self.asked = tuple(m.spec for m in metrics)
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
         self._keys = items.set_index("item_id")[["image_id", "system"]]
         self._floors = _floors(items) if floors else {}
         self._extras: dict[str, list[Extra]] = {}
         self.remark = ""
-        rows = [row for metric in scores for row in self._rows(metric)]
+        rows = [row for metric in metrics for row in self._rows(metric.spec)]
         for name in self._floors:
             rows += [
                 {**row, "note": _joined(row["note"], _FLOOR_NOTES[name])}
@@ -344,9 +346,7 @@ class Measured:
         """The data points of each rated dimension, and the preferences, of metrics and floors; and
         the image of each item there.
         """
-        scores = {
-            m: self._of(m).to_numpy(dtype=np.float64) for m in (*self.by_metric, *self._floors)
-        }
+        scores = {m: self._of(m).to_numpy(dtype=np.float64) for m in (*self.asked, *self._floors)}
         drop = self.protocol.undefined == "drop"
         rated = [c for c in self.protocol.coefficients if c != "accuracy"]
         found: list[tuple[Panel, Ints]] = []
@@ -394,12 +394,12 @@ class Measured:
                     f"dataset {self.caption_set.name}: too few images with judgements ({fewest}); a "
                     "comparison needs two"
                 )
-            pairs = len(self.by_metric) * (len(self.by_metric) - 1) // 2
+            pairs = len(self.asked) * (len(self.asked) - 1) // 2
             steps = len(panels) * (blocks(options.replicates) + pairs)
             progress.more(steps, f"{self.caption_set.name}: replicates")
             self.uncertainty = Uncertainty(
                 panels,
-                list(self.by_metric),
+                list(self.asked),
                 options,
                 tuple(dict.fromkeys(("bootstrap", *tests))),
                 extras={
@@ -411,9 +411,7 @@ class Measured:
                 advance=progress.advance,
             )
             intervals = self.uncertainty.intervals
-            competing = {
-                _key(r): float(r["value"]) for r in records if r["metric"] in self.by_metric
-            }
+            competing = {_key(r): float(r["value"]) for r in records if r["metric"] in self.asked}
             self.ranks = self.uncertainty.ranks(competing)
         else:
             intervals = {}
@@ -773,7 +771,7 @@ def _statistics_notes(measured: Measured, shown: set[str]) -> list[str]:
             f"significantly (paired bootstrap over images, level {100 * (1 - options.level):g} %, "
             f"{which[options.correction]})."
         )
-        competing = len(measured.by_metric)
+        competing = len(measured.asked)
         pairs = competing * (competing - 1) // 2
         needed = int(np.ceil(2 * pairs / (1 - options.level)))
         if options.correction == "holm" and options.replicates < needed:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..datasets.errors import InputError
 from ..metrics.base import Floats, Metric, Rows, prepare
+from ..metrics.registry import metric as metric_of
 from .progress import Progress
 from .protocol import Protocol
 from .store import ScoreStore
@@ -45,8 +46,11 @@ class Scorer:
         self.whole = Rows(items, may_lack=protocol.undefined == "drop")
         self._digests: dict[tuple[str, ...], str] = {}
 
-    def score(self, metric: Metric, store: ScoreStore) -> Floats:
+    def score(self, metric: Metric, store: ScoreStore, *, companion: bool = False) -> Floats:
         """Scores of shape (n_items,), from the store where they are there.
+
+        Args:
+            companion: whether nobody asked for this metric itself; then NaN is no error.
 
         Raises:
             InputError: where the metric lacks what it needs, or gives NaN and
@@ -58,7 +62,7 @@ class Scorer:
             scores = self._compute(metric)
             store.put(path, self.items["item_id"], scores)
         gaps = np.flatnonzero(np.isnan(scores))
-        if gaps.size and self.protocol.undefined == "error":
+        if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(
                 f"metric {metric.spec} is undefined for {gaps.size} of {len(scores)} items of "
                 f"{self.dataset}, first '{self.items['item_id'].iloc[gaps[0]]}'"
@@ -152,9 +156,10 @@ class Scorer:
 def score_all(
     scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
 ) -> dict[str, Floats]:
-    """Each metric's scores by its spec; metrics run side by side, as many as there are cores.
+    """Each metric's scores by its spec, then its companions'.
 
-    What starts slowly is started first and asked last.
+    Metrics run side by side, as many as there are cores; what starts slowly is started first and
+    asked last.
 
     Raises:
         InputError: of the first metric that fails.
@@ -162,13 +167,18 @@ def score_all(
     paths = {m: scorer.path(m, store) for m in metrics}
     prepare([m for m, path in paths.items() if path is None or not path.is_file()])
     scores: dict[str, Floats] = {}
+    beside: dict[str, Floats] = {}
 
     def one(metric: Metric) -> None:
         with progress.step(f"{scorer.dataset}: {metric.spec}"):
             scores[metric.spec] = scorer.score(metric, store)
+            for spec in metric.companions:
+                beside[spec] = scorer.score(metric_of(spec), store, companion=True)
 
     side_by_side(one, sorted(metrics, key=lambda m: hasattr(m, "start")))
-    return {m.spec: scores[m.spec] for m in metrics}
+    asked = {m.spec: scores[m.spec] for m in metrics}
+    companions = {spec: beside[spec] for m in metrics for spec in m.companions}
+    return asked | {spec: column for spec, column in companions.items() if spec not in asked}
 
 
 def side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:

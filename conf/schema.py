@@ -50,12 +50,17 @@ class JavaOptions:
 
 
 @dataclass
+class ScoringJavaOptions(JavaOptions):
+    spice: str | None = None
+
+
+@dataclass
 class CommonOptions:
     """Options of every command that scores."""
 
     data: DataOptions = field(default_factory=DataOptions)
     cache: CacheOptions = field(default_factory=CacheOptions)
-    java: JavaOptions = field(default_factory=JavaOptions)
+    java: ScoringJavaOptions = field(default_factory=ScoringJavaOptions)
     output_dir: str | None = None
 
 
@@ -185,6 +190,7 @@ class ReproduceOptions(CommonOptions):
     """`captau reproduce`."""
 
     papers: dict[str, PaperOptions] = field(default_factory=dict)
+    leave_out: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -211,9 +217,10 @@ class FetchOptions(DataOptions):
 
 @dataclass
 class DataFetchOptions:
-    """`captau data fetch`."""
+    """`captau data fetch`; `models` are what a metric needs, among the datasets on the command line."""
 
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
     data: FetchOptions = field(default_factory=FetchOptions)
 
 
@@ -233,9 +240,10 @@ class VerifyOptions(DataOptions):
 
 @dataclass
 class DataVerifyOptions:
-    """`captau data verify`."""
+    """`captau data verify`; see `DataFetchOptions` for `models`."""
 
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
     data: VerifyOptions = field(default_factory=VerifyOptions)
 
 

@@ -285,6 +285,11 @@ class Metric(ABC):
     named_by: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def companions(self) -> tuple[str, ...]:
+        """Specs of metrics that come out of the same computation, shown beside this one's scores."""
+        return ()
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """What computes the scores beside Python distributions (a Java), for the signature."""
         return ()

@@ -76,6 +76,18 @@ def data_root() -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def spice_jars(_own_cache: None) -> list[Path]:
+    """SPICE's jars, fetched once a session (387 MB) unless CAPTAU_SPICE_JARS says where they are."""
+    from captau.datasets.errors import InputError
+    from captau.metrics.text import spice_models
+
+    try:
+        return spice_models.jars()
+    except InputError as error:
+        pytest.skip(f"this test needs SPICE's jars: {error}")
+
+
 class Site:
     """A web server on this machine that fails as it is told to.
 

@@ -1,0 +1,63 @@
+"""A progress bar for what takes long within a metric."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+#: The bars on the screen, the latest last: a line is added to it, since two bars would overwrite
+#: each other.
+_shown: list[Progress] = []
+
+
+@contextmanager
+def shown(bar: Progress) -> Generator[None]:
+    """A bar that metrics add their lines to while the block lasts."""
+    _shown.append(bar)
+    try:
+        yield
+    finally:
+        _shown.remove(bar)
+
+
+@contextmanager
+def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
+    """A line on the bar that is shown, else a bar of its own where stderr is a terminal.
+
+    Args:
+        description: what is counted.
+        total: how many there are.
+
+    Yields:
+        what to call with how many more are done.
+    """
+    if _shown:
+        bar = _shown[-1]
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        bar = Progress(
+            "{task.description}",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+    task = bar.add_task(description, total=total)
+    try:
+        if not _shown:
+            bar.start()
+        yield lambda more: bar.advance(task, more)
+    finally:
+        if _shown:
+            bar.remove_task(task)
+        else:
+            bar.stop()

@@ -1,0 +1,168 @@
+"""SPICE, by pycocoevalcap's jar (Anderson et al. 2016, "SPICE: Semantic Propositional Image Caption
+Evaluation", section 3).
+
+Captions are parsed into scene graphs: objects, their attributes, and relations between them. The
+score is the F-measure of the candidate's tuples against those of all references together, where
+words match that share a WordNet synset. Sub-scores count the tuples of one kind alone (section 5.4).
+
+Parsing is slow, scoring is not: every distinct caption is parsed once, and kept (`spice_store.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...datasets.cache import cache_folder
+from ..base import Floats, Items, Rows, version_of
+from ..progress import counted
+from ..registry import register
+from .ptb import TokenMetric, tokenized
+from .spice_java import limits, parse, score
+from .spice_models import CORENLP
+from .spice_store import Failure, Parsed, SceneStore
+
+#: Each part of the score: the category of tuples and the figure, as the jar calls them.
+PARTS = {
+    "f": ("All", "f"),
+    "precision": ("All", "pr"),
+    "recall": ("All", "re"),
+    "object": ("Object", "f"),
+    "relation": ("Relation", "f"),
+    "attribute": ("Attribute", "f"),
+    "color": ("Color", "f"),
+    "count": ("Cardinality", "f"),
+    "size": ("Size", "f"),
+}
+Part = Literal[
+    "f", "precision", "recall", "object", "relation", "attribute", "color", "count", "size"
+]
+
+# Parsed captions are kept after so many seconds: what a kill may lose.
+_KEEP_AFTER = 2.0
+
+
+@register("spice", part="f")
+@register("spice_precision", part="precision")
+@register("spice_recall", part="recall")
+@register("spice_object", part="object")
+@register("spice_relation", part="relation")
+@register("spice_attribute", part="attribute")
+@register("spice_color", part="color")
+@register("spice_count", part="count")
+@register("spice_size", part="size")
+@dataclass(frozen=True)
+class Spice(TokenMetric):
+    """SPICE on PTB tokens: the F-measure, precision or recall of all tuples, or F of one kind.
+
+    F of one kind is NaN where no reference has a tuple of that kind; any part is where a caption
+    cannot be parsed within the limits of `spice_java`, which is told on stderr.
+    """
+
+    part: Part = "f"
+    backend: Literal["pycocoevalcap"] = "pycocoevalcap"
+
+    named_by: ClassVar[tuple[str, ...]] = ("part",)
+
+    @property
+    def name(self) -> str:
+        return "spice" if self.part == "f" else f"spice_{self.part}"
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return (*super().programs, f"corenlp:{CORENLP}")
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
+
+    def _score(self, rows: Rows) -> Floats:
+        scores = rows.share("spice", lambda: _scores(rows))
+        return scores[:, list(PARTS).index(self.part)]
+
+    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+        """The mean over the rows where it is defined, as the jar's own average is."""
+        rows = Rows.of(items)
+        values = self.score(rows) if scores is None else scores
+        defined = ~np.isnan(values)
+        if self.part == "f" or not defined.any():
+            return super().corpus(rows, values)
+        return float(np.average(values[defined], weights=rows.weights[defined]))
+
+
+def _scores(rows: Rows) -> Floats:
+    """Shape (len(rows), len(PARTS)), in the order of `PARTS`."""
+    candidates, references = tokenized(rows)
+    texts = [(c, *refs) for c, refs in zip(candidates, references, strict=True)]
+    parsed = scenes(t for row in texts for t in row)
+    scores = np.full((len(rows), len(PARTS)), np.nan)
+    failed = {t: found for t, found in parsed.items() if isinstance(found, Failure)}
+    scenes_of = {t: found for t, found in parsed.items() if not isinstance(found, Failure)}
+    if failed:
+        _warn(rows, texts, failed)
+    whole = [i for i, row in enumerate(texts) if not any(t in failed for t in row)]
+    if not whole:
+        return scores
+    with counted("SPICE, rows", len(whole)) as advance:
+        requests = ([scenes_of[t] for t in texts[i]] for i in whole)
+        for i, by_kind in zip(whole, score(requests), strict=True):
+            figures = [by_kind[kind][figure] for kind, figure in PARTS.values()]
+            scores[i] = [np.nan if f is None else f for f in figures]
+            advance(1)
+    return scores
+
+
+def scenes(captions: Iterable[str]) -> dict[str, Parsed]:
+    """The tuples of each caption, or why there are none.
+
+    Args:
+        captions: as PTB tokens; each distinct one is parsed where it was not in an earlier run.
+
+    Raises:
+        InputError: where the jars cannot be had or Java fails; what was parsed until then is kept.
+    """
+    wanted = list(dict.fromkeys(captions))
+    name = f"scenes-pycocoevalcap-{version_of('pycocoevalcap')}-corenlp-{CORENLP}.sqlite"
+    store = SceneStore(cache_folder("spice", name))
+    known = {
+        caption: found
+        for caption, found in store.get(wanted).items()
+        if not (isinstance(found, Failure) and found.limits != limits())
+    }
+    new = [caption for caption in wanted if caption not in known]
+    if not new:
+        return known
+    fresh: dict[str, Parsed] = {}
+    kept = time.monotonic()
+    try:
+        with counted("SPICE, captions parsed", len(new)) as advance, closing(parse(new)) as done:
+            for caption, found in done:
+                fresh[caption] = known[caption] = found
+                advance(1)
+                if time.monotonic() - kept > _KEEP_AFTER:
+                    store.put(fresh)
+                    fresh.clear()
+                    kept = time.monotonic()
+    finally:
+        store.put(fresh)
+    return known
+
+
+def _warn(rows: Rows, texts: list[tuple[Any, ...]], failed: dict[str, Failure]) -> None:
+    """Name each caption that could not be parsed, with the first row it is in."""
+    for caption, failure in failed.items():
+        where = [rows.label(i) for i, row in enumerate(texts) if caption in row]
+        more = f" and {len(where) - 1} rows more" if len(where) > 1 else ""
+        words = caption.split()
+        shown = " ".join(words[:8]) + (" …" if len(words) > 8 else "")
+        print(
+            f"captau: warning: SPICE of {where[0]}{more} is undefined: a caption of {len(words):,} words "
+            f"could not be parsed, {failure.reason}: {shown}",
+            file=sys.stderr,
+        )

@@ -1,0 +1,284 @@
+"""What becomes of a run where SPICE's Java stalls, is killed, or has too little memory.
+
+A shell script stands for Java and does so at a word's command; test_spice.py has the real one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from captau.metrics.base import Rows
+from captau.metrics.registry import metric
+from captau.metrics.text import java as java_module
+from captau.metrics.text import spice, spice_java
+from captau.metrics.text.spice_store import Failure
+from tests.conftest import says
+
+DOG = [["dog"]]
+NONE = '{"f": null, "pr": null, "re": null}'
+KINDS = ", ".join(
+    f'"{kind}": {NONE}'
+    for kind in ("Object", "Relation", "Attribute", "Color", "Cardinality", "Size")
+)
+SCORES = f'[{{"scores": {{"All": {{"f": 0.5, "pr": 0.25, "re": 1.0}}, {KINDS}}}}}]'
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Lets a script with these lines stand for Java, and nothing be kept from before."""
+    monkeypatch.setattr(spice_java, "jars", list)
+    monkeypatch.setattr(spice, "tokenized", lambda rows: (rows.candidates, rows.references))
+    monkeypatch.setattr(spice_java, "_DYING", 0.2)
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
+    spice_java.stop_idle()
+
+    def write(*lines: str) -> Path:
+        path = tmp_path / "java"
+        path.write_text("\n".join(["#!/bin/sh", f"here={tmp_path}", *lines, ""]))
+        path.chmod(0o755)
+        monkeypatch.setenv("CAPTAU_JAVA", str(path))
+        return path
+
+    yield write
+    spice_java.stop_idle()
+
+
+@pytest.fixture
+def parser(script):
+    """Does what the caption says, and counts how often it was started and asked."""
+    return script(
+        'echo >>"$here/starts"',
+        """echo '"ready"'""",
+        "while read -r line; do",
+        '  echo "$line" >>"$here/asked"',
+        '  case "$line" in',
+        "    *stalls*) exec sleep 600;;",
+        "    *swells*) exit 3;;",
+        "    *dies*) kill -9 $$;;",
+        '    *fails*) echo \'{"error": "java.lang.StackOverflowError"}\';;',
+        '    *once*) test -e "$here/once" && echo \'[["dog"]]\' || { touch "$here/once"; kill -9 $$; };;',
+        f"    \\[*) echo '{SCORES}';;",
+        "    *) echo '[[\"dog\"]]';;",
+        "  esac",
+        "done",
+    )
+
+
+def count(parser: Path, name: str) -> int:
+    path = parser.with_name(name)
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def rows(*captions: str) -> Rows:
+    return Rows.of(
+        [
+            {"caption": c, "references": ("a cat",), "item_id": f"x{i}"}
+            for i, c in enumerate(captions)
+        ]
+    )
+
+
+def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, monkeypatch, capsys):
+    monkeypatch.setattr(spice_java, "SECONDS", 0.5)
+    scores = metric("spice").score(rows("a dog", "this stalls", "a bird"))
+    assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
+    said = capsys.readouterr().err
+    assert "SPICE of x1 is undefined: a caption of 2 words could not be parsed" in said
+    assert "it took longer than 0.5 s: this stalls" in said
+    assert said.count("\n") == 1
+
+
+def test_a_caption_that_stalled_is_tried_again_within_other_limits_alone(parser, monkeypatch):
+    monkeypatch.setattr(spice_java, "SECONDS", 0.5)
+    failed = Failure("it took longer than 0.5 s", "0.5 s, 4 GB")
+    assert spice.scenes(["this stalls"]) == {"this stalls": failed}
+    assert spice.scenes(["this stalls"]) == {"this stalls": failed}
+    assert count(parser, "asked") == 1
+    monkeypatch.setattr(spice_java, "SECONDS", 0.6)
+    assert spice.scenes(["this stalls"])["this stalls"].limits == "0.6 s, 4 GB"
+    assert count(parser, "asked") == 2
+
+
+@pytest.mark.parametrize(
+    ("caption", "reason"),
+    [("it swells", "it needs more than 4 GB"), ("it fails", "java.lang.StackOverflowError")],
+)
+def test_a_caption_beyond_the_parser(caption, reason, parser, capsys):
+    scores = metric("spice").score(rows("a dog", caption, "a bird"))
+    assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
+    assert f"{reason}: {caption}" in capsys.readouterr().err
+
+
+def test_a_reference_beyond_the_parser_takes_its_rows_alone(parser, capsys):
+    items = [
+        {"caption": "a dog", "references": ("a cat", "it fails")},
+        {"caption": "a dog", "references": ("a cat",)},
+    ]
+    scores = metric("spice").score(items)
+    assert np.array_equal(scores, [np.nan, 0.5], equal_nan=True)
+    assert "SPICE of row 0 is undefined" in capsys.readouterr().err
+
+
+def test_a_caption_of_several_rows_is_named_once(parser, capsys):
+    items = [{"caption": c, "references": ("it fails",)} for c in ("a dog", "a cat", "a bird")]
+    assert np.isnan(metric("spice").score(items)).all()
+    said = capsys.readouterr().err
+    assert "SPICE of row 0 and 2 rows more is undefined" in said
+    assert said.count("\n") == 1
+
+
+def test_a_parser_that_is_killed_is_started_again(parser, capsys):
+    assert metric("spice").score(rows("a dog", "killed once", "a bird")).tolist() == [0.5] * 3
+    assert capsys.readouterr().err == ""
+    assert count(parser, "starts") == 3  # two parsers, and one program that scores
+
+
+def test_a_parser_that_dies_again_ends_the_run_and_what_was_parsed_is_kept(parser):
+    with says("SPICE's parser died twice over one caption", "was killed by signal 9"):
+        metric("spice").score(rows("a dog", "a bird", "this dies", "never asked"))
+    asked = count(parser, "asked")
+    assert spice.scenes(["a dog", "a bird"]) == {"a dog": DOG, "a bird": DOG}
+    assert count(parser, "asked") == asked
+
+
+def test_each_caption_is_parsed_once_ever(parser):
+    first = spice.scenes(["a dog", "a bird", "a dog"])
+    assert first == {"a dog": DOG, "a bird": DOG}
+    assert spice.scenes(["a bird", "a cat"]) == {"a bird": DOG, "a cat": DOG}
+    assert count(parser, "asked") == 3
+
+
+def test_a_program_that_has_no_work_waits_for_some_and_ends(parser, monkeypatch):
+    monkeypatch.setattr(spice_java, "_IDLE", 0.3)
+    spice.scenes(["a dog"])
+    spice.scenes(["a bird"])
+    assert count(parser, "starts") == 1
+    (program,) = spice_java._idle
+    assert program.process.wait(10) < 0
+    spice.scenes(["a cat"])
+    assert count(parser, "starts") == 2
+
+
+def test_a_program_that_was_killed_while_it_had_no_work(parser):
+    spice.scenes(["a dog"])
+    (program,) = spice_java._idle
+    program.process.kill()
+    program.process.wait()
+    assert spice.scenes(["a bird"]) == {"a bird": DOG}
+    assert count(parser, "starts") == 2
+
+
+def test_another_java_is_taken_at_once(parser, monkeypatch):
+    spice.scenes(["a dog"])
+    other = parser.with_name("other")
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("CAPTAU_JAVA", str(other))
+    with says("stopped with status 1"):
+        spice.scenes(["a bird"])
+
+
+def test_captions_are_shared_out_and_none_is_lost(parser, monkeypatch):
+    monkeypatch.setattr(spice_java, "_WORTH_A_PARSER", 1)
+    monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(3), raising=False)
+    monkeypatch.setattr(spice_java, "HEAP_GB", 0.01)
+    captions = [f"dog {i}" for i in range(300)]
+    assert spice.scenes(captions) == dict.fromkeys(captions, DOG)
+    assert count(parser, "starts") == 3
+    assert count(parser, "asked") == 300
+
+
+def test_few_captions_and_little_memory_start_one_parser(monkeypatch, tmp_path):
+    monkeypatch.setattr(spice_java, "_CONTAINER", tmp_path / "absent")
+    monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(64), raising=False)
+    monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 512 * 2**30)
+    assert spice_java._parsers(1) == 1
+    assert 1 < spice_java._parsers(1000) < 64
+    assert spice_java._parsers(10**6) == 64
+    container = tmp_path / "memory.max"
+    monkeypatch.setattr(spice_java, "_CONTAINER", container)
+    for told, parsers in (("max\n", 64), (f"{20 * 2**30}\n", 4), (f"{10**9}\n", 1)):
+        container.write_text(told)
+        assert spice_java._parsers(10**6) == parsers
+    monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 2 * 2**30)
+    assert spice_java._parsers(10**6) == 1
+
+
+def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(parser, monkeypatch):
+    """As Ctrl-C does, between two captions."""
+    programs = []
+    start = spice_java.Program.__init__
+
+    def remember(self, **kinds):
+        programs.append(self)
+        start(self, **kinds)
+
+    monkeypatch.setattr(spice_java.Program, "__init__", remember)
+    found = spice_java.parse
+
+    def interrupted(captions):
+        for i, one in enumerate(found(captions)):
+            if i == 2:
+                raise KeyboardInterrupt
+            yield one
+
+    monkeypatch.setattr(spice, "parse", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spice.scenes(["a", "b", "c", "this stalls"])
+    monkeypatch.setattr(spice, "parse", found)
+    asked = count(parser, "asked")
+    assert spice.scenes(["a", "b"]) == {"a": DOG, "b": DOG}
+    assert count(parser, "asked") == asked
+    for program in programs:
+        assert program.process.wait(10) is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["echo 'no such luck' >&2", "exit 1"], "stopped with status 1: no such luck"),
+        (["exit 0"], "stopped with status 0"),
+        (["echo hello", "exec sleep 600"], "was killed by signal 9: hello"),
+        (["echo Could not reserve enough space", "exit 1"], "status 1: Could not reserve enough"),
+        (["exec sleep 600"], "said nothing for 0.5 s"),
+    ],
+)
+def test_a_java_that_will_not_do(lines, message, script, monkeypatch):
+    monkeypatch.setattr(java_module, "SILENCE", 0.5)
+    monkeypatch.setattr(spice_java, "SILENCE", 0.5)
+    script(*lines)
+    with says(message):
+        metric("spice").score(rows("a dog"))
+
+
+def test_a_java_that_is_not_there(script, monkeypatch):
+    monkeypatch.setenv("CAPTAU_JAVA", "/nowhere")
+    with says("no Java program at", "set java.home"):
+        metric("spice").score(rows("a dog"))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_program_killed_while_it_scores(times, parser):
+    """Once costs a start; twice ends the run, and the parsed captions are there for the next."""
+    kill = (
+        f'echo >>"$here/k"; [ $(wc -l <"$here/k") -gt {times} ] && echo \'{SCORES}\' || kill -9 $$'
+    )
+    parser.write_text(parser.read_text().replace(f"echo '{SCORES}'", kill))
+    if times == 1:
+        assert metric("spice").score(rows("a dog")).tolist() == [0.5]
+    else:
+        with says("SPICE died while it scored", "was killed by signal 9"):
+            metric("spice").score(rows("a dog"))
+    asked = count(parser, "asked")
+    assert spice.scenes(["a dog", "a cat"]) == {"a dog": DOG, "a cat": DOG}
+    assert count(parser, "asked") == asked
+
+
+def test_a_row_that_cannot_be_scored(parser):
+    text = parser.read_text().replace(f"echo '{SCORES}'", 'echo \'{"error": "java.lang.X"}\'')
+    parser.write_text(text)
+    with says("SPICE failed: java.lang.X"):
+        metric("spice").score(rows("a dog"))
