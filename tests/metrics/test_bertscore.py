@@ -7,11 +7,13 @@ import shutil
 
 import numpy as np
 import pytest
+from bert_score.utils import sent_encode
 from safetensors.torch import load_file, save_file
 
 from captau.metrics.base import Rows
 from captau.metrics.neural import bertscore
 from captau.metrics.neural.sentence_cosine import _Encoder
+from captau.metrics.neural.text import load_tokenizer
 from captau.metrics.registry import metric
 from tests.conftest import says
 
@@ -213,3 +215,22 @@ def test_pooling_is_what_the_folder_says(weights, tmp_path):
     )
     with says("a module Dense"):
         metric(f"sentence_cosine(model={folder})").score([row])
+
+
+def test_the_blank_before_a_text_is_part_of_it_for_roberta(tmp_path):
+    """As bert-score asks for, and has with transformers 4; version 5 passes over its request."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import RobertaTokenizer
+
+    made = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    made.train_from_iterator(
+        ["a dog runs", "the dog"], 300, min_frequency=1, special_tokens=special
+    )
+    made.save_model(str(tmp_path))
+    files = (str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
+    RobertaTokenizer(*files).save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path, limit=6)
+    tokens = tokenizer.convert_ids_to_tokens(sent_encode(tokenizer, "dog runs"))
+    assert tokens == ["<s>", "Ġdog", "Ġruns", "</s>"]
+    assert len(sent_encode(tokenizer, "dog " * 9)) == 6
