@@ -53,6 +53,20 @@ def test_a_suite_lists_what_is_missing_and_ends_with_what_to_do(no_weights, caps
     assert set(pd.read_parquet(out / "scores.parquet")["metric"]) == {"bleu_4"}
 
 
+def test_the_neural_suite_runs_on_the_pictures_of_the_demo(weights, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run("bench", "metrics=neural", f"output_dir={out}") == 0
+    printed = capsys.readouterr().out
+    assert "RANDOM weights" in printed
+    assert "missing" not in printed
+    first = pd.read_csv(out / "correlations.csv")
+    assert set(first["metric"]) >= {*MISSING, "sentence_cosine"}
+    assert first["value"].notna().all()
+    assert run("bench", "metrics=neural", f"output_dir={out}") == 0
+    assert json.loads((out / "run.json").read_text())["scores_computed"] == 0
+    pd.testing.assert_frame_equal(pd.read_csv(out / "correlations.csv"), first)
+
+
 def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
     out = f"output_dir={no_weights / 'out'}"
     for asked in ("clipscore", "[bleu_4,clipscore]", "[reference_free,clipscore]"):
