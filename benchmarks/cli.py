@@ -464,7 +464,9 @@ def _bench(config: DictConfig) -> None:
     from .run import run
 
     chosen = bench_config(config)
-    _finish("compare" if chosen.tests else "bench", chosen.where.output_dir, lambda: run(chosen))
+    command = "compare" if chosen.tests else "bench"
+    if summary := _finish(command, chosen.where.output_dir, lambda: run(chosen)).summary:
+        print(summary)
 
 
 def _agree(config: DictConfig) -> None:

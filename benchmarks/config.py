@@ -14,7 +14,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from ..conf import group
-from ..datasets.cache import cache_root
+from ..datasets.cache import cache_root, keep
 from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
@@ -47,6 +47,7 @@ class Where:
         return load(dataset, self.data_root, **options)
 
     def store(self) -> ScoreStore:
+        """Where scores are kept."""
         return ScoreStore(cache_root(self.cache_root) if self.use_cache else None)
 
 
@@ -64,6 +65,8 @@ class BenchConfig:
     floors: bool = False
     statistics: Statistics = field(default_factory=Statistics)
     tests: tuple[str, ...] = ()
+    #: Specs that suites alone asked for: what cannot be computed of them is listed as missing.
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for test in self.tests:
@@ -150,6 +153,7 @@ class ScoreConfig:
     references: Path | None
     images: Path | None
     metrics: tuple[Metric, ...]
+    optional: frozenset[str] = frozenset()
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -270,6 +274,15 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
     return tuple(found.values())
 
 
+def optional_of(wanted: Any) -> frozenset[str]:
+    """The specs of metrics that suites alone ask for, of what `metrics_of` takes."""
+    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    suites = group("suite")
+    named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
+    by_name = {m.spec for m in metrics_of(named)} if named else set[str]()
+    return frozenset({m.spec for m in metrics_of(wanted)} - by_name)
+
+
 def bench_config(config: DictConfig) -> BenchConfig:
     """From the composed configuration of `captau bench` or `captau compare`."""
     plain = _plain(config)
@@ -282,6 +295,7 @@ def bench_config(config: DictConfig) -> BenchConfig:
         floors=plain["floors"],
         statistics=statistics_of(plain["statistics"]),
         tests=_tests(plain["tests"]) if "tests" in plain else (),
+        optional=optional_of(plain["metrics"]),
     )
 
 
@@ -410,6 +424,7 @@ def score_config(config: DictConfig) -> ScoreConfig:
         references=_path(plain["references"]),
         images=_path(plain["images"]),
         metrics=metrics_of(plain["metrics"]),
+        optional=optional_of(plain["metrics"]),
         where=_where(plain),
         resolved=plain,
     )
@@ -466,10 +481,19 @@ def use_java(home: str | None, spice: str | None = None) -> None:
         java()
 
 
-def use_cache(root: str | None) -> None:
-    """`cache.root=`: also for what metrics keep (METEOR's index), here and in child processes."""
+def use_cache(root: str | None, use: bool) -> None:
+    """`cache.root=`, `cache.use=`: also for what metrics keep, here and in child processes."""
     if root:
         os.environ["CAPTAU_CACHE"] = root
+    keep(use)
+
+
+def use_weights(root: str | None, download: bool) -> None:
+    """`weights.root=` and `weights.download=`: where models lie, and whether they may be fetched."""
+    if root:
+        os.environ["CAPTAU_WEIGHTS"] = root
+    if download:
+        os.environ["CAPTAU_DOWNLOAD"] = "1"
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:
@@ -483,8 +507,11 @@ def _plain(config: DictConfig) -> dict[str, Any]:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
     plain: Any = OmegaConf.to_container(config, resolve=True)
     plain.pop("hydra", None)
+    if weights := plain.get("weights"):
+        use_weights(weights["root"], weights["download"])
     use_java(**(plain.get("java") or {"home": None}))
-    use_cache((plain.get("cache") or {}).get("root"))
+    if cache := plain.get("cache"):
+        use_cache(cache["root"], cache["use"])
     return plain
 
 

@@ -76,15 +76,22 @@ class Workshop:
     measured: list[Measured] = field(default_factory=list[Measured])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _lacking: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
-    def absent(self, spec: str | None) -> str:
-        """Why a row's metric is not computed; empty where it is."""
+    def absent(self, table: PaperTable, spec: str | None) -> str:
+        """Why a row's metric is not computed here; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
         name = spec.partition("(")[0]
         if name in self.config.leave_out:
             return f"leave_out={name}"
-        return "" if name in metric_names() else f"metric {spec} is not in this version of captau"
+        if name not in metric_names():
+            return f"metric {spec} is not in this version of captau"
+        key = (table.dataset, spec)
+        if key not in self._lacking:
+            items = self.caption_set(table.dataset).items
+            self._lacking[key] = metric(spec).missing(items) or ""
+        return self._lacking[key]
 
     def caption_set(self, name: str) -> CaptionSet:
         if name not in self.caption_sets:
@@ -234,13 +241,15 @@ def _check_covered(paper: str, tables: tuple[PaperTable, ...], published: pd.Dat
 
 
 def _correlation(workshop: Workshop, table: PaperTable, label: str) -> Cells:
-    specs = {row: spec for row, spec in table.rows.items() if not workshop.absent(spec)}
+    specs = {row: spec for row, spec in table.rows.items() if not workshop.absent(table, spec)}
     cells: Cells = {
-        (row, column): Cell.missing(workshop.absent(spec))
+        (row, column): Cell.missing(workshop.absent(table, spec))
         for row, spec in table.rows.items()
-        if workshop.absent(spec)
+        if workshop.absent(table, spec)
         for column in table.columns
     }
+    if not specs:
+        return cells
     # Columns that differ in nothing but coefficient and dimension come from one measurement.
     groups: dict[str, list[str]] = {}
     for column, options in table.columns.items():
@@ -272,7 +281,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     specs = {
         c: o["metric"]
         for c, o in table.columns.items()
-        if o.get("metric") and not workshop.absent(o["metric"])
+        if o.get("metric") and not workshop.absent(table, o["metric"])
     }
     changes = {"coefficients": ["pearson"]}
     protocol = workshop.protocol(table, label, changes)
@@ -286,7 +295,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         elif column in specs:
             values = measured.by_metric[metric(specs[column]).spec]
         else:
-            reason = workshop.absent(options["metric"])
+            reason = workshop.absent(table, options["metric"])
             cells.update({(row, column): Cell.missing(reason) for row in table.rows})
             continue
         means = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"]).mean()

@@ -28,12 +28,14 @@ from .config import (
     changes_of,
     metrics_of,
     names_of,
+    optional_of,
     statistics_of,
     style,
     usual_protocol,
 )
 from .correlation import Agreement, pairwise_accuracy
 from .kinds import correlate_at, remarks
+from .missing import Missing, advice, listed, missing_rows, present
 from .output import OutputFolder
 from .preferences import MEAN, with_wilson
 from .progress import Progress
@@ -129,6 +131,7 @@ def bench(
         ceilings=ceilings,
         floors=floors,
         statistics=chosen_statistics,
+        optional=optional_of(metrics),
     )
     if output_dir is None:
         return run(config)
@@ -148,13 +151,16 @@ def run(config: BenchConfig) -> Results:
     started = datetime.now(UTC)
     store = config.where.store()
     measured: list[Measured] = []
+    missing: list[Missing] = []
     with Progress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
             caption_set = config.where.load(name)
+            metrics, lacking = present(config.metrics, config.optional, protocol, caption_set)
+            missing.append(lacking)
             found = measure(
                 caption_set,
                 protocol,
-                config.metrics,
+                metrics,
                 store,
                 progress,
                 config.ceilings,
@@ -162,14 +168,25 @@ def run(config: BenchConfig) -> Results:
             )
             found.judge(config.statistics, progress, config.tests)
             measured.append(found)
+    reached = [m for m in config.metrics if any(m not in lacking for lacking in missing)]
     return Results(
-        correlations=pd.concat([m.correlations for m in measured], ignore_index=True),
+        correlations=pd.concat(
+            [
+                pd.concat([m.correlations, missing_rows(m.correlations, lacking)])
+                for m, lacking in zip(measured, missing, strict=True)
+            ],
+            ignore_index=True,
+        ),
         scores=pd.concat([m.scores for m in measured], ignore_index=True),
         run={
             "command": "compare" if config.tests else "bench",
             "config": dict(config.resolved),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
-            **provenance(config.metrics, [m.caption_set for m in measured], config.where),
+            **provenance(reached, [m.caption_set for m in measured], config.where),
+            "missing": {
+                m.caption_set.name: {one.spec: reason for one, reason in lacking.items()}
+                for m, lacking in zip(measured, missing, strict=True)
+            },
             "scores_computed": store.misses,
             "scores_read_back": store.hits,
             "started": started.isoformat(timespec="seconds"),
@@ -177,18 +194,23 @@ def run(config: BenchConfig) -> Results:
         },
         tables=[
             table
-            for m in measured
+            for m, lacking in zip(measured, missing, strict=True)
             for table in (
-                table_of(m, config.metrics),
+                _listed(m, [x for x in config.metrics if x not in lacking], lacking),
                 *difference_tables(m, config),
                 *_disattenuated_tables(m, config),
             )
         ],
+        summary=advice(missing),
         significance=_significance(measured, config) if config.tests else None,
         disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
         if config.statistics.disattenuate
         else None,
     )
+
+
+def _listed(measured: Measured, metrics: Sequence[Metric], lacking: Missing) -> Table:
+    return listed(table_of(measured, metrics), metrics, measured.remarks, lacking)
 
 
 class Measured:
@@ -224,6 +246,8 @@ class Measured:
         self._floors = _floors(items) if floors else {}
         self._extras: dict[str, list[Extra]] = {}
         self.remark = ""
+        #: What metrics remarked while they scored, by spec.
+        self.remarks: dict[str, list[str]] = {}
         rows = [row for metric in metrics for row in self._rows(metric.spec)]
         for name in self._floors:
             rows += [
@@ -535,8 +559,13 @@ def measure(
     items = protocol.select(caption_set)
     if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
         protocol.check_one_weight(caption_set, items, of_corpus[0])
-    scores = score_all(Scorer(caption_set.name, items, protocol), metrics, store, progress)
-    return Measured(caption_set, protocol, items, metrics, scores, ceilings=ceilings, floors=floors)
+    scorer = Scorer(caption_set.name, items, protocol)
+    scores = score_all(scorer, metrics, store, progress)
+    found = Measured(
+        caption_set, protocol, items, metrics, scores, ceilings=ceilings, floors=floors
+    )
+    found.remarks = scorer.remarks
+    return found
 
 
 def provenance(

@@ -55,12 +55,19 @@ class ScoringJavaOptions(JavaOptions):
 
 
 @dataclass
+class WeightsOptions:
+    root: str | None = None
+    download: bool = False
+
+
+@dataclass
 class CommonOptions:
     """Options of every command that scores."""
 
     data: DataOptions = field(default_factory=DataOptions)
     cache: CacheOptions = field(default_factory=CacheOptions)
     java: ScoringJavaOptions = field(default_factory=ScoringJavaOptions)
+    weights: WeightsOptions = field(default_factory=WeightsOptions)
     output_dir: str | None = None
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+_keeps = [True]
+
 
 def cache_root(root: str | Path | None = None) -> Path:
     """The cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
@@ -17,3 +19,13 @@ def cache_root(root: str | Path | None = None) -> Path:
 def cache_folder(*parts: str) -> Path:
     """A folder inside the cache folder, such as `cache_folder("meteor")`; it need not exist."""
     return cache_root().joinpath(*parts)
+
+
+def keep(choice: bool) -> None:
+    """`cache.use=`: whether features that models computed may be kept for the next run."""
+    _keeps[0] = choice
+
+
+def keeps() -> bool:
+    """Whether features may be kept."""
+    return _keeps[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import threading
 import time
 from collections.abc import Iterator
@@ -86,6 +87,25 @@ def spice_jars(_own_cache: None) -> list[Path]:
         return spice_models.jars()
     except InputError as error:
         pytest.skip(f"this test needs SPICE's jars: {error}")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """A weights folder of tiny random models, which `scripts/make_tiny_models.py` wrote."""
+    folder = tmp_path_factory.mktemp("tiny") / "models"
+    script = Path(__file__).parents[1] / "scripts" / "make_tiny_models.py"
+    runpy.run_path(str(script))["make"](folder)
+    return folder
+
+
+@pytest.fixture
+def weights(tiny, tmp_path, monkeypatch):
+    """The tiny models are where models are looked for, and nothing is in the feature store."""
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tiny
 
 
 class Site:

@@ -27,7 +27,8 @@ import tempfile
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -39,6 +40,7 @@ from numpy.typing import NDArray
 
 from ...datasets.cache import cache_folder
 from ...datasets.errors import InputError
+from ..progress import counted
 from .java import jar
 
 #: Changes with the layout, so that an index of another version is not read.
@@ -148,7 +150,7 @@ def _compiled(path: Path, program: Path, paraphrases: Path) -> Index:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
         temporary = Path(name)
         try:
-            with os.fdopen(handle, "wb") as stream, _bar() as progress:
+            with os.fdopen(handle, "wb") as stream, _share_done() as progress:
                 _write(stream, *_tables(program, paraphrases, progress))
             temporary.replace(path)
         except BaseException:
@@ -346,19 +348,16 @@ def _trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
     return first_child, np.concatenate(words), node
 
 
-class _bar:  # noqa: N801 - a context, used like a function
-    """Progress of the compilation, where stderr is a terminal."""
+@contextmanager
+def _share_done() -> Generator[Progress]:
+    """What to call with the share of the compilation that is done."""
+    with counted("METEOR's tables, once", 100) as advance:
+        before = 0
 
-    def __enter__(self) -> Progress:
-        from rich.console import Console
-        from rich.progress import Progress as Bar
+        def to(share: float) -> None:
+            nonlocal before
+            now = round(100 * share)
+            advance(now - before)
+            before = now
 
-        self._bar = Bar(
-            console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-        )
-        task = self._bar.add_task("METEOR's tables, once", total=1.0)
-        self._bar.start()
-        return lambda share: self._bar.update(task, completed=share)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        yield to
