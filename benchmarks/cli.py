@@ -445,7 +445,8 @@ def _bench(config: DictConfig) -> None:
     from .run import run
 
     chosen = bench_config(config)
-    _finish("bench", chosen.where.output_dir, lambda: run(chosen))
+    if summary := _finish("bench", chosen.where.output_dir, lambda: run(chosen)).summary:
+        print(summary)
 
 
 def _agree(config: DictConfig) -> None:

@@ -14,6 +14,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from ..conf import group
+from ..datasets.cache import choose_cache
 from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
@@ -45,6 +46,8 @@ class Where:
         return load(dataset, self.data_root, **options)
 
     def store(self) -> ScoreStore:
+        """Where scores are kept; what metrics themselves keep goes there as well."""
+        choose_cache(self.cache_root, self.use_cache)
         return ScoreStore(cache_root(self.cache_root) if self.use_cache else None)
 
 
@@ -57,6 +60,8 @@ class BenchConfig:
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ceilings: bool = True
+    #: Specs that suites alone asked for: what cannot be computed of them is listed as missing.
+    optional: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class ScoreConfig:
     references: Path | None
     images: Path | None
     metrics: tuple[Metric, ...]
+    optional: frozenset[str] = frozenset()
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -201,6 +207,15 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
     return tuple(found.values())
 
 
+def optional_of(wanted: Any) -> frozenset[str]:
+    """The specs of metrics that suites alone ask for, of what `metrics_of` takes."""
+    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    suites = group("suite")
+    named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
+    by_name = {m.spec for m in metrics_of(named)} if named else set[str]()
+    return frozenset({m.spec for m in metrics_of(wanted)} - by_name)
+
+
 def bench_config(config: DictConfig) -> BenchConfig:
     """From the composed configuration of `captau bench`."""
     plain = _plain(config)
@@ -210,6 +225,7 @@ def bench_config(config: DictConfig) -> BenchConfig:
         _where(plain),
         plain,
         ceilings=plain["ceilings"],
+        optional=optional_of(plain["metrics"]),
     )
 
 
@@ -280,6 +296,7 @@ def score_config(config: DictConfig) -> ScoreConfig:
         references=_path(plain["references"]),
         images=_path(plain["images"]),
         metrics=metrics_of(plain["metrics"]),
+        optional=optional_of(plain["metrics"]),
         where=_where(plain),
         resolved=plain,
     )
@@ -333,6 +350,14 @@ def use_java(home: str | None) -> None:
         java()
 
 
+def use_weights(root: str | None, download: bool) -> None:
+    """`weights.root=` and `weights.download=`: where models lie, and whether they may be fetched."""
+    if root:
+        os.environ["CAPTAU_WEIGHTS"] = root
+    if download:
+        os.environ["CAPTAU_DOWNLOAD"] = "1"
+
+
 def _plain(config: DictConfig) -> dict[str, Any]:
     """Plain data, with the first option that is needed and not given named.
 
@@ -344,6 +369,8 @@ def _plain(config: DictConfig) -> dict[str, Any]:
         raise InputError(f"the option {missing[0]}=… is needed; see --help")
     plain: Any = OmegaConf.to_container(config, resolve=True)
     plain.pop("hydra", None)
+    if weights := plain.get("weights"):
+        use_weights(weights["root"], weights["download"])
     use_java((plain.get("java") or {}).get("home"))
     return plain
 

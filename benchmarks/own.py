@@ -17,6 +17,7 @@ from ..datasets.files import field, read_json, read_json_lines, read_text, sha25
 from ..datasets.schema import make_items
 from ..metrics.base import Metric
 from .config import ScoreConfig, style
+from .missing import lacking, listed
 from .progress import Progress
 from .protocol import Protocol
 from .results import environment, to_csv, to_json
@@ -80,7 +81,7 @@ def run(config: ScoreConfig) -> Scored:
                 raise InputError(
                     f"{where}: image '{image_id}' has no references in {config.references}"
                 )
-    elif needing := [m.spec for m in config.metrics if "references" in m.needs]:
+    elif needing := _needing(config):
         raise InputError(f"metric {needing[0]} needs references; give references=FILE")
     image_ids = list(candidates.captions)
     items = make_items(
@@ -92,9 +93,11 @@ def run(config: ScoreConfig) -> Scored:
     items = items.assign(weight=np.ones(len(items), dtype=np.int64))
     store = config.where.store()
     scorer = Scorer("captions", items, _PLAIN)
-    with Progress(len(config.metrics)) as progress:
-        columns = score_all(scorer, config.metrics, store, progress)
-    corpus = {m.spec: m.corpus(scorer.whole, columns[m.spec]) for m in config.metrics}
+    missing = lacking(config.metrics, config.optional, items)
+    metrics = [m for m in config.metrics if m not in missing]
+    with Progress(len(metrics)) as progress:
+        columns = score_all(scorer, metrics, store, progress)
+    corpus = {m.spec: m.corpus(scorer.whole, columns[m.spec]) for m in metrics}
     undefined = {
         spec: f"undefined: {int((~np.isfinite(columns[spec])).sum())} of {len(items)} captions have "
         f"no finite score"
@@ -111,7 +114,8 @@ def run(config: ScoreConfig) -> Scored:
             "candidates": str(config.candidates),
             "references": str(config.references) if config.references else None,
             "undefined": undefined,
-            "signatures": {m.spec: m.signature for m in config.metrics},
+            "signatures": {m.spec: m.signature for m in metrics},
+            "missing": {m.spec: reason for m, reason in missing.items()},
             "data": {str(path): sha256(path) for path in files},
             **environment(),
             "scores_computed": store.misses,
@@ -119,8 +123,17 @@ def run(config: ScoreConfig) -> Scored:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        tables=[_table(config.metrics, corpus, len(items), undefined)],
+        tables=[
+            listed(_table(metrics, corpus, len(items), undefined), metrics, scorer.remarks, missing)
+        ],
     )
+
+
+def _needing(config: ScoreConfig) -> list[str]:
+    """The metrics that need references and were named, or all where nothing else was asked for."""
+    needing = [m.spec for m in config.metrics if "references" in m.needs]
+    named = [spec for spec in needing if spec not in config.optional]
+    return named or (needing if len(needing) == len(config.metrics) else [])
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
+from ..metrics.progress import heard_by
+
 
 class _Shown:
     """A bar that is there as long as its context lasts."""
@@ -57,13 +59,23 @@ class Progress(_Shown):
             disable=not sys.stderr.isatty(),
         )
         self._task = self._bar.add_task("", total=total)
+        self._inner: TaskID | None = None
 
     @contextmanager
     def step(self, description: str) -> Generator[None]:
-        """One step: its name is shown while it lasts."""
+        """One step: its name is shown while it lasts, and below it how far long work inside is."""
         self._bar.update(self._task, description=description)
-        yield
+        with heard_by(self._hear):
+            yield
+        if self._inner is not None:
+            self._bar.remove_task(self._inner)
+            self._inner = None
         self._bar.advance(self._task)
+
+    def _hear(self, what: str, done: int, total: int) -> None:
+        if self._inner is None:
+            self._inner = self._bar.add_task(what)
+        self._bar.update(self._inner, description=what, completed=done, total=total)
 
 
 class Download(_Shown):

@@ -76,6 +76,17 @@ class Workshop:
     measured: list[Measured] = field(default_factory=list[Measured])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _lacking: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    def absent(self, table: PaperTable, spec: str | None) -> str:
+        """Why a row's metric cannot be computed here; empty where it can."""
+        if spec is None or _absent(spec):
+            return _absent(spec)
+        key = (table.dataset, spec)
+        if key not in self._lacking:
+            items = self.caption_set(table.dataset).items
+            self._lacking[key] = metric(spec).missing(items) or ""
+        return self._lacking[key]
 
     def caption_set(self, name: str) -> CaptionSet:
         if name not in self.caption_sets:
@@ -234,11 +245,11 @@ def _absent(spec: str | None) -> str:
 
 
 def _correlation(workshop: Workshop, table: PaperTable, label: str) -> Cells:
-    specs = {row: spec for row, spec in table.rows.items() if not _absent(spec)}
+    specs = {row: spec for row, spec in table.rows.items() if not workshop.absent(table, spec)}
     cells: Cells = {
-        (row, column): Cell.missing(_absent(spec))
+        (row, column): Cell.missing(workshop.absent(table, spec))
         for row, spec in table.rows.items()
-        if _absent(spec)
+        if workshop.absent(table, spec)
         for column in table.columns
     }
     # Columns that differ in nothing but coefficient and dimension come from one measurement.
@@ -272,7 +283,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     specs = {
         c: o["metric"]
         for c, o in table.columns.items()
-        if o.get("metric") and not _absent(o["metric"])
+        if o.get("metric") and not workshop.absent(table, o["metric"])
     }
     changes = {"coefficients": ["pearson"]}
     protocol = workshop.protocol(table, label, changes)
@@ -286,7 +297,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         elif column in specs:
             values = measured.by_metric[metric(specs[column]).spec]
         else:
-            reason = _absent(options["metric"])
+            reason = workshop.absent(table, options["metric"])
             cells.update({(row, column): Cell.missing(reason) for row in table.rows})
             continue
         means = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"]).mean()

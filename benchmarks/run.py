@@ -21,8 +21,18 @@ from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
 from .agreement import ceilings as ceilings_of
-from .config import BenchConfig, Where, changes_of, metrics_of, names_of, style, usual_protocol
+from .config import (
+    BenchConfig,
+    Where,
+    changes_of,
+    metrics_of,
+    names_of,
+    optional_of,
+    style,
+    usual_protocol,
+)
 from .correlation import Agreement, correlate, pairwise_accuracy
+from .missing import Missing, advice, listed, missing_rows, present
 from .output import OutputFolder
 from .progress import Progress
 from .protocol import Protocol
@@ -92,6 +102,7 @@ def bench(
             "file": dict(file or {}),
         },
         ceilings=ceilings,
+        optional=optional_of(metrics),
     )
     if output_dir is None:
         return run(config)
@@ -111,27 +122,49 @@ def run(config: BenchConfig) -> Results:
     started = datetime.now(UTC)
     store = config.where.store()
     measured: list[Measured] = []
+    missing: list[Missing] = []
     with Progress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
             caption_set = config.where.load(name)
+            metrics, lacking = present(config.metrics, config.optional, protocol, caption_set)
+            missing.append(lacking)
             measured.append(
-                measure(caption_set, protocol, config.metrics, store, progress, config.ceilings)
+                measure(caption_set, protocol, metrics, store, progress, config.ceilings)
             )
+    reached = [m for m in config.metrics if any(m not in lacking for lacking in missing)]
     return Results(
-        correlations=pd.concat([m.correlations for m in measured], ignore_index=True),
+        correlations=pd.concat(
+            [
+                pd.concat([m.correlations, missing_rows(m.correlations, lacking)])
+                for m, lacking in zip(measured, missing, strict=True)
+            ],
+            ignore_index=True,
+        ),
         scores=pd.concat([m.scores for m in measured], ignore_index=True),
         run={
             "command": "bench",
             "config": dict(config.resolved),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
-            **provenance(config.metrics, [m.caption_set for m in measured], config.where),
+            **provenance(reached, [m.caption_set for m in measured], config.where),
+            "missing": {
+                m.caption_set.name: {one.spec: reason for one, reason in lacking.items()}
+                for m, lacking in zip(measured, missing, strict=True)
+            },
             "scores_computed": store.misses,
             "scores_read_back": store.hits,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        tables=[table_of(m, config.metrics) for m in measured],
+        tables=[
+            _listed(m, [x for x in config.metrics if x not in lacking], lacking)
+            for m, lacking in zip(measured, missing, strict=True)
+        ],
+        summary=advice(missing),
     )
+
+
+def _listed(measured: Measured, metrics: Sequence[Metric], lacking: Missing) -> Table:
+    return listed(table_of(measured, metrics), metrics, measured.remarks, lacking)
 
 
 class Measured:
@@ -159,6 +192,8 @@ class Measured:
         # Of a metric where less is better, the negative agrees with people.
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
         self.remark = ""
+        #: What metrics remarked while they scored, by spec.
+        self.remarks: dict[str, list[str]] = {}
         rows = [row for metric in scores for row in self._rows(metric)]
         self.correlations = correlation_rows(rows + (self._ceilings() if ceilings else []))
 
@@ -330,8 +365,11 @@ def measure(
     items = protocol.select(caption_set)
     if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
         protocol.check_one_weight(caption_set, items, of_corpus[0])
-    scores = score_all(Scorer(caption_set.name, items, protocol), metrics, store, progress)
-    return Measured(caption_set, protocol, items, metrics, scores, ceilings)
+    scorer = Scorer(caption_set.name, items, protocol)
+    scores = score_all(scorer, metrics, store, progress)
+    found = Measured(caption_set, protocol, items, metrics, scores, ceilings)
+    found.remarks = scorer.remarks
+    return found
 
 
 def provenance(

@@ -40,6 +40,8 @@ class Scorer:
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
         self.whole = Rows(items)
+        #: What metrics remarked while they scored, by spec.
+        self.remarks: dict[str, list[str]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
 
     def score(self, metric: Metric, store: ScoreStore) -> Floats:
@@ -53,7 +55,10 @@ class Scorer:
         scores = store.get(path, self.items["item_id"])
         if scores is None:
             scores = self._compute(metric)
-            store.put(path, self.items["item_id"], scores)
+            self.remarks[metric.spec] = self._remarks(metric)
+            store.put(path, self.items["item_id"], scores, self.remarks[metric.spec])
+        else:
+            self.remarks[metric.spec] = store.remarks(path)
         gaps = np.flatnonzero(np.isnan(scores))
         if gaps.size and self.protocol.undefined == "error":
             raise InputError(
@@ -85,6 +90,13 @@ class Scorer:
         if self.protocol.references == "max_over_single":
             return np.where(scored, table, -np.inf).max(axis=0)
         return np.where(scored, table, 0.0).sum(axis=0) / scored.sum(axis=0)
+
+    def _remarks(self, metric: Metric) -> list[str]:
+        """What a metric remarked in any pass, each once."""
+        parts = [part.rows for parts in self._passes or [] for part in parts]
+        return list(
+            dict.fromkeys(t for r in [self.whole, *parts] for t in r.remarks.get(metric.spec, []))
+        )
 
     def _references(self) -> list[tuple[str, ...]]:
         return [refs[: self.protocol.k] for refs in self.items["references"]]
@@ -132,7 +144,18 @@ class Scorer:
         if metric.corpus_statistics:
             parts.append(self.protocol.corpus)
             columns = (*columns, "weight", "system")
+        if "images" in metric.needs:
+            parts.append(self._image_files())
         return "\n".join([*parts, self._digest(columns)])
+
+    def _image_files(self) -> str:
+        """Sizes and times of the image files, so that an image that was replaced is scored anew."""
+        digest = hashlib.sha256()
+        for image in dict.fromkeys(self.items["image"]):
+            if image is not None and (path := Path(image)).is_file():
+                stat = path.stat()
+                digest.update(f"{image}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
 
     def _digest(self, columns: tuple[str, ...]) -> str:
         if columns not in self._digests:

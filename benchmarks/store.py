@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +64,19 @@ class ScoreStore:
         self.misses += 1
         return None
 
-    def put(self, path: Path | None, item_ids: pd.Series, scores: Floats) -> None:
+    def remarks(self, path: Path | None) -> list[str]:
+        """What belongs below a table of scores that were read back."""
+        if path is None:
+            return []
+        try:
+            kept = (pq.read_schema(path).metadata or {}).get(b"remarks", b"[]")
+            return [str(text) for text in json.loads(kept)]
+        except (pa.ArrowException, OSError, ValueError):
+            return []
+
+    def put(
+        self, path: Path | None, item_ids: pd.Series, scores: Floats, remarks: Sequence[str] = ()
+    ) -> None:
         """Keep scores. A cache that cannot be written costs time later, not this run."""
         if path is None:
             return
@@ -72,7 +86,12 @@ class ScoreStore:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
             try:
                 with os.fdopen(handle, "wb") as stream:
-                    pq.write_table(pa.table({"item_id": list(item_ids), "score": scores}), stream)
+                    table = pa.table({"item_id": list(item_ids), "score": scores})
+                    if remarks:
+                        table = table.replace_schema_metadata(
+                            {"remarks": json.dumps(list(remarks))}
+                        )
+                    pq.write_table(table, stream)
                 Path(temporary).replace(path)
             except BaseException:
                 Path(temporary).unlink(missing_ok=True)

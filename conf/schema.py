@@ -49,12 +49,19 @@ class JavaOptions:
 
 
 @dataclass
+class WeightsOptions:
+    root: str | None = None
+    download: bool = False
+
+
+@dataclass
 class CommonOptions:
     """Options of every command that scores."""
 
     data: DataOptions = field(default_factory=DataOptions)
     cache: CacheOptions = field(default_factory=CacheOptions)
     java: JavaOptions = field(default_factory=JavaOptions)
+    weights: WeightsOptions = field(default_factory=WeightsOptions)
     output_dir: str | None = None
 
 

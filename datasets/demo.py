@@ -15,11 +15,13 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from .cache import cache_folder
 from .errors import unknown
 from .registry import dataset
 from .schema import (
@@ -294,13 +296,20 @@ def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
 
 @dataset(CARD)
 def load_demo(root: Path) -> CaptionSet:
-    """The demo; `root` is not looked at. Pictures are drawn when asked for, by `render`."""
+    """The demo; `root` is not looked at. Its pictures are drawn into the cache folder."""
     rng = np.random.default_rng([SEED, 2])
     made, scale = candidates(), CARD.scales["overall"]
     references = {scene.image_id: _references(rng, scene) for scene in scenes()}
     images, captions = [c.scene.image_id for c in made], [c.caption for c in made]
     systems = [c.system for c in made]
-    items = make_items(images, captions, [references[i] for i in images], systems=systems)
+    folder = pictures()
+    items = make_items(
+        images,
+        captions,
+        [references[i] for i in images],
+        systems=systems,
+        images=[str(folder / i) if folder else None for i in images],
+    )
     ids = list(items["item_id"])
     deserved = [scale.low + (scale.high - scale.low) * quality(c.claims, c.scene) for c in made]
     ratings: list[tuple[str, str, str, float]] = []
@@ -321,6 +330,26 @@ def load_demo(root: Path) -> CaptionSet:
         pd.DataFrame(preferences, columns=pd.Index(PREFERENCE_COLUMNS)),
         card=CARD,
     )
+
+
+def pictures() -> Path | None:
+    """The folder of the pictures, in the cache; those that are not there are drawn first.
+
+    Returns:
+        None where the folder cannot be written, so that metrics that need no image go on.
+    """
+    folder = cache_folder("demo", CARD.revision)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for scene in scenes():
+            path = folder / scene.image_id
+            if not path.is_file():
+                with NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as stream:
+                    render(scene.image_id).save(stream, format="png")
+                Path(stream.name).replace(path)
+    except OSError:
+        return None
+    return folder
 
 
 def render(image_id: str, size: int = 256) -> Image.Image:

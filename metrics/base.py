@@ -23,6 +23,14 @@ from ..datasets.schema import CaptionSet
 Floats = NDArray[np.float64]
 
 
+class UnavailableError(InputError):
+    """A metric cannot be computed here: references, images, weights or an extra are not at hand.
+
+    An error where the metric was asked for by name; where a suite asked for it, it is listed as
+    missing, with the message as the reason.
+    """
+
+
 class Rows:
     """The rows a metric scores: candidates with their references, images and weights.
 
@@ -37,6 +45,8 @@ class Rows:
             raise InputError("items lack the column caption")
         self.frame = frame
         self._shared: dict[str, Any] = {}
+        #: What a metric remarked while it scored these rows (captions cut short), by its spec.
+        self.remarks: dict[str, list[str]] = {}
 
     @classmethod
     def of(cls, items: Items) -> Rows:
@@ -143,6 +153,12 @@ class Rows:
         index = np.repeat(np.arange(len(self)), self.weights)
         return Rows(self.frame.iloc[index].assign(weight=1))
 
+    def remark(self, metric: str, text: str) -> None:
+        """Say something of a metric's scores that belongs below the table."""
+        said = self.remarks.setdefault(metric, [])
+        if text not in said:
+            said.append(text)
+
     def share(self, key: str, compute: Any) -> Any:
         """What `compute()` returns, computed once for these rows, so that kin metrics share it."""
         if key not in self._shared:
@@ -207,12 +223,27 @@ class Metric(ABC):
         if not len(rows):
             return np.empty(0)
         unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
+        unique.remarks.pop(self.spec, None)
         scores = np.asarray(self._score(unique), dtype=np.float64)
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"
             )
+        for text in unique.remarks.get(self.spec, []):
+            rows.remark(self.spec, text)
         return scores[inverse]
+
+    def missing(self, items: Items) -> str | None:
+        """Why the metric cannot be computed here, in a line; None where it can be tried.
+
+        Raises:
+            InputError: where the items are wrong, and not just without what the metric needs.
+        """
+        try:
+            self._check(Rows.of(items))
+        except UnavailableError as error:
+            return str(error)
+        return None
 
     def corpus(self, items: Items, scores: Floats | None = None) -> float:
         """One score for all items: their weighted mean, unless the metric pools statistics.
@@ -235,7 +266,7 @@ class Metric(ABC):
         if "references" in self.needs:
             for i, references in enumerate(rows.references):
                 if not references:
-                    raise InputError(
+                    raise UnavailableError(
                         f"metric {self.spec} needs references, and {rows.label(i)} has none"
                     )
                 if not all(isinstance(r, str) for r in references):
@@ -245,8 +276,9 @@ class Metric(ABC):
         if "images" in self.needs:
             for i, image in enumerate(rows.images):
                 if image is None:
-                    raise InputError(
-                        f"metric {self.spec} needs images, and {rows.label(i)} has none"
+                    raise UnavailableError(
+                        f"metric {self.spec} needs images, and {rows.label(i)} has none; "
+                        f"docs/neural.md says where they are looked for"
                     )
 
     @property

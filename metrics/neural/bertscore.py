@@ -1,0 +1,317 @@
+"""BERTScore (Zhang et al. 2020): greedy matching of tokens by the cosine of their embeddings.
+
+Model, tokens and layer are bert-score's own; what it computes for equal texts over and over is
+computed once here. Equal to `bert_score.score` to 1e-6 (tests/parity/test_bertscore.py).
+
+bert-score pads the pairs of a batch to one length, and its padding takes part in the maximum as a
+cosine of 0. So a token whose cosines are all negative counts 0 in most batches and what it has in
+some: a score depends a little on its neighbours. Models whose cosines are all positive (RoBERTa) do
+not show it; with a sentence model it moves scores by up to 0.02. `padding=ignore` is the paper's formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.errors import InputError
+from ..base import Floats, Metric, Rows
+from ..registry import register
+from .device import Device, resolve
+from .store import Array, Features
+from .text import TextModel, load_model, load_tokenizer, quiet
+from .weights import model_programs, need_extra, random_note, transformers_folder
+
+
+@register("bertscore")
+@dataclass(frozen=True)
+class BertScore(Metric):
+    """Precision, recall or F of BERTScore; of several references the best counts, as bert-score has it.
+
+    With x the tokens of a reference and y those of a candidate, both without the special ones where
+    they weigh and with them where they are matched against:
+    R = Σ_x w(x) max_y cos(x, y) / Σ_x w(x), P likewise over y, F = 2PR/(P+R). An empty text has 0.
+
+    Args:
+        model: a folder, or a name in the weights folder, the Hugging Face cache, or of a package.
+        layer: whose output is taken; None is bert-score's choice for the model, and the last layer of
+            a model that it does not know.
+        measure: which of the three.
+        idf: weigh word pieces by their inverse document frequency over the references of all rows.
+        rescale: (score − b)/(1 − b), b being what unrelated sentences reach.
+        baseline: a file of such b by layer in bert-score's format; None is its own for the model.
+        padding: whether padding counts as a cosine of 0, as in bert-score, or is ignored.
+        batch_size: texts, and pairs that are padded together, at a time.
+        device: auto takes CUDA or MPS where they are. Numbers are float32 on all, as in bert-score.
+    """
+
+    model: str = "roberta-large"
+    layer: int | None = None
+    measure: Literal["f", "precision", "recall"] = "f"
+    idf: bool = False
+    rescale: bool = False
+    baseline: str | None = None
+    padding: Literal["zero", "ignore"] = "zero"
+    batch_size: int = 64
+    device: Device = "auto"
+    backend: Literal["bert_score"] = "bert_score"
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
+
+    @property
+    def name(self) -> str:
+        return "bertscore"
+
+    @property
+    def corpus_statistics(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.idf
+
+    @property
+    def by_content(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.padding == "ignore"
+
+    def _check(self, rows: Rows) -> None:
+        super()._check(rows)
+        need_extra(self.spec, ("torch", "transformers", "bert_score"))
+        transformers_folder(self.spec, self.model)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return model_programs(self.spec, self.model, self.device)
+
+    @cached_property
+    def _text_model(self) -> TextModel:
+        folder = transformers_folder(self.spec, self.model)
+        return TextModel(self.spec, folder, resolve(self.device), self.batch_size)
+
+    def _score(self, rows: Rows) -> Floats:
+        model = self._text_model
+        layer = self._layer(model)
+        baseline = self._baseline(layer) if self.rescale else None
+        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
+        position = {text: i for i, text in enumerate(texts)}
+        encoder = _Encoder(model, layer)
+        found = model.features(
+            texts, f"bert-score tokens|layer {layer}", encoder, lambda t: rows.remark(self.spec, t)
+        )
+        if full := int((found.lengths >= model.limit).sum()):
+            rows.remark(
+                self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"
+            )
+        if note := random_note(model.folder):
+            rows.remark(self.spec, note)
+        ends = encoder.special
+        weigh = _Idf(rows, position, found, ends) if self.idf else _Plain(ends)
+        lengths = found.lengths
+        of_rows = lengths[[position[c] for c in rows.candidates]]
+        of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
+        padded = self._padded(of_rows, of_references)
+        scores = np.empty((len(rows), 3))
+        # Rows of the same references stand together, so that these are read and normalised once.
+        order = sorted(range(len(rows)), key=lambda i: rows.references[i])
+        last: tuple[str, ...] | None = None
+        references: _Side | None = None
+        for i in order:
+            if rows.references[i] != last or references is None:
+                last = rows.references[i]
+                references = _Side(found[[position[r] for r in last]], weigh)
+            candidate = _Side(found[[position[rows.candidates[i]]]], weigh)
+            scores[i] = _best(candidate, references, *padded[i])
+        if baseline is not None:
+            scores = (scores - baseline) / (1 - baseline)
+        return scores[:, ("precision", "recall", "f").index(self.measure)]
+
+    def _padded(
+        self, candidates: NDArray[np.int64], references: list[NDArray[np.int64]]
+    ) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+        """For each row and each of its references, whether bert-score pads reference and candidate.
+
+        Args:
+            candidates: lengths in tokens, shape (n,).
+            references: lengths of each row's references.
+        """
+        counts = [len(r) for r in references]
+        left, right = np.repeat(candidates, counts), np.concatenate(references)
+        shorter = np.zeros((2, len(left)), dtype=bool)
+        if self.padding == "zero":
+            for start in range(0, len(left), self.batch_size):
+                here = slice(start, start + self.batch_size)
+                shorter[0, here] = right[here] < right[here].max()
+                shorter[1, here] = left[here] < left[here].max()
+        ends = np.cumsum(counts)
+        return [
+            (shorter[0, e - n : e], shorter[1, e - n : e])
+            for n, e in zip(counts, ends, strict=True)
+        ]
+
+    def _layer(self, model: TextModel) -> int:
+        from bert_score.utils import model2layers
+
+        known = model.config.get("num_hidden_layers") or model.config.get("num_layers")
+        layers = int(known or model.config.get("n_layers") or 0)
+        names = (self.model, Path(self.model).name)
+        layer = self.layer
+        if layer is None:
+            layer = next((model2layers[n] for n in names if n in model2layers), layers)
+        if not 0 < layer <= layers:
+            raise InputError(f"metric {self.spec}: layer is {layer}; the model has 1 to {layers}")
+        return layer
+
+    def _baseline(self, layer: int) -> NDArray[np.float64]:
+        """P, R and F of unrelated sentences, shape (3,)."""
+        found = find_spec("bert_score")
+        assert found is not None
+        assert found.origin is not None
+        own = Path(found.origin).parent / "rescale_baseline" / "en"
+        names = [f"{n}.tsv" for n in (self.model, Path(self.model).name)]
+        places = [Path(self.baseline).expanduser()] if self.baseline else [own / n for n in names]
+        path = next((p for p in places if p.is_file()), None)
+        if path is None:
+            raise InputError(
+                f"metric {self.spec}: no baseline to rescale by at {places[0]}; give baseline=FILE or "
+                f"leave rescale out"
+            )
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = {row["LAYER"]: row for row in csv.DictReader(stream)}
+        try:
+            return np.array([float(rows[str(layer)][k]) for k in "PRF"], dtype=np.float32)
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: no P, R, F of layer {layer} ({error})") from error
+
+
+class _Encoder:
+    """Embeddings of one layer, loaded when the first text is not in the store.
+
+    A feature has a row a token: its embedding, and its id as one number more, which float32 holds
+    exactly.
+    """
+
+    def __init__(self, model: TextModel, layer: int) -> None:
+        self.model = model
+        self.layer = layer
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return load_tokenizer(self.model.folder, self.model.limit)
+
+    @cached_property
+    def special(self) -> frozenset[int]:
+        """The ids that weigh nothing: of the tokens before and after a text."""
+        return frozenset((self._tokenizer.sep_token_id, self._tokenizer.cls_token_id))
+
+    @cached_property
+    def _loaded(self) -> Any:
+        from bert_score.utils import get_model
+
+        path = str(self.model.folder)
+        if "t5" in path and self.model.config.get("model_type") not in ("t5", "mt5"):
+            raise InputError(
+                f"{path}: bert-score takes any model with 't5' in its path for a T5; move the folder"
+            )
+        load_model(self.model.folder)  # that the checkpoint fills the model
+        with quiet():
+            return get_model(path, self.layer).to(self.model.device)
+
+    def _ids(self, text: str) -> list[int]:
+        from bert_score.utils import sent_encode
+
+        # For an empty text bert-score calls what transformers from version 5 on does not have.
+        return sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("")
+
+    def __call__(self, texts: Sequence[str]) -> list[Array]:
+        from bert_score.utils import bert_encode, padding
+
+        ids = [self._ids(text) for text in texts]
+        padded, lengths, mask = padding(ids, self._tokenizer.pad_token_id)
+        device = self.model.device
+        found = bert_encode(self._loaded, padded.to(device), mask.to(device)).cpu().numpy()
+        return [
+            np.column_stack([found[i, :n], np.asarray(ids[i])]).astype(np.float32)
+            for i, n in enumerate(lengths.tolist())
+        ]
+
+
+class _Plain:
+    """Every token weighs 1, the special ones nothing."""
+
+    def __init__(self, special: frozenset[int]) -> None:
+        self.special = list(special)
+
+    def __call__(self, ids: NDArray[np.int64]) -> Floats:
+        return (~np.isin(ids, self.special)).astype(np.float64)
+
+
+class _Idf:
+    """log((n + 1)/(c + 1)), c of the n references of all rows having the token; special ones too."""
+
+    def __init__(
+        self, rows: Rows, position: dict[str, int], found: Features, special: frozenset[int]
+    ) -> None:
+        times = Counter[str]()
+        for references, weight in zip(rows.references, rows.weights.tolist(), strict=True):
+            for reference in references:
+                times[reference] += weight
+        counts = Counter[int]()
+        for text, n in times.items():
+            for token in set(found[[position[text]]][0][:, -1].astype(np.int64).tolist()):
+                counts[token] += n
+        self.total = times.total()
+        self.counts = counts
+
+    def __call__(self, ids: NDArray[np.int64]) -> Floats:
+        return np.array([math.log((self.total + 1) / (self.counts[i] + 1)) for i in ids.tolist()])
+
+
+class _Side:
+    """Texts of one row side by side: all their tokens, and where each text begins."""
+
+    def __init__(self, features: list[Array], weigh: _Plain | _Idf) -> None:
+        table = np.concatenate(features)
+        vectors = table[:, :-1]
+        self.vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        self.weights = weigh(table[:, -1].astype(np.int64))
+        self.lengths = np.array([len(f) for f in features])
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        #: A text of the two special tokens alone is empty.
+        self.empty = self.lengths == 2
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over each text's tokens, along the last axis."""
+        return np.add.reduceat(values, self.starts, axis=-1)
+
+
+def _best(
+    candidate: _Side,
+    references: _Side,
+    short_references: NDArray[np.bool_],
+    short_candidates: NDArray[np.bool_],
+) -> Floats:
+    """P, R and F of a candidate, each the best over its references, shape (3,)."""
+    cosines = (candidate.vectors @ references.vectors.T).astype(np.float64)
+    # Best partner in each reference, shape (tokens, references); in the candidate, (tokens of all,).
+    of_candidate = np.maximum.reduceat(cosines, references.starts, axis=1)
+    of_references = cosines.max(axis=0)
+    of_candidate = np.where(short_references, np.maximum(of_candidate, 0), of_candidate)
+    short = np.repeat(short_candidates, references.lengths)
+    of_references = np.where(short, np.maximum(of_references, 0), of_references)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = candidate.weights @ of_candidate / candidate.weights.sum()
+        recall = references.sums(references.weights * of_references) / references.sums(
+            references.weights
+        )
+        empty = references.empty | candidate.empty
+        # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
+        f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
+    scores = np.stack([np.where(empty, 0.0, precision), np.where(empty, 0.0, recall), f])
+    return scores.max(axis=1)

@@ -1,0 +1,412 @@
+"""CLIP models of open_clip: found, guarded, loaded, and their features kept in the store.
+
+clip = Clip.of("clipscore", "ViT-B-32-quickgelu", None, "auto", "fp32", 64)
+texts = clip.texts(["a dog runs"], remark)   # rows: embedding, and 1 where the text was cut short
+images = clip.images(["dog.jpg"], remark)    # rows: embedding
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ...datasets.errors import InputError, unknown
+from ..base import UnavailableError, version_of
+from ..progress import tell
+from . import images as image_files
+from .device import Device, batches, resolve
+from .store import Array, Features, FeatureStore, key_of
+from .weights import (
+    check_file,
+    check_keys,
+    hash_of,
+    load_checkpoint,
+    local,
+    may_download,
+    random_note,
+    weights_root,
+)
+
+Precision = Literal["auto", "fp32", "fp16"]
+Remark = Callable[[str], None]
+
+CONFIG = "open_clip_config.json"
+#: The weights that the field means by a model's name, and where others come from.
+USUAL = {"ViT-B-32-quickgelu": "openai"}
+SOURCES = {"clip_ViT-B-32.pth": "its authors offer it at github.com/aimagelab/pacscore"}
+
+#: Weights in a model's folder, the first that is there.
+NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin", "open_clip_pytorch_model.pt")
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A CLIP model.
+
+    Attributes:
+        metric: whose name messages bear.
+        model: open_clip's name of an architecture.
+        folder: a folder with `open_clip_config.json`, which then says what the architecture is.
+        checkpoint: the file of weights.
+        device: as `device.resolve` gives it.
+        precision: fp32 or fp16.
+        batch_size: texts or images at a time.
+    """
+
+    metric: str
+    model: str
+    folder: Path | None
+    checkpoint: Path
+    device: str
+    precision: str
+    batch_size: int
+
+    @classmethod
+    def of(
+        cls,
+        metric: str,
+        model: str,
+        checkpoint: str | None,
+        device: str,
+        precision: str,
+        batch_size: int,
+    ) -> Clip:
+        """Find a model on this machine.
+
+        Args:
+            metric: whose name messages bear.
+            model: a folder with `open_clip_config.json`, or the name of such a folder in the weights
+                folder, or an architecture of open_clip.
+            checkpoint: a file, or the name of one in the weights folder, or a tag of open_clip such as
+                `openai`; None is the model's own: the weights in its folder, or a file of its name.
+            device, precision, batch_size: see `Clip`.
+
+        Raises:
+            UnavailableError: where the weights are not here.
+            InputError: where the folder holds no model, or the weights are not for the architecture.
+        """
+        folder = local(model)
+        if folder is not None and not (folder / CONFIG).is_file():
+            raise InputError(f"{folder}: no {CONFIG}; a folder of an open_clip model is expected")
+        path = _checkpoint(metric, model, folder, checkpoint)
+        check_file(path)
+        _check_activation(metric, model, folder, path, checkpoint)
+        return cls(metric, model, folder, path, device, precision, batch_size)
+
+    @property
+    def signature(self) -> str:
+        """What its features depend on: weights, architecture, precision and device, who computes."""
+        config = (
+            json.dumps(_config(self.folder), sort_keys=True)
+            if self.folder
+            else f"arch:{self.model}"
+        )
+        versions = [f"{d}:{version_of(d)}" for d in ("torch", "open_clip_torch")]
+        return "|".join([self.weights, config, f"{self.precision}:{self.device}", *versions])
+
+    @property
+    def weights(self) -> str:
+        """The hash of the weights."""
+        return hash_of([self.checkpoint])
+
+    @property
+    def note(self) -> str:
+        """What the folder of the weights says of itself; empty as a rule."""
+        return random_note(self.checkpoint.parent)
+
+    def texts(self, texts: Sequence[str], remark: Remark) -> Features:
+        """Embeddings of texts; behind each a 1 where it was longer than the model's context, else 0."""
+
+        def encode(batch: Sequence[str]) -> Sequence[Array]:
+            import torch
+
+            loaded = self._loaded()
+            tokens = loaded.tokenizer(list(batch))
+            with torch.inference_mode():
+                found = loaded.model.encode_text(tokens.to(self.device))
+            cut = loaded.cut_short(list(batch), tokens)
+            return list(np.column_stack([_array(found), cut]).astype(_array(found).dtype))
+
+        def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
+            done = 0
+            pieces = batches(todo, self.batch_size, lambda b: encode([texts[i] for i in b]), remark)
+            for some, found in pieces:
+                self._check_finite(found, [f"'{texts[i][:80]}'" for i in some])
+                done += len(some)
+                tell(f"{self.metric}: texts", done, len(todo))
+                yield some, found
+
+        return FeatureStore.of(f"clip text|{self.signature}").get([key_of(t) for t in texts], run)
+
+    def images(self, paths: Sequence[str], remark: Remark) -> Features:
+        """Embeddings of image files; equal files are encoded once."""
+
+        def encode(batch: Sequence[tuple[int, Any]]) -> Sequence[Array]:
+            import torch
+
+            stacked = torch.stack([picture for _, picture in batch]).to(self.device)
+            if self.precision == "fp16":
+                stacked = stacked.half()
+            with torch.inference_mode():
+                return list(_array(self._loaded().model.encode_image(stacked)))
+
+        def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
+            pictures = image_files.decoded([paths[i] for i in todo], self._loaded().preprocess)
+            done = 0
+            for some, found in batches(
+                zip(todo, pictures, strict=True), self.batch_size, encode, remark
+            ):
+                which = [i for i, _ in some]
+                self._check_finite(found, [paths[i] for i in which])
+                done += len(some)
+                tell(f"{self.metric}: images", done, len(todo))
+                yield which, found
+
+        versions = "|".join(f"{d}:{version_of(d)}" for d in ("pillow", "torchvision"))
+        store = FeatureStore.of(f"clip image|{self.signature}|{versions}")
+        return store.get(image_files.keys(paths), run)
+
+    def _check_finite(self, found: Sequence[Array], names: Sequence[str]) -> None:
+        for feature, name in zip(found, names, strict=True):
+            if not np.isfinite(feature).all():
+                raise InputError(
+                    f"metric {self.metric}: {self.checkpoint} gives numbers that are not finite for "
+                    f"{name}" + ("; try precision=fp32" if self.precision == "fp16" else "")
+                )
+
+    def _loaded(self) -> _Loaded:
+        stat = self.checkpoint.stat()
+        # Kin metrics share the model.
+        return _load(replace(self, metric="", batch_size=1), stat.st_size, stat.st_mtime_ns)
+
+
+class _Loaded:
+    """A model in memory, with its tokeniser and image preprocessing."""
+
+    def __init__(self, clip: Clip) -> None:
+        import open_clip
+
+        if clip.folder is None and clip.model not in (known := open_clip.list_models()):
+            raise unknown("open_clip model", clip.model, known)
+        name = clip.model if clip.folder is None else f"local-dir:{clip.folder}"
+        try:
+            with _quiet():  # it warns that there are no weights yet
+                model = open_clip.create_model(
+                    name, load_weights=False, precision="fp32", pretrained_text=False
+                )
+        except Exception as error:  # KeyError, TypeError, ValueError by what the config lacks
+            reason = str(error).split("\n")[0][:200]
+            raise InputError(f"{name}: open_clip cannot build the model ({reason})") from error
+        _fill(model, clip.checkpoint)
+        if clip.precision == "fp16":
+            from open_clip.model import convert_weights_to_lp
+
+            convert_weights_to_lp(model)
+        self.model: Any = model.to(clip.device).eval()
+        self.tokenizer: Any = open_clip.get_tokenizer(name)
+        config = open_clip.get_model_preprocess_cfg(model)
+        wanted = open_clip.transform.PreprocessCfg(**config)
+        self.preprocess: Any = open_clip.transform.image_transform_v2(wanted, is_train=False)
+
+    def cut_short(self, texts: list[str], tokens: Any) -> Array:
+        """1 where a text has more tokens than the context holds, else 0; shape (n,)."""
+        full = (tokens[:, -1] != tokens[:, -1].new_tensor(self._padding)).cpu().numpy()
+        limit = tokens.shape[1]
+        return np.array(
+            [float(f and self._length(text) > limit) for f, text in zip(full, texts, strict=True)]
+        )
+
+    @property
+    def _padding(self) -> int:
+        inner = getattr(self.tokenizer, "tokenizer", None)
+        return int(getattr(inner, "pad_token_id", None) or 0)
+
+    def _length(self, text: str) -> int:
+        """Tokens of a text, the special ones included."""
+        if hasattr(self.tokenizer, "encode"):
+            return len(self.tokenizer.encode(text)) + 2
+        return len(self.tokenizer.tokenizer(text)["input_ids"])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what a library says by `logging.warning`, which would also set up a handler."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        logging.getLogger().removeHandler(handler)
+
+
+def _fill(model: Any, checkpoint: Path) -> None:
+    """Load a checkpoint into a model that it fits whole.
+
+    Raises:
+        InputError: where it does not, with the list of what is missing, left over or of other shape.
+    """
+    table = load_checkpoint(checkpoint)
+    # What OpenAI's archives hold beside the weights.
+    for key in ("input_resolution", "context_length", "vocab_size"):
+        table.pop(key, None)
+    own = model.state_dict()
+    other = [k for k in own if k in table and own[k].shape != table[k].shape]
+    check_keys(str(checkpoint), own.keys() - table.keys(), table.keys() - own.keys())
+    if other:
+        raise InputError(
+            f"{checkpoint}: {len(other)} tensors are of another shape than the model's, first "
+            f"{other[0]}: {tuple(table[other[0]].shape)} and not {tuple(own[other[0]].shape)}"
+        )
+    model.load_state_dict(table)
+
+
+@lru_cache(maxsize=2)
+def _load(clip: Clip, _size: int, _modified: int) -> _Loaded:
+    return _Loaded(clip)
+
+
+def _array(tensor: Any) -> Array:
+    return tensor.detach().cpu().numpy()
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """`open_clip_config.json` of a model's folder.
+
+    Raises:
+        InputError: where it is not JSON, or describes no model.
+    """
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        _ = config["model_cfg"]["text_cfg"], config["model_cfg"]["vision_cfg"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: no description of an open_clip model ({error!r})") from error
+    return config
+
+
+def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | None) -> Path:
+    """The file of weights.
+
+    Raises:
+        UnavailableError: where there is none.
+    """
+    if checkpoint is not None:
+        path = local(checkpoint)
+        if path is not None and path.is_file():
+            return path
+        if folder is None and may_download() and (path := _download(model, checkpoint)):
+            return path
+        source = SOURCES.get(checkpoint, "a tag of open_clip is fetched with weights.download=true")
+        raise UnavailableError(
+            f"metric {metric} needs the checkpoint '{checkpoint}', which is neither a file nor in "
+            f"{weights_root()}; {source}"
+        )
+    if folder is not None:
+        path = next((folder / n for n in NAMES if (folder / n).is_file()), None)
+        if path is None:
+            raise UnavailableError(f"{folder}: no weights in it; {' or '.join(NAMES)} is expected")
+        return path
+    path = next((p for e in (".safetensors", ".pt", ".bin") if (p := local(model + e))), None)
+    if path is None and may_download() and model in USUAL:
+        path = _download(model, USUAL[model])
+    if path is None:
+        repository = "timm/vit_base_patch32_clip_224.openai"
+        hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
+        raise UnavailableError(
+            f"metric {metric} needs the weights of {model}, which are not here: put an open_clip "
+            f"model's folder at {weights_root() / model}{hint}, or name a file with checkpoint=FILE"
+            + (", or allow the download with weights.download=true" if model in USUAL else "")
+        )
+    return path
+
+
+def _download(model: str, tag: str) -> Path | None:
+    """The weights that open_clip knows by a tag, from the hub; None where it knows none."""
+    import open_clip
+
+    found = open_clip.get_pretrained_cfg(model, tag)
+    if not found:
+        return None
+    try:
+        return Path(open_clip.download_pretrained(found))
+    except Exception as error:  # of requests and huggingface_hub alike
+        reason = str(error).split("\n")[0][:200]
+        raise InputError(
+            f"the weights '{tag}' of {model} could not be fetched ({reason})"
+        ) from error
+
+
+def _check_activation(
+    metric: str, model: str, folder: Path | None, path: Path, tag: str | None
+) -> None:
+    """OpenAI's weights were trained with QuickGELU; without it all features are a little wrong.
+
+    They are known by the tag, or by `openai` in the file's name or its folder's (as in the hub's
+    `vit_base_patch32_clip_224.openai`).
+
+    Raises:
+        InputError: where the architecture has another activation, with the name of the right one.
+    """
+    named = [
+        tag or "",
+        path.name,
+        path.parent.name,
+        *(p.name for p in path.parents if "--" in p.name),
+    ]
+    of_openai = any("openai" in name.lower() for name in named)
+    if folder is not None:
+        quick = bool(_config(folder)["model_cfg"].get("quick_gelu"))
+        if "quickgelu" in model.lower() and not quick:
+            raise InputError(f"{folder}/{CONFIG}: quick_gelu is not true, but the model is {model}")
+        remedy = f'"quick_gelu": true in {folder}/{CONFIG}'
+    else:
+        # Architectures of that name have it, and so do a few whose description says so.
+        quick = "quickgelu" in model.lower() or bool(_builtin(model).get("quick_gelu"))
+        remedy = f"model={model}-quickgelu"
+    if of_openai and not quick:
+        raise InputError(
+            f"metric {metric}: {path.name} is OpenAI's, trained with QuickGELU, and {model} has "
+            f"another activation; use {remedy}"
+        )
+
+
+def _builtin(model: str) -> dict[str, Any]:
+    import open_clip
+
+    return open_clip.get_model_config(model) or {}
+
+
+def precision_on(precision: Precision, device: str, half: bool) -> str:
+    """What `auto` stands for: fp16 on CUDA where the authors computed so, else fp32."""
+    if precision != "auto":
+        return precision
+    return "fp16" if half and device == "cuda" else "fp32"
+
+
+def programs(
+    metric: str,
+    model: str,
+    checkpoint: str | None,
+    device: Device,
+    precision: Precision,
+    half: bool,
+) -> tuple[str, ...]:
+    """Weights, device and precision, for a signature; `missing` where the weights are not here."""
+    there = resolve(device) if device == "auto" else device
+    chosen = precision_on(precision, there, half)
+    try:
+        clip = Clip.of(metric, model, checkpoint, "cpu", chosen, 1)
+        weights = "|".join([clip.weights, hash_of([clip.folder / CONFIG] if clip.folder else [])])
+    except InputError:
+        weights = "missing"
+    return (f"weights:{weights}", f"on:{there}", f"precision:{chosen}")

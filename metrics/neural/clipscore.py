@@ -1,0 +1,210 @@
+"""CLIPScore (Hessel et al. 2021), RefOnlyC (Kasai et al. 2022) and PAC-S (Sarto et al. 2023).
+
+With v, c and r the directions of an image, a candidate and a reference in CLIP's space, every text
+with "A photo depicts " before it:
+
+- CLIP-S = w max(cos(c, v), 0), with w = 2.5; PAC-S the same with w = 2 and weights of their own;
+- RefOnlyC = max over r of max(cos(c, r), 0), the half of RefCLIP-S that sees no image;
+- RefCLIP-S = the harmonic mean of CLIP-S and that; RefPAC-S of PAC-S and that. It is 0 where either is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ..base import Floats, Metric, Rows
+from ..registry import register
+from .clip import Clip, Precision, precision_on, programs
+from .device import Device, resolve
+from .store import Array, Features
+from .weights import need_extra
+
+#: Rows at a time, which bounds memory.
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class _ClipMetric(Metric):
+    """What the family has in common.
+
+    Args:
+        model: an architecture of open_clip, a folder with `open_clip_config.json`, or the name of one
+            in the weights folder.
+        checkpoint: a file of weights, one in the weights folder, or a tag of open_clip; None is the
+            model's own.
+        prefix: stands before every text.
+        batch_size: texts or images at a time.
+        device: auto takes CUDA or MPS where they are.
+        precision: auto is what the authors computed with: float16 on CUDA for CLIPScore, else float32.
+    """
+
+    model: str = "ViT-B-32-quickgelu"
+    checkpoint: str | None = None
+    prefix: str = "A photo depicts "
+    batch_size: int = 64
+    device: Device = "auto"
+    precision: Precision = "auto"
+    backend: Literal["open_clip"] = "open_clip"
+
+    distributions: ClassVar[tuple[str, ...]] = (
+        "captau",
+        "open_clip_torch",
+        "torch",
+        "torchvision",
+        "pillow",
+    )
+    #: The factor of an image's cosine.
+    weight: ClassVar[float] = 2.5
+    #: Whether the authors computed with float16 on CUDA.
+    half: ClassVar[bool] = True
+
+    def _check(self, rows: Rows) -> None:
+        super()._check(rows)
+        need_extra(self.spec, ("torch", "open_clip"))
+        self._clip()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return programs(
+            self.spec, self.model, self.checkpoint, self.device, self.precision, self.half
+        )
+
+    def _clip(self) -> Clip:
+        device = resolve(self.device)
+        precision = precision_on(self.precision, device, self.half)
+        return Clip.of(self.spec, self.model, self.checkpoint, device, precision, self.batch_size)
+
+    def _score(self, rows: Rows) -> Floats:
+        clip = self._clip()
+
+        def remark(text: str) -> None:
+            rows.remark(self.spec, text)
+
+        if clip.note:
+            remark(clip.note)
+        texts = list(rows.candidates)
+        if "references" in self.needs:
+            texts += [r for references in rows.references for r in references]
+        unique = list(dict.fromkeys(texts))
+        position = {text: i for i, text in enumerate(unique)}
+        found = clip.texts([self.prefix + text for text in unique], remark)
+        if cut := sum(int(found[i : i + CHUNK][:, -1].sum()) for i in range(0, len(found), CHUNK)):
+            remark(f"{cut:,} texts are longer than the model's context and were cut short")
+        pictures = None
+        if "images" in self.needs:
+            paths = [image for image in rows.images if image is not None]
+            order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
+            pictures = clip.images(list(order), remark)
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), CHUNK):
+            here = range(start, min(start + CHUNK, len(rows)))
+            candidates = _directions(found[[position[rows.candidates[i]] for i in here]][:, :-1])
+            by_image = by_text = None
+            if pictures is not None:
+                at = [order[str(rows.images[i])] for i in here]
+                cosines = (candidates * _directions(pictures[at])).sum(axis=1)
+                by_image = self.weight * np.maximum(cosines, 0)
+            if "references" in self.needs:
+                chosen = [[position[r] for r in rows.references[i]] for i in here]
+                by_text = _closest(candidates, found, chosen)
+            scores[start : start + len(here)] = _combine(by_image, by_text)
+        return scores
+
+
+def _directions(features: Array) -> Floats:
+    vectors = features.astype(np.float64)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _closest(candidates: Floats, found: Features, references: list[list[int]]) -> Floats:
+    """Max over references of max(cos, 0), shape (n,)."""
+    counts = [len(positions) for positions in references]
+    flat = _directions(found[[p for positions in references for p in positions]][:, :-1])
+    cosines = (np.repeat(candidates, counts, axis=0) * flat).sum(axis=1)
+    starts = np.cumsum(counts) - counts
+    return np.maximum(np.maximum.reduceat(cosines, starts), 0)
+
+
+def _combine(by_image: Floats | None, by_text: Floats | None) -> Floats:
+    """Either, or the harmonic mean of both, which is 0 where one of them is."""
+    if by_image is None or by_text is None:
+        alone = by_text if by_image is None else by_image
+        assert alone is not None
+        return alone
+    total = by_image + by_text
+    return 2 * by_image * by_text / np.where(total > 0, total, 1)
+
+
+@register("clipscore")
+@dataclass(frozen=True)
+class ClipScore(_ClipMetric):
+    """CLIP-S: 2.5 max(cos(c, v), 0) (Hessel et al. 2021, section 3)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"images"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.5)
+
+    @property
+    def name(self) -> str:
+        return "clipscore"
+
+
+@register("refclipscore")
+@dataclass(frozen=True)
+class RefClipScore(_ClipMetric):
+    """RefCLIP-S: the harmonic mean of CLIP-S and RefOnlyC (Hessel et al. 2021, section 3)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"images", "references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 10 / 7)
+
+    @property
+    def name(self) -> str:
+        return "refclipscore"
+
+
+@register("refonlyclipscore")
+@dataclass(frozen=True)
+class RefOnlyClipScore(_ClipMetric):
+    """RefOnlyC: RefCLIP-S without the image (Kasai et al. 2022, section 3.2)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+
+    @property
+    def name(self) -> str:
+        return "refonlyclipscore"
+
+
+@register("pac_s")
+@dataclass(frozen=True)
+class PacS(_ClipMetric):
+    """PAC-S: 2 max(cos(c, v), 0) with the authors' weights (Sarto et al. 2023, section 3).
+
+    The checkpoint is named as the authors' file is; they computed with float32 on CUDA as well.
+    """
+
+    checkpoint: str | None = "clip_ViT-B-32.pth"
+
+    needs: ClassVar[frozenset[str]] = frozenset({"images"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 2.0)
+    weight: ClassVar[float] = 2.0
+    half: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return "pac_s"
+
+
+@register("refpac_s")
+@dataclass(frozen=True)
+class RefPacS(PacS):
+    """RefPAC-S: the harmonic mean of PAC-S and the closest reference (Sarto et al. 2023, section 3)."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"images", "references"})
+    bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 4 / 3)
+
+    @property
+    def name(self) -> str:
+        return "refpac_s"

