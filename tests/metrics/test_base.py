@@ -29,7 +29,11 @@ from captau.metrics.text import java, ptb
 from captau.metrics.text.cider import document_frequencies
 
 #: What a metric cannot be made without, by its registered name.
-NEEDED = {"file": "(path=PATH,name=Mine)", "python": "(math:sqrt)"}
+NEEDED = {
+    "file": "(path=PATH,name=Mine)",
+    "mllm_judge": "(model=m)",
+    "python": "(math:sqrt)",
+}
 TEXT = [n for n in names() if type(metric(n + NEEDED.get(n, ""))).__module__.count(".text.")]
 POOL = [
     "",
@@ -88,13 +92,13 @@ def others(one: Metric, field: str, folder: Path) -> list[object]:
         legal = [v for v in typing.get_args(hint) if v != value]
         return legal or ["another"]
     if value is None:
-        return ["x", "None"]
+        return [7] if int in typing.get_args(hint) else ["x", "None"]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
         return [value + 1]
     if isinstance(value, float):
-        return [2 * value, math.nextafter(value, math.inf)]
+        return [2 * value + 1, math.nextafter(value, math.inf)]
     assert isinstance(value, str), f"how does {field} of {one.name} change? Tell this test"
     return [value + "x"]
 
