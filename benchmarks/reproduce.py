@@ -235,10 +235,16 @@ def _check_covered(paper: str, tables: tuple[PaperTable, ...], published: pd.Dat
             )
 
 
+#: In a paper's file, before the reason why a row cannot be computed in its table.
+_WHY = "missing: "
+
+
 def _absent(spec: str | None) -> str:
     """Why a row's metric cannot be computed; empty where it can."""
     if spec is None:
         return "this metric is not part of captau"
+    if spec.startswith(_WHY):
+        return spec.removeprefix(_WHY)
     if spec.partition("(")[0] not in metric_names():
         return f"metric {spec} is not in this version of captau"
     return ""

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import requests
 from PIL import Image
 from requests.auth import AuthBase
+from urllib3.exceptions import NewConnectionError
 
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
@@ -210,6 +211,8 @@ class Endpoint:
         self._auth = _Bearer(self._key)
         self._local = threading.local()
         self._stop = threading.Event()
+        #: Whether the endpoint has ever answered.
+        self._met = threading.Event()
 
     def ask(
         self,
@@ -293,10 +296,15 @@ class Endpoint:
                     auth=self._auth,
                 )
             except (requests.ConnectionError, requests.Timeout) as error:
+                if _nobody_there(error) and not self._met.is_set():
+                    raise InputError(
+                        "nobody answers there; is it running? url=… says where"
+                    ) from error
                 reason = f"no answer ({type(error).__name__})"
             except requests.RequestException as error:
                 raise InputError(self._clean(f"the request failed ({error})")) from error
             else:
+                self._met.set()
                 if response.status_code == requests.codes.ok:
                     answer = _parsed(response)
                     if answer is not None:
@@ -330,6 +338,12 @@ class Endpoint:
     def _clean(self, text: str) -> str:
         """A text from outside without the key, which some endpoints echo."""
         return text.replace(self._key, "…") if self._key else text
+
+
+def _nobody_there(error: requests.RequestException) -> bool:
+    """Whether no connection came about at all: refused, or no such host."""
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(reason, NewConnectionError)
 
 
 def _content(question: Question) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import read_json, read_text
-from ...datasets.table import ENDINGS, listed, read_table
+from ...datasets.table import listed, read_table
 from ..base import Floats, Rows
 from ..matching import Key, by_key, of_all, row_keys
 from ..progress import tell
@@ -61,7 +61,7 @@ class Vifidel(FromFiles):
     distributions: ClassVar[tuple[str, ...]] = ("captau", "scikit-learn", "scipy")
     file_fields: ClassVar[tuple[str, ...]] = ("labels", "vectors")
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "labels": ENDINGS,
+        "labels": (".json", ".jsonl", ".csv", ".parquet"),
         "vectors": (".bin", ".txt", ".vec", ".npz"),
     }
 

@@ -168,7 +168,7 @@ class Stub:
     Attributes:
         reply: what a request's JSON is answered with; a dict, or bytes as they are.
         faults: what happens to the next requests instead, in turn: a status with headers and body,
-            or "drop", which closes the connection without a word.
+            "drop", which closes the connection without a word, or None, which is no fault.
         asked: headers and JSON of each request so far.
         most: how many requests were under way at once, at most.
         meet: where it is set, requests wait there for each other.
@@ -417,8 +417,23 @@ def test_a_timeout_is_tried_again(stub, pauses):
 
 def test_an_endpoint_that_is_not_there(stub, pauses):
     stub.close()
-    with says(stub.url, "x0: no answer (ConnectionError), 3 times"):
-        judge(stub, retries=2).score(rows())
+    with says(stub.url, "x0: nobody answers there; is it running?"):
+        judge(stub).score(rows())
+    assert pauses == []
+
+
+def test_an_endpoint_that_goes_away_is_waited_for(stub, monkeypatch):
+    seconds = []
+
+    def close(self, pause):
+        seconds.append(pause)
+        stub.close()
+
+    monkeypatch.setattr(endpoint.Endpoint, "_pause", close)
+    stub.faults = [None, "drop"]
+    with says(stub.url, "x1: no answer (ConnectionError), 3 times", "1 of 2 answers are kept"):
+        judge(stub, retries=2, concurrency=1).score(rows(2))
+    assert seconds == [1, 2]
 
 
 def test_a_fault_keeps_what_was_bought(stub, pauses, cache):
