@@ -20,16 +20,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import requests
-from PIL import Image
-from requests.auth import AuthBase
-from urllib3.exceptions import NewConnectionError
 
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
+
+if TYPE_CHECKING:
+    import requests
 
 #: The environment variable that holds the key. No other is looked at: a key for one service must not
 #: reach another.
@@ -146,8 +144,8 @@ class _StoppedError(Exception):
     """A request was not sent, because another one has failed."""
 
 
-class _Bearer(AuthBase):
-    """The key in the header; being an auth object keeps requests from looking into ~/.netrc."""
+class _Bearer:
+    """Puts the key into the header; with it as auth, requests does not look into ~/.netrc."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -280,6 +278,8 @@ class Endpoint:
             raise
 
     def _bought(self, question: Question, identity: dict[str, Any]) -> Answer:
+        import requests
+
         body = {**self.parameters, "messages": [{"role": "user", "content": _content(question)}]}
         waits = iter([min(2.0**i, 60.0) for i in range(self.retries)])
         while True:
@@ -331,6 +331,8 @@ class Endpoint:
     @property
     def _session(self) -> requests.Session:
         """A session a thread: its connection is kept open."""
+        import requests
+
         if not hasattr(self._local, "session"):
             self._local.session = requests.Session()
         return self._local.session
@@ -342,6 +344,8 @@ class Endpoint:
 
 def _nobody_there(error: requests.RequestException) -> bool:
     """Whether no connection came about at all: refused, or no such host."""
+    from urllib3.exceptions import NewConnectionError
+
     reason = getattr(error.args[0], "reason", None) if error.args else None
     return isinstance(reason, NewConnectionError)
 
@@ -364,6 +368,8 @@ def _image(path: Path) -> tuple[str, bytes]:
     Raises:
         InputError: where it cannot be read, is truncated, or is no image.
     """
+    from PIL import Image
+
     try:
         data = path.read_bytes()
         with Image.open(io.BytesIO(data)) as image:

@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from ...datasets.errors import InputError
 from .endpoint import Answer, Answers, Question
 from .weights import check_keys, transformers_hash
@@ -124,6 +122,8 @@ class LocalChat:
 
     def _inputs(self, processor: Any, question: Question) -> Any:
         """Of a model without a chat template, the text as it stands."""
+        from PIL import Image
+
         content: Any = question.text
         if question.image is not None:
             try:
