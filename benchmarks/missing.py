@@ -59,7 +59,7 @@ def missing_rows(correlations: pd.DataFrame, missing: Missing) -> pd.DataFrame:
     asked = correlations[columns].drop_duplicates().to_dict("records")
     return correlation_rows(
         {
-            **row,
+            **{str(k): v for k, v in row.items()},
             "metric": metric.spec,
             "value": np.nan,
             "n_items": 0,

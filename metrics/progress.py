@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 #: Called with what is being done, how much of it is done, and how much there is.
@@ -12,7 +12,7 @@ _listeners: list[Listener] = []
 
 
 @contextmanager
-def heard_by(listener: Listener) -> Iterator[None]:
+def heard_by(listener: Listener) -> Generator[None]:
     """While this lasts, `tell` calls the listener."""
     _listeners.append(listener)
     try:

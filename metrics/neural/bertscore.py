@@ -185,7 +185,7 @@ class BertScore(Metric):
         with path.open(encoding="utf-8", newline="") as stream:
             rows = {row["LAYER"]: row for row in csv.DictReader(stream)}
         try:
-            return np.array([float(rows[str(layer)][k]) for k in "PRF"], dtype=np.float32)
+            return np.array([float(rows[str(layer)][k]) for k in "PRF"], dtype=np.float64)
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path}: no P, R, F of layer {layer} ({error})") from error
 
@@ -221,7 +221,8 @@ class TokenEncoder:
             )
         load_model(self.model.folder)  # that the checkpoint fills the model
         with quiet():
-            return get_model(path, self.layer).to(self.model.device)
+            loaded: Any = get_model(path, self.layer)
+        return loaded.to(self.model.device)
 
     def _ids(self, text: str) -> list[int]:
         from bert_score.utils import sent_encode

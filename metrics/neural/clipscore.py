@@ -94,9 +94,9 @@ class _ClipMetric(Metric):
         if cut := sum(int(found[i : i + CHUNK][:, -1].sum()) for i in range(0, len(found), CHUNK)):
             remark(f"{cut:,} texts are longer than the model's context and were cut short")
         pictures = None
+        paths = [image for image in rows.images if image is not None]
+        order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
         if "images" in self.needs:
-            paths = [image for image in rows.images if image is not None]
-            order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
             pictures = clip.images(list(order), remark)
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
@@ -121,7 +121,7 @@ def _directions(features: Array) -> Floats:
 
 def _closest(candidates: Floats, found: Features, references: list[list[int]]) -> Floats:
     """Max over references of max(cos, 0), shape (n,)."""
-    counts = [len(positions) for positions in references]
+    counts = np.array([len(positions) for positions in references], dtype=np.int64)
     flat = _directions(found[[p for positions in references for p in positions]][:, :-1])
     cosines = (np.repeat(candidates, counts, axis=0) * flat).sum(axis=1)
     starts = np.cumsum(counts) - counts

@@ -189,9 +189,14 @@ def _refusal(path: Path, error: Exception) -> str:
             f"{path}: a TorchScript archive, which holds code; use the same weights as safetensors "
             f"(for OpenAI's: hf download timm/vit_base_patch32_clip_224.openai)"
         )
-    if "weights_only" in text.lower() or "unsupported" in text.lower():
-        return f"{path}: holds more than tensors and is not unpickled ({_short(error)})"
-    return f"{path}: not a checkpoint, or damaged ({_short(error)})"
+    if "unsupported global" in text.lower() or "unsupported class" in text.lower():
+        return (
+            f"{path}: holds more than tensors and is not unpickled; save its state_dict alone, as "
+            f"safetensors best"
+        )
+    # What torch says of a broken pickle advises to load it unchecked.
+    reason = "" if "weights_only" in text else f" ({_short(error)})"
+    return f"{path}: not a checkpoint, or damaged{reason}"
 
 
 def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> None:

@@ -92,7 +92,7 @@ def others(one: Metric, field: str, folder: Path) -> list[object]:
         legal = [v for v in typing.get_args(hint) if v != value]
         return legal or ["another"]
     if value is None:
-        return [7] if int in typing.get_args(hint) else ["x", "None"]
+        return ["x", "None"] if str in typing.get_args(hint) else [3]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):

