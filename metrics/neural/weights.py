@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -168,7 +169,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
             table: Any = load_file(path)
         else:
-            table = torch.load(path, map_location="cpu", weights_only=True)
+            with warnings.catch_warnings():  # of a TorchScript archive, which it then refuses
+                warnings.simplefilter("ignore")
+                table = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of safetensors, zipfile, pickle and torch alike
         raise InputError(_refusal(path, error)) from error
     if isinstance(table, dict) and isinstance(table.get("state_dict"), dict):
