@@ -219,9 +219,9 @@ class Metric(ABC):
             InputError: where an item lacks what the metric needs.
         """
         rows = Rows.of(items)
-        self._check(rows)
         if not len(rows):
             return np.empty(0)
+        self._check(rows)
         unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
         unique.remarks.pop(self.spec, None)
         scores = np.asarray(self._score(unique), dtype=np.float64)

@@ -50,9 +50,8 @@ class FromFiles(Metric):
 
     def _check(self, rows: Rows) -> None:
         super()._check(rows)
-        if len(rows):
-            for field in self.endings:
-                self.file(field)
+        for field in self.endings:
+            self.file(field)
 
     @property
     def programs(self) -> tuple[str, ...]:
