@@ -82,6 +82,8 @@ class Workshop:
         """Why a row's metric is not computed here; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
+        if spec.startswith(_WHY):
+            return spec.removeprefix(_WHY)
         name = spec.partition("(")[0]
         if name in self.config.leave_out:
             return f"leave_out={name}"
@@ -238,6 +240,10 @@ def _check_covered(paper: str, tables: tuple[PaperTable, ...], published: pd.Dat
                 f"results/published/{paper}.csv: {printed['table']}, {printed['dataset']}, column "
                 f"'{printed['column']}' is in no table of conf/paper/{paper}.yaml"
             )
+
+
+#: In a paper's file, before the reason why a row cannot be computed in its table.
+_WHY = "missing: "
 
 
 def _correlation(workshop: Workshop, table: PaperTable, label: str) -> Cells:

@@ -151,6 +151,8 @@ class Scorer:
         """All that the scores depend on."""
         parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
         columns = ("item_id", "caption", "references", "image")
+        if not metric.by_content:
+            columns = (*columns, "image_id")
         if metric.corpus_statistics:
             parts.append(self.protocol.corpus)
             columns = (*columns, "weight", "system")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 import math
+import operator
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.table import Table, read_table
 from .base import Floats, Metric, Rows
+from .matching import Key, by_key, of_all, row_keys
 from .registry import names, register
 
 #: What results call something else: columns of theirs, and the ceilings.
@@ -88,10 +90,14 @@ class ScoreFile(Metric):
                 f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
                 f"or image_id and caption"
             )
-        lacking = [k for k in keys if k not in rows.frame.columns]
-        if lacking:
-            raise InputError(f"{self.path}: the items to score have no {lacking[0]}")
-        found: dict[tuple[str, ...], float] = {}
+        wanted = row_keys(rows, keys, self.path)
+        found = by_key(self._entries(table, keys), "score", operator.eq)
+        if rows.may_lack and any(key in found for key in wanted):
+            return np.array([found.get(key, np.nan) for key in wanted])
+        return np.array(of_all(found, wanted, "score", self.path))
+
+    def _entries(self, table: Table, keys: list[str]) -> Iterator[tuple[str, Key, float]]:
+        """Place, key and score of each row of this metric."""
         metrics = self._metrics(table)
         columns = zip(*(table.column(k) for k in keys), strict=True)
         for place, metric, key, given in zip(
@@ -102,21 +108,7 @@ class ScoreFile(Metric):
             text, value = tuple(map(str, key)), _finite(given)
             if value is None:
                 raise InputError(f"{place}: the score of {' '.join(text)} is no number")
-            if found.setdefault(text, value) != value:
-                raise InputError(f"{place}: two scores for {' '.join(text)}; keep one")
-        wanted = [
-            tuple(str(k) for k in key)
-            for key in rows.frame[keys].itertuples(index=False, name=None)
-        ]
-        gaps = [key for key in wanted if key not in found]
-        if gaps and (not rows.may_lack or len(gaps) == len(wanted)):
-            others = "".join(f", {' '.join(key)}" for key in gaps[1:3])
-            raise InputError(
-                f"{self.path}: no score for {' '.join(gaps[0])}{others} ({len(gaps)} of "
-                f"{len(wanted)} items lack one); every item needs a score, unless "
-                f"protocol.undefined=drop"
-            )
-        return np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
+            yield place, text, value
 
     @property
     def _called(self) -> str:

@@ -61,3 +61,15 @@ def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
             bar.remove_task(task)
         else:
             bar.stop()
+
+
+def up_to(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """From what takes how many more are done, what takes how many are done in all."""
+    before = 0
+
+    def call(done: int) -> None:
+        nonlocal before
+        advance(done - before)
+        before = done
+
+    return call

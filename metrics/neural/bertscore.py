@@ -101,7 +101,7 @@ class BertScore(Metric):
         baseline = self._baseline(layer) if self.rescale else None
         texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
         position = {text: i for i, text in enumerate(texts)}
-        encoder = _Encoder(model, layer)
+        encoder = TokenEncoder(model, layer)
         found = model.features(
             texts, f"bert-score tokens|layer {layer}", encoder, lambda t: rows.remark(self.spec, t)
         )
@@ -190,7 +190,7 @@ class BertScore(Metric):
             raise InputError(f"{path}: no P, R, F of layer {layer} ({error})") from error
 
 
-class _Encoder:
+class TokenEncoder:
     """Embeddings of one layer, loaded when the first text is not in the store.
 
     A feature has a row a token: its embedding, and its id as one number more, which float32 holds

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from ...datasets.cache import cache_folder
 from ...datasets.errors import InputError
-from ..progress import counted
+from ..progress import counted, up_to
 from .java import jar
 
 #: Changes with the layout, so that an index of another version is not read.
@@ -352,12 +352,5 @@ def _trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
 def _share_done() -> Generator[Progress]:
     """What to call with the share of the compilation that is done."""
     with counted("METEOR's tables, once", 100) as advance:
-        before = 0
-
-        def to(share: float) -> None:
-            nonlocal before
-            now = round(100 * share)
-            advance(now - before)
-            before = now
-
-        yield to
+        done = up_to(advance)
+        yield lambda share: done(round(100 * share))

@@ -10,6 +10,7 @@ from captau.benchmarks.reproduce import (
     COMPARISON_COLUMNS,
     KINDS,
     Cell,
+    Workshop,
     agrees,
     compare,
     read_published,
@@ -114,3 +115,12 @@ def test_printed_means_are_the_means_of_the_printed_categories():
     wide = published.pivot(index="row", columns="column", values="published").astype(float)
     means = wide[["HC", "HI", "HM", "MM"]].mean(axis=1)
     assert ((means - wide["Mean"]).abs() <= 0.1).all()
+
+
+def test_a_row_may_say_why_it_cannot_be_computed():
+    workshop = Workshop(config=None, store=None, progress=None)
+    assert workshop.absent(table(), "missing: no such thing") == "no such thing"
+    assert workshop.absent(table(), None) == "this metric is not part of captau"
+    assert workshop.absent(table(), "absent(x=1)") == (
+        "metric absent(x=1) is not in this version of captau"
+    )

@@ -366,6 +366,13 @@ def test_weights_and_systems_matter_to_corpus_statistics_alone() -> None:
     assert len({*keys, key(Crowd(), corpus="per_system")}) == 4
 
 
+def test_images_matter_where_equal_captions_need_not_score_alike() -> None:
+    frame = items()
+    others = frame.assign(image_id=[f"other {i}" for i in frame["image_id"]])
+    assert key(Shared(), frame) == key(Shared(), others)
+    assert key(Crowd(), frame) != key(Crowd(), others)
+
+
 def test_other_parameters_have_other_keys(tmp_path: Path) -> None:
     assert key(Shared()) != key(Shared(2))
     assert key(metric("cider")) != key(metric("cider(variant=plain)"))

@@ -29,7 +29,11 @@ from captau.metrics.text import java, ptb
 from captau.metrics.text.cider import document_frequencies
 
 #: What a metric cannot be made without, by its registered name.
-NEEDED = {"file": "(path=PATH,name=Mine)", "python": "(math:sqrt)"}
+NEEDED = {
+    "file": "(path=PATH,name=Mine)",
+    "mllm_judge": "(model=m)",
+    "python": "(math:sqrt)",
+}
 #: All but SPICE, which would start a Java for every example; test_spice.py has its laws.
 TEXT = [
     n
@@ -99,7 +103,7 @@ def others(one: Metric, field: str, folder: Path) -> list[object]:
     if isinstance(value, int):
         return [value + 1]
     if isinstance(value, float):
-        return [2 * value, math.nextafter(value, math.inf)]
+        return [2 * value + 1, math.nextafter(value, math.inf)]
     assert isinstance(value, str), f"how does {field} of {one.name} change? Tell this test"
     return [value + "x"]
 

@@ -1,0 +1,421 @@
+"""A chat-completions endpoint: asked in parallel, within a limit, and nothing asked twice.
+
+Every answer is kept under the hash of what was asked, so that a run which stops for whatever reason
+(a limit, a fault, Ctrl-C, a kill) has lost nothing that was paid for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...datasets.errors import InputError
+from ...datasets.files import sha256
+
+if TYPE_CHECKING:
+    import requests
+
+#: The environment variable that holds the key. No other is looked at: a key for one service must not
+#: reach another.
+KEY = "CAPTAU_JUDGE_KEY"
+#: What may pass by itself.
+PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: The longest wait between two attempts, in seconds; an endpoint that asks for more is given up.
+LONGEST = 300.0
+
+#: Kinds of images that endpoints take as they are.
+_SENT = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+
+Answer = dict[str, Any]
+
+
+class Answers:
+    """Answers on disk, one file each, by the hash of their request.
+
+    A file is written under a temporary name and renamed: a killed run leaves whole files alone, and
+    two runs at once do each other no harm. One that cannot be read is asked for anew.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, request: Any) -> Path:
+        """Where the answer to a request lies, there or not."""
+        text = json.dumps(request, sort_keys=True, ensure_ascii=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return self.root / digest[:2] / f"{digest}.json"
+
+    def get(self, request: Any) -> Answer | None:
+        """The answer, or None where there is none."""
+        try:
+            kept = json.loads(self.path(request).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return kept["answer"] if isinstance(kept, dict) and "answer" in kept else None
+
+    def put(self, request: Any, answer: Answer) -> None:
+        """Keep an answer.
+
+        Raises:
+            InputError: where it cannot be written: what is paid for must not be lost.
+        """
+        path = self.path(request)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                    json.dump({"request": request, "answer": answer}, stream)
+                Path(temporary).replace(path)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise InputError(
+                f"{path.parent}: answers cannot be kept there ({error.strerror}); set cache.root=DIR"
+            ) from error
+
+
+@dataclass
+class Purse:
+    """What one call may spend; it is emptied by several threads.
+
+    Attributes:
+        requests: how many may be sent, repeated ones included; None for any number.
+        tokens: how many may be used as the endpoint counts them (`usage.total_tokens`).
+    """
+
+    requests: int | None
+    tokens: int | None
+    sent: int = 0
+    used: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> None:
+        """One more request is about to be sent.
+
+        Raises:
+            SpentError: where a limit is reached.
+        """
+        with self._lock:
+            if self.requests is not None and self.sent >= self.requests:
+                raise SpentError(f"max_requests={self.requests}")
+            if self.tokens is not None and self.used >= self.tokens:
+                raise SpentError(f"max_total_tokens={self.tokens}: {self.used} used")
+            self.sent += 1
+
+    def pay(self, answer: Answer) -> None:
+        """An answer came: count its tokens.
+
+        Raises:
+            InputError: where they are limited and the endpoint does not say how many they were.
+        """
+        usage = answer.get("usage")
+        total = usage.get("total_tokens") if isinstance(usage, dict) else None
+        with self._lock:
+            if isinstance(total, int):
+                self.used += total
+            elif self.tokens is not None:
+                raise InputError(
+                    "the endpoint does not say how many tokens it used, so max_total_tokens cannot "
+                    "be held to; set max_requests alone"
+                )
+
+
+class SpentError(Exception):
+    """A limit is reached; the text says which."""
+
+
+class _StoppedError(Exception):
+    """A request was not sent, because another one has failed."""
+
+
+class _Bearer:
+    """Puts the key into the header; with it as auth, requests does not look into ~/.netrc."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def __call__(self, r: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self.key:
+            r.headers["Authorization"] = f"Bearer {self.key}"
+        return r
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a text, and an image's file or none."""
+
+    text: str
+    image: str | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells it from others: its text and its image's content.
+
+        Raises:
+            InputError: where the image cannot be read.
+        """
+        try:
+            image = f"sha256-{sha256(Path(self.image))}" if self.image else None
+        except OSError as error:
+            raise InputError(f"{self.image}: cannot be read ({error.strerror})") from error
+        return {"text": self.text, "image": image}
+
+
+@dataclass
+class Endpoint:
+    """`POST {url}/chat/completions`, as OpenAI defines it and vLLM, llama.cpp and others offer it.
+
+    Args:
+        url: up to and without `/chat/completions`.
+        parameters: what is sent beside the messages (model, temperature, …).
+        answers: where answers are kept.
+        purse: what may be spent.
+        concurrency: how many requests are under way at once.
+        retries: how often one is sent again after a fault that may pass.
+        timeout: seconds to wait for an answer.
+    """
+
+    url: str
+    parameters: Mapping[str, Any]
+    answers: Answers
+    purse: Purse
+    concurrency: int
+    retries: int
+    timeout: float
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"url is '{self.url}'; an address such as https://HOST/v1 is expected")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError(f"url: keep keys out of it; the variable {KEY} is for them")
+        self._key = os.environ.get(KEY, "").strip()
+        self._auth = _Bearer(self._key)
+        self._local = threading.local()
+        self._stop = threading.Event()
+        #: Whether the endpoint has ever answered.
+        self._met = threading.Event()
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        label: Callable[[int], str],
+        done: Callable[[int], None],
+    ) -> list[Answer]:
+        """The answers, in the order of the questions; one that is kept is not asked for again.
+
+        Args:
+            label: how to call a question in messages.
+            done: called with the number of answers that are there, whenever it has changed.
+
+        Raises:
+            InputError: where a limit is reached, or a request fails for good. Requests under way are
+                waited for, and all answers that came are kept.
+        """
+        found: dict[int, Answer] = {}
+        identities: dict[int, dict[str, Any]] = {}
+        for i, question in enumerate(questions):
+            identity = {"url": self.url, **self.parameters, **question.identity}
+            kept = self.answers.get(identity)
+            if kept is None:
+                identities[i] = identity
+            else:
+                found[i] = kept
+        done(len(found))
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            bought = {
+                pool.submit(self._buy, questions[i], identity): i
+                for i, identity in identities.items()
+            }
+            try:
+                for future in as_completed(bought):
+                    i = bought[future]
+                    try:
+                        found[i] = future.result()
+                    except _StoppedError:
+                        continue  # another one failed, and is about to come
+                    except (InputError, SpentError) as error:
+                        pool.shutdown(cancel_futures=True)
+                        fine = [f for f in bought if not f.cancelled() and f.exception() is None]
+                        there = len(questions) - len(identities) + len(fine)
+                        raise self._failed(label(i), error, there, len(questions)) from error
+                    done(len(found))
+            finally:
+                # After Ctrl-C too: what is under way ends without another attempt.
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+        return [found[i] for i in range(len(questions))]
+
+    def _failed(self, label: str, error: Exception, there: int, total: int) -> InputError:
+        kept = f"{there} of {total} answers are kept, and a new run goes on from there"
+        if isinstance(error, SpentError):
+            return InputError(f"{self.url}: stopped at {error}; {kept}: raise the limit")
+        return InputError(f"{self.url}: {label}: {error}; {kept}")
+
+    def _buy(self, question: Question, identity: dict[str, Any]) -> Answer:
+        """One answer from the endpoint, kept before it is returned."""
+        try:
+            return self._bought(question, identity)
+        except BaseException:
+            # At once: no other may be sent while this failure waits to be looked at.
+            self._stop.set()
+            raise
+
+    def _bought(self, question: Question, identity: dict[str, Any]) -> Answer:
+        import requests
+
+        body = {**self.parameters, "messages": [{"role": "user", "content": _content(question)}]}
+        waits = iter([min(2.0**i, 60.0) for i in range(self.retries)])
+        while True:
+            if self._stop.is_set():
+                raise _StoppedError
+            self.purse.take()
+            reason, asked = "", None
+            try:
+                response = self._session.post(
+                    f"{self.url.rstrip('/')}/chat/completions",
+                    json=body,
+                    timeout=self.timeout,
+                    allow_redirects=False,
+                    auth=self._auth,
+                )
+            except (requests.ConnectionError, requests.Timeout) as error:
+                if _nobody_there(error) and not self._met.is_set():
+                    raise InputError(
+                        "nobody answers there; is it running? url=… says where"
+                    ) from error
+                reason = f"no answer ({type(error).__name__})"
+            except requests.RequestException as error:
+                raise InputError(self._clean(f"the request failed ({error})")) from error
+            else:
+                self._met.set()
+                if response.status_code == requests.codes.ok:
+                    answer = _parsed(response)
+                    if answer is not None:
+                        self.answers.put(identity, answer)
+                        self.purse.pay(answer)
+                        return answer
+                    reason = "the answer is no chat completion"
+                elif response.status_code in PASSING:
+                    reason = f"status {response.status_code}"
+                    asked = _retry_after(response.headers.get("Retry-After"))
+                else:
+                    raise InputError(self._clean(_refusal(response, bool(self._key))))
+            pause = next(waits, None)
+            if pause is None:
+                raise InputError(f"{reason}, {self.retries + 1} times")
+            if asked is not None and asked > LONGEST:
+                raise InputError(f"{reason}, and asks to wait {asked:.0f} s")
+            self._pause(pause if asked is None else asked)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait between two attempts, or until the run stops."""
+        self._stop.wait(seconds)
+
+    @property
+    def _session(self) -> requests.Session:
+        """A session a thread: its connection is kept open."""
+        import requests
+
+        if not hasattr(self._local, "session"):
+            self._local.session = requests.Session()
+        return self._local.session
+
+    def _clean(self, text: str) -> str:
+        """A text from outside without the key, which some endpoints echo."""
+        return text.replace(self._key, "…") if self._key else text
+
+
+def _nobody_there(error: requests.RequestException) -> bool:
+    """Whether no connection came about at all: refused, or no such host."""
+    from urllib3.exceptions import NewConnectionError
+
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(reason, NewConnectionError)
+
+
+def _content(question: Question) -> Any:
+    """A message's content: the text alone, or an image as a data URL and the text."""
+    if question.image is None:
+        return question.text
+    kind, data = _image(Path(question.image))
+    url = f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    return [
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "text", "text": question.text},
+    ]
+
+
+def _image(path: Path) -> tuple[str, bytes]:
+    """MIME type and bytes of an image: as they are where endpoints take them, else as RGB in PNG.
+
+    Raises:
+        InputError: where it cannot be read, is truncated, or is no image.
+    """
+    from PIL import Image
+
+    try:
+        data = path.read_bytes()
+        with Image.open(io.BytesIO(data)) as image:
+            image.load()
+            if image.format in _SENT and image.mode in ("L", "RGB"):
+                return _SENT[image.format], data
+            out = io.BytesIO()
+            image.convert("RGB").save(out, "PNG")
+            return "image/png", out.getvalue()
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path}: not an image that can be read ({error})") from error
+
+
+def _parsed(response: requests.Response) -> Answer | None:
+    """A chat completion with a message; None where the body is anything else."""
+    try:
+        answer = response.json()
+        message = answer["choices"][0]["message"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return None
+    return answer if isinstance(message, dict) else None
+
+
+def _refusal(response: requests.Response, with_key: bool) -> str:
+    """What a refusal says, in a line, with what to do about it."""
+    text = " ".join(response.text.split())
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        text = str(response.json()["error"]["message"])
+    said = f": {text[:300]}" if text else ""
+    remedy = ""
+    if response.status_code in (401, 403):
+        remedy = f"; check the key in {KEY}" if with_key else f"; set {KEY} to your key"
+    return f"status {response.status_code}{said}{remedy}"
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for, a number or a date; None where it is neither."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        seconds = (until - datetime.now(UTC)).total_seconds()
+    return max(seconds, 0.0) if seconds == seconds else None

@@ -1,0 +1,148 @@
+"""A language model on this machine, asked as an endpoint is, which answers in the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...datasets.errors import InputError
+from .endpoint import Answer, Answers, Question
+from .weights import check_keys, transformers_hash
+
+
+@dataclass
+class LocalChat:
+    """A transformers model with its chat template; greedy, one question at a time.
+
+    Args:
+        folder: the model's.
+        device: where it runs: cpu, cuda or mps.
+        max_tokens: how long an answer may be.
+        top_logprobs: how many of the likeliest tokens are told at each place.
+        images: whether questions have images.
+        answers: where answers are kept.
+    """
+
+    folder: Path
+    device: str
+    max_tokens: int
+    top_logprobs: int
+    images: bool
+    answers: Answers
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        label: Callable[[int], str],
+        done: Callable[[int], None],
+    ) -> list[Answer]:
+        """The answers, in the order of the questions; see `Endpoint.ask`.
+
+        Raises:
+            InputError: where the model cannot be loaded, or an image not be read.
+        """
+        model = {
+            "weights": transformers_hash(self.folder),
+            "device": self.device,
+            "max_tokens": self.max_tokens,
+            "top_logprobs": self.top_logprobs,
+        }
+        found: list[Answer] = []
+        for i, question in enumerate(questions):
+            identity = {**model, **question.identity}
+            answer = self.answers.get(identity)
+            if answer is None:
+                try:
+                    answer = self._answer(question)
+                except InputError as error:
+                    raise InputError(f"{label(i)}: {error}") from error
+                self.answers.put(identity, answer)
+            found.append(answer)
+            done(len(found))
+        return found
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """The model, and its processor or tokenizer."""
+        import torch
+        import transformers
+
+        kinds = (
+            (transformers.AutoModelForImageTextToText, transformers.AutoProcessor)
+            if self.images
+            else (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
+        )
+        dtype: Any = torch.float32 if self.device == "cpu" else "auto"
+        try:
+            loaded: Any = kinds[0].from_pretrained(
+                self.folder, dtype=dtype, local_files_only=True, output_loading_info=True
+            )
+            processor: Any = kinds[1].from_pretrained(self.folder, local_files_only=True)
+        except Exception as error:  # of transformers, safetensors and torch alike
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{self.folder}: no such model can be loaded ({reason})") from error
+        model, told = loaded
+        check_keys(str(self.folder), told["missing_keys"], told["unexpected_keys"])
+        return model.to(self.device).eval(), processor
+
+    def _answer(self, question: Question) -> Answer:
+        import torch
+
+        model, processor = self._loaded
+        tokenizer = getattr(processor, "tokenizer", processor)
+        inputs = self._inputs(processor, question).to(self.device)
+        with torch.inference_mode():
+            out = model.generate(
+                **inputs,
+                do_sample=False,
+                max_new_tokens=self.max_tokens,
+                output_logits=True,
+                return_dict_in_generate=True,
+            )
+        tokens: list[dict[str, Any]] = []
+        ids = out.sequences[0, -len(out.logits) :].tolist()
+        for token, logits in zip(ids, out.logits, strict=True):
+            if token in tokenizer.all_special_ids:
+                break
+            logprobs = torch.log_softmax(logits[0].float(), dim=-1)
+            best = torch.topk(logprobs, min(self.top_logprobs, len(logprobs)))
+            top = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            tokens.append(
+                {
+                    "token": _text(tokenizer, token),
+                    "logprob": float(logprobs[token]),
+                    "top_logprobs": [{"token": _text(tokenizer, t), "logprob": p} for t, p in top],
+                }
+            )
+        content = "".join(t["token"] for t in tokens)
+        return {"choices": [{"message": {"content": content}, "logprobs": {"content": tokens}}]}
+
+    def _inputs(self, processor: Any, question: Question) -> Any:
+        """Of a model without a chat template, the text as it stands."""
+        from PIL import Image
+
+        content: Any = question.text
+        if question.image is not None:
+            try:
+                with Image.open(question.image) as image:
+                    picture = image.convert("RGB")
+            except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+                raise InputError(f"{question.image}: not an image that can be read") from error
+            content = [{"type": "image", "image": picture}, {"type": "text", "text": question.text}]
+        elif not processor.chat_template:
+            return processor(question.text, return_tensors="pt")
+        return processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
+
+
+def _text(tokenizer: Any, token: int) -> str:
+    """A token's own text, in which a blank before it is still there."""
+    return str(tokenizer.convert_ids_to_tokens(token)).replace("▁", " ").replace("Ġ", " ")
