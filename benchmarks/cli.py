@@ -482,7 +482,8 @@ def _sensitivity(config: DictConfig) -> None:
     from .sensitivity import can_draw, run
 
     chosen = sensitivity_config(config)
-    _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen))
+    if summary := _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen)).summary:
+        print(summary)
     if not can_draw():
         print("curves are drawn where matplotlib is: pip install 'captau[report]'")
 
@@ -492,7 +493,8 @@ def _complement(config: DictConfig) -> None:
     from .config import complement_config
 
     chosen = complement_config(config)
-    _finish("complement", chosen.where.output_dir, lambda: run(chosen))
+    if summary := _finish("complement", chosen.where.output_dir, lambda: run(chosen)).summary:
+        print(summary)
 
 
 def _reproduce(config: DictConfig) -> None:

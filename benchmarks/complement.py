@@ -23,10 +23,11 @@ from ..metrics.base import Floats
 from .bootstrap import clusters
 from .config import ComplementConfig, style
 from .correlation import correlate, why_undefined
+from .missing import advice
 from .progress import Progress
 from .results import to_csv, to_json
 from .run import provenance
-from .study import Study
+from .study import Study, computed, missing_of
 from .tables import MISSING, Table, latex_of, markdown_of, number
 from .weighted import Ints
 
@@ -61,11 +62,13 @@ class Complement:
         rows: columns `COMPLEMENT_COLUMNS`; values in their natural range.
         run: what it takes to recompute them.
         tables: what is printed.
+        summary: what to do to get the metrics that are missing; empty where none is.
     """
 
     rows: pd.DataFrame
     run: dict[str, Any]
     tables: list[Table]
+    summary: str
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -93,7 +96,14 @@ def run(config: ComplementConfig) -> Complement:
     labels = {LENGTH: "words", **{m.spec: style(m).label for m in config.metrics}}
     with Progress(None) as progress:
         studies = [
-            Study(config.where.load(name), protocol, config.metrics, config.where.store(), progress)
+            Study(
+                config.where.load(name),
+                protocol,
+                config.metrics,
+                config.optional,
+                config.where.store(),
+                progress,
+            )
             for name, protocol in config.datasets.items()
         ]
         for study in studies:
@@ -119,11 +129,13 @@ def run(config: ComplementConfig) -> Complement:
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
             "seed": config.seed,
             "draws": config.draws,
-            **provenance(config.metrics, [s.set for s in studies], config.where),
+            **provenance(computed(studies), [s.set for s in studies], config.where),
+            "missing": missing_of(studies),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
         tables=tables,
+        summary=advice([s.missing for s in studies]),
     )
 
 

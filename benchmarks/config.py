@@ -114,6 +114,8 @@ class SensitivityConfig:
     draws: int | None = None
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchConfig`.
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -137,6 +139,8 @@ class ComplementConfig:
     draws: int = 100
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchConfig`.
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -330,6 +334,7 @@ def sensitivity_config(config: DictConfig) -> SensitivityConfig:
         plain["draws"],
         _where(plain),
         plain,
+        optional=optional_of(plain["metrics"]),
     )
 
 
@@ -343,6 +348,7 @@ def complement_config(config: DictConfig) -> ComplementConfig:
         plain["draws"],
         _where(plain),
         plain,
+        optional=optional_of(plain["metrics"]),
     )
 
 

@@ -397,7 +397,7 @@ class Measured:
             tests: what `captau compare` wants to see; rank clusters rest on the bootstrap anyway.
 
         Raises:
-            InputError: where there are tests and fewer than two images.
+            InputError: where there are tests and fewer than two images or metrics.
         """
         self.statistics = options
         if options.disattenuate:
@@ -413,11 +413,8 @@ class Measured:
         elif options.resamples:
             found = self.panels()
             panels = [panel for panel, _ in found]
-            if tests and (fewest := min(panel.n_images for panel in panels)) < 2:
-                raise InputError(
-                    f"dataset {self.caption_set.name}: too few images with judgements ({fewest}); a "
-                    "comparison needs two"
-                )
+            if tests:
+                self._check_comparable(panels)
             pairs = len(self.asked) * (len(self.asked) - 1) // 2
             steps = len(panels) * (blocks(options.replicates) + pairs)
             progress.more(steps, f"{self.caption_set.name}: replicates")
@@ -450,6 +447,27 @@ class Measured:
         if options.interval != "none":
             records = with_wilson(records, options.level)
         self.correlations = correlation_rows(records)
+
+    def _check_comparable(self, panels: Sequence[Panel]) -> None:
+        """
+        Raises:
+            InputError: where there is nothing to compare, or too little.
+        """
+        name = self.caption_set.name
+        if not panels:
+            raise InputError(
+                f"dataset {name}: it has no preferences, and protocol.coefficients names accuracy "
+                "alone; name a coefficient of ratings"
+            )
+        if (fewest := min(panel.n_images for panel in panels)) < 2:
+            raise InputError(
+                f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two"
+            )
+        if len(self.asked) < 2:
+            raise InputError(
+                f"dataset {name}: of the metrics {', '.join(self.asked)} alone can be computed here; "
+                "a comparison needs two"
+            )
 
     def _disattenuated(self, options: Statistics) -> pd.DataFrame:
         """Columns `DISATTENUATED_COLUMNS`."""

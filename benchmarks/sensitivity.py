@@ -23,12 +23,13 @@ from ..metrics.base import Floats
 from .bootstrap import BLOCK
 from .config import SensitivityConfig, style
 from .correlation import Agreement
+from .missing import advice
 from .progress import Progress
 from .protocol import RATINGS, REFERENCES, Protocol
 from .resampled import prepare_at
 from .results import to_csv, to_json
 from .run import provenance
-from .study import Study
+from .study import Study, computed, missing_of
 from .tables import COEFFICIENT_STYLE, MISSING, Table, latex_of, markdown_of, number
 
 SENSITIVITY_COLUMNS = (
@@ -68,12 +69,14 @@ class Sensitivity:
         run: what it takes to recompute them.
         tables: what is printed.
         labels: what pictures call the metrics.
+        summary: what to do to get the metrics that are missing; empty where none is.
     """
 
     rows: pd.DataFrame
     run: dict[str, Any]
     tables: list[Table]
     labels: Mapping[str, str]
+    summary: str
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -116,12 +119,14 @@ def run(config: SensitivityConfig) -> Sensitivity:
             "kinds": list(config.kinds),
             "seed": config.seed,
             "draws": config.draws,
-            **provenance(config.metrics, [s.set for s in studies], config.where),
+            **provenance(computed(studies), [s.set for s in studies], config.where),
+            "missing": missing_of(studies),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
         tables=tables,
         labels={m.spec: style(m).label for m in config.metrics},
+        summary=advice([s.missing for s in studies]),
     )
 
 
@@ -135,7 +140,8 @@ class _Study(Study):
         config: SensitivityConfig,
         progress: Progress,
     ) -> None:
-        super().__init__(caption_set, protocol, config.metrics, config.where.store(), progress)
+        store = config.where.store()
+        super().__init__(caption_set, protocol, config.metrics, config.optional, store, progress)
         self.config = config
 
     def images(self) -> Iterator[dict[str, Any]]:
@@ -143,8 +149,7 @@ class _Study(Study):
         scores = self.scores(self.items, self.protocol)
         for dimension in self.protocol.dimension:
             points = self.protocol.points(self.set, self.items, dimension)
-            n_images = self.image_of(points).nunique()
-            for size in _sizes(n_images):
+            for size in self._sizes(points, "images"):
                 drawn = self._drawn(scores, points, size)
                 for metric, table in drawn.items():
                     reason = self.points(scores[metric], points).reason
@@ -258,14 +263,13 @@ class _Study(Study):
         needed = significant + float(stats.norm.ppf(POWER))
         for dimension in self.protocol.dimension:
             points = self.protocol.points(self.set, self.items, dimension)
-            n_images = self.image_of(points).nunique()
             whole = {
                 metric: [one.agreement(self.protocol, c).value for c in self.coefficients]
                 for metric, s in scores.items()
                 for one in [self.points(s, points)]
             }
             reasons = {metric: self.points(s, points).reason for metric, s in scores.items()}
-            for size in _sizes(n_images):
+            for size in self._sizes(points, "power"):
                 drawn = self._drawn(scores, points, size)
                 for (a, b), (row, coefficient) in product(
                     combinations(scores, 2), enumerate(self.coefficients)
@@ -342,6 +346,20 @@ class _Study(Study):
                     "rank": rank,
                     "note": "; ".join(n for n in notes if n),
                 }
+
+    def _sizes(self, points: pd.DataFrame, kind: str) -> list[int]:
+        """Of a curve over images.
+
+        Raises:
+            InputError: where there is one image alone, of which all samples are alike.
+        """
+        n_images = self.image_of(points).nunique()
+        if n_images < 2:
+            raise InputError(
+                f"dataset {self.set.name}: too few images with judgements ({n_images}); kind={kind} "
+                "draws images and needs two"
+            )
+        return sorted({max(2, round(n_images * part)) for part in PARTS})
 
     def _drawn(
         self, scores: Mapping[str, pd.Series], points: pd.DataFrame, size: int
@@ -436,11 +454,6 @@ def duplicates(items: pd.DataFrame) -> pd.Series:
     ]
     again = pd.DataFrame({"image": items["image_id"], "caption": said}).duplicated()
     return again | pd.Series(quoted, index=items.index)
-
-
-def _sizes(n_images: int) -> list[int]:
-    """Of a curve over images."""
-    return sorted({max(2, round(n_images * part)) for part in PARTS})
 
 
 def _tables(rows: pd.DataFrame, config: SensitivityConfig) -> list[Table]:
@@ -584,7 +597,7 @@ def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]
 
     None where there is no curve, or nothing to draw with.
     """
-    curves = rows[rows["kind"].isin(["images", "raters", "references"])]
+    curves = rows[rows["kind"].isin(["images", "raters", "references"]) & rows["value"].notna()]
     if curves.empty or not can_draw():
         return {}
     from matplotlib.figure import Figure

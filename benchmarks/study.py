@@ -14,6 +14,7 @@ from ..metrics.base import Floats, Metric
 from .bootstrap import clusters
 from .correlation import Agreement, why_undefined
 from .kinds import correlate_at
+from .missing import Missing, lacking
 from .progress import Progress
 from .protocol import Protocol
 from .run import no_dimension
@@ -47,6 +48,7 @@ class Study:
 
     Attributes:
         set, protocol, metrics: what is studied.
+        missing: the metrics of suites that cannot be computed here, and why.
         items: what `Protocol.select` gives.
         coefficients: the protocol's, those of ratings.
 
@@ -59,17 +61,19 @@ class Study:
         caption_set: CaptionSet,
         protocol: Protocol,
         metrics: Sequence[Metric],
+        optional: frozenset[str],
         store: ScoreStore,
         progress: Progress,
     ) -> None:
         self.set = caption_set
         self.protocol = protocol.on(caption_set)
-        self.metrics = metrics
         self.progress = progress
         self._store = store
         if not self.protocol.dimension:
             raise no_dimension(caption_set, "it has preferences and no ratings to correlate with")
         self.items = self.protocol.select(caption_set)
+        self.missing: Missing = lacking(metrics, optional, self.items)
+        self.metrics = [m for m in metrics if m not in self.missing]
         self._keys = self.items.set_index("item_id")[["image_id", "system"]]
         self.coefficients = [c for c in self.protocol.coefficients if c != "accuracy"]
         if not self.coefficients:
@@ -80,16 +84,14 @@ class Study:
     def scores(
         self, items: pd.DataFrame, protocol: Protocol, metrics: Sequence[Metric] | None = None
     ) -> dict[str, pd.Series]:
-        """By metric and item id, more is better."""
+        """By metric and item id, more is better; companions of metrics are left out."""
         chosen = self.metrics if metrics is None else metrics
         if of_corpus := [m.spec for m in chosen if m.corpus_statistics]:
             protocol.check_one_weight(self.set, items, of_corpus[0])
         scorer = Scorer(self.set.name, items, protocol)
         found = score_all(scorer, chosen, self._store, self.progress)
         signs = {m.spec: 1 if m.higher_is_better else -1 for m in chosen}
-        return {
-            m: pd.Series(signs[m] * values, index=items["item_id"]) for m, values in found.items()
-        }
+        return {m: pd.Series(sign * found[m], index=items["item_id"]) for m, sign in signs.items()}
 
     def image_of(self, points: pd.DataFrame) -> pd.Series:
         return self._keys.loc[points["item_id"], "image_id"]
@@ -107,3 +109,13 @@ class Study:
             clusters(self.image_of(points))[0][keep],
             why_undefined(given[keep], here["value"].to_numpy(dtype=np.float64)),
         )
+
+
+def missing_of(studies: Sequence[Study]) -> dict[str, dict[str, str]]:
+    """For run.json: by dataset, the metrics that could not be computed, and why."""
+    return {s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies}
+
+
+def computed(studies: Sequence[Study]) -> list[Metric]:
+    """The metrics that could be computed for some dataset."""
+    return list(dict.fromkeys(m for s in studies for m in s.metrics))

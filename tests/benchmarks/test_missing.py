@@ -67,6 +67,34 @@ def test_the_neural_suite_runs_on_the_pictures_of_the_demo(weights, tmp_path, ca
     pd.testing.assert_frame_equal(pd.read_csv(out / "correlations.csv"), first)
 
 
+@pytest.mark.parametrize(
+    ("command", "table", "more"),
+    [
+        ("compare", "significance.csv", ["statistics.replicates=10"]),
+        ("sensitivity", "sensitivity.csv", ["draws=2"]),
+        ("complement", "complementarity.csv", ["draws=2"]),
+    ],
+)
+def test_every_command_goes_on_with_the_metrics_that_are_there(
+    command, table, more, no_weights, capsys
+):
+    out = no_weights / "out"
+    metrics = "metrics=[bleu_4,rouge_1,reference_free]"
+    assert run(command, metrics, *more, f"output_dir={out}") == 0
+    assert "  clipscore: needs the weights" in capsys.readouterr().out.partition("written to")[2]
+    record = json.loads((out / "run.json").read_text())
+    assert set(record["missing"]["demo"]) == {"clipscore", "pac_s"}
+    assert set(record["signatures"]) == {"bleu_4", "rouge_1"}
+    rows = pd.read_csv(out / table)
+    assert "bleu_4" in set(rows["metric_a" if command == "compare" else "metric"])
+
+
+def test_a_comparison_needs_two_metrics_that_are_there(no_weights, capsys):
+    out = no_weights / "out"
+    assert run("compare", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 2
+    assert "of the metrics bleu_4 alone can be computed here" in capsys.readouterr().err
+
+
 def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
     out = f"output_dir={no_weights / 'out'}"
     for asked in ("clipscore", "[bleu_4,clipscore]", "[reference_free,clipscore]"):

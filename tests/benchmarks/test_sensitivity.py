@@ -17,6 +17,7 @@ from captau.benchmarks.cli import main
 from captau.benchmarks.config import SensitivityConfig, Where, metrics_of, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
+from captau.datasets.errors import InputError
 from tests.conftest import says
 
 
@@ -190,11 +191,18 @@ def test_undefined_says_why(kind, tmp_path):
     assert not (rows["value"] == 0).any()
 
 
-def test_one_image_has_a_curve_without_images_to_draw(tmp_path):
+@pytest.mark.parametrize("kind", ["images", "power"])
+def test_one_image_leaves_nothing_to_draw(kind, tmp_path):
+    """Samples of one image are all alike: bands of no width would say that all is certain."""
     frame = pd.DataFrame({"image": list("aaa"), "caption": list("wxy"), "value": [1, 2, 3]})
-    rows = own(tmp_path, {"A": [1, 3, 2]}, frame, "images", coefficients=["tau_b"])
-    assert rows["size"].tolist() == [2]
-    assert rows["high"].item() - rows["low"].item() == pytest.approx(0, abs=1e-9)
+    with pytest.raises(InputError, match=r"too few images with judgements \(1\); kind="):
+        own(tmp_path, {"A": [1, 3, 2], "B": [1, 2, 3]}, frame, kind, coefficients=["tau_b"])
+
+
+def test_what_is_undefined_everywhere_is_not_drawn():
+    rows = run(config("images", coefficients=["soft_pairwise_accuracy"], level="system")).rows
+    assert rows["value"].isna().all()
+    assert sensitivity._pictures(rows, {"rouge_1": "A", "rouge_l": "B"}) == {}
 
 
 def test_the_command_writes_and_draws(tmp_path, capsys):

@@ -620,3 +620,21 @@ def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path
     assert (some["n_items"], rouge["n_items"]) == (355, 360)
     assert some["note"] == "15 of 1080 data points dropped: undefined score"
     assert some["ci_low"] < some["value"] < some["ci_high"]
+
+
+def test_accuracy_of_ratings_leaves_nothing_to_compare(tmp_path, capsys):
+    lines = "image,caption,value,references\n1,a dog,1,a\n2,a cat,2,a\n3,a cow,3,a\n"
+    (tmp_path / "own.csv").write_text(lines)
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "compare",
+                "dataset=file",
+                f"file.path={tmp_path / 'own.csv'}",
+                "metrics=[rouge_1,rouge_l]",
+                "protocol.coefficients=[accuracy]",
+                f"output_dir={tmp_path / 'out'}",
+            ]
+        )
+    assert ended.value.code == 2
+    assert "no preferences" in capsys.readouterr().err

@@ -1,0 +1,33 @@
+"""Metrics that bring others along (SPICE its sub-scores): these are kept, and never correlated."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.cli import main
+from captau.metrics.text.sacrebleu import SacreBleu
+
+
+@pytest.mark.parametrize(
+    ("command", "table", "more"),
+    [
+        ("bench", "correlations.csv", ["floors=true", "statistics.replicates=10"]),
+        ("compare", "significance.csv", ["statistics.replicates=10"]),
+        ("sensitivity", "sensitivity.csv", ["kind=[images,raters,references,power]", "draws=2"]),
+        ("sensitivity", "sensitivity.csv", ["kind=protocols"]),
+        ("complement", "complementarity.csv", ["draws=2"]),
+    ],
+)
+def test_no_command_trips_over_companions(command, table, more, tmp_path, monkeypatch):
+    monkeypatch.setattr(SacreBleu, "companions", ("rouge_2",))
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as ended:
+        main([command, "metrics=[sacrebleu,rouge_1]", *more, f"output_dir={out}"])
+    assert ended.value.code == 0
+    rows = pd.read_csv(out / table)
+    told = {name for c in rows.columns if c.startswith(("metric", "other")) for name in rows[c]}
+    assert {"sacrebleu", "rouge_1"} <= told
+    assert "rouge_2" not in told
+    if command == "bench":
+        assert "rouge_2" in set(pd.read_parquet(out / "scores.parquet")["metric"])
