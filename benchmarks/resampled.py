@@ -266,7 +266,7 @@ def _of_systems(
 
 def _best(x: Floats, y: Floats) -> float:
     """acc_eq of few points, each replicate with its own threshold, which is quick to find."""
-    found = calibrate([(x, y)]) if np.isfinite(x).all() else None
+    found = calibrate([(x, y)]) if len(x) > 1 and np.isfinite(x).all() else None
     return found.value if found else float("nan")
 
 

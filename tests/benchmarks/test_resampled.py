@@ -102,3 +102,15 @@ def test_infinite_scores_and_soft_pairwise_accuracy_are_undefined_not_wrong():
     assert np.isnan(found[:, 0]).tolist() == [True, True, False, True]
     systems = prepare_at("system", scores, ratings, keys, names, np.array([0, 1, 0, 1]))
     assert np.isnan(systems(np.ones((2, 1)))).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_system_is_undefined_at_its_level_and_no_error(level):
+    keys = pd.DataFrame({"image_id": ["a", "b", "c"], "system": "s"})
+    scores, ratings = np.array([1.0, 3, 2]), np.array([1.0, 2, 3])
+    found = prepare_at(level, scores, ratings, keys, ["tau_b", "acc_eq"], np.arange(3))
+    values = found(np.ones((3, 1)))[:, 0]
+    for coefficient, value in zip(("tau_b", "acc_eq"), values, strict=True):
+        wanted = correlate_at(level, scores, ratings, keys, coefficient).value
+        assert value == pytest.approx(wanted, nan_ok=True)
+    assert np.isnan(values).all() == (level in ("system", "by_image"))

@@ -623,6 +623,8 @@ def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path
 
 
 def test_accuracy_of_ratings_leaves_nothing_to_compare(tmp_path, capsys):
+    from captau.benchmarks.cli import main
+
     lines = "image,caption,value,references\n1,a dog,1,a\n2,a cat,2,a\n3,a cow,3,a\n"
     (tmp_path / "own.csv").write_text(lines)
     with pytest.raises(SystemExit) as ended:
