@@ -232,3 +232,8 @@ def test_latex_compiles(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "table.pdf").stat().st_size > 0
+
+
+def test_pdflatex_knows_no_minus_sign() -> None:
+    """`captau sensitivity kind=power` names its rows "A − B"."""
+    assert latex_escape("A − B") == "A $-$ B"
