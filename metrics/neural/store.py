@@ -31,8 +31,10 @@ from numpy.typing import NDArray
 from ...datasets.cache import cache_folder, keeps
 from ...datasets.errors import InputError
 
-#: A shard is written when this many bytes of features are at hand, and at the end.
+#: A shard is written when this many bytes of features are at hand, or this many seconds have passed
+#: since the last, and at the end, whatever ends it.
 SHARD_BYTES = 64 * 2**20
+SHARD_SECONDS = 60.0
 #: A temporary file this old, in seconds, is of a killed run.
 STALE = 3600.0
 #: Bytes of a key.
@@ -111,16 +113,19 @@ class FeatureStore:
         held_keys: list[bytes] = []
         held: list[Array] = []
         size = 0
-        for positions, features in batches:
-            # A fixed-width bytes array drops trailing zeros, which belong to the key.
-            held_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
-            held += [np.asarray(f) for f in features]
-            size += sum(f.nbytes for f in held[len(held) - len(positions) :])
-            if size >= SHARD_BYTES:
+        begun = time.monotonic()
+        try:
+            for positions, features in batches:
+                # A fixed-width bytes array drops trailing zeros, which belong to the key.
+                held_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
+                held += [np.asarray(f) for f in features]
+                size += sum(f.nbytes for f in held[len(held) - len(positions) :])
+                if size >= SHARD_BYTES or time.monotonic() - begun >= SHARD_SECONDS:
+                    written.append(self._save(held_keys, held))
+                    held_keys, held, size, begun = [], [], 0, time.monotonic()
+        finally:  # one bad image must not cost what was computed before it
+            if held:
                 written.append(self._save(held_keys, held))
-                held_keys, held, size = [], [], 0
-        if held:
-            written.append(self._save(held_keys, held))
         return written
 
     def _save(self, keys: list[bytes], features: list[Array]) -> _Shard:

@@ -89,8 +89,13 @@ def test_features_are_mapped_from_disk_and_not_read(tmp_path):
     assert not found._shards[0].values.flags.writeable
 
 
-def test_what_fails_midway_loses_only_what_was_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "SHARD_BYTES", 1)
+def test_a_shard_is_written_when_time_has_passed(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "SHARD_SECONDS", 0.0)
+    FeatureStore(tmp_path, "s").get(keys(["a", "bb"]), Encoder(["a", "bb"], batch=1))
+    assert len(list(tmp_path.glob("*.arrow"))) == 2
+
+
+def test_what_fails_midway_loses_nothing_that_was_computed(tmp_path):
     texts = ["a", "bb", "ccc", "dddd"]
 
     def fails(todo):
