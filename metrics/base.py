@@ -9,6 +9,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -211,6 +212,8 @@ class Metric(ABC):
     distributions: ClassVar[tuple[str, ...]] = ("captau",)
     #: Fields that name a file: its content, not its path, enters the signature.
     file_fields: ClassVar[tuple[str, ...]] = ()
+    #: Held while it scores: metrics that cannot run side by side share a lock.
+    turn: ClassVar[AbstractContextManager[Any]] = nullcontext()
 
     if TYPE_CHECKING:
 
@@ -239,10 +242,11 @@ class Metric(ABC):
         rows = Rows.of(items)
         if not len(rows):
             return np.empty(0)
-        self._check(rows)
-        unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
-        unique.remarks.pop(self.spec, None)
-        scores = np.asarray(self._score(unique), dtype=np.float64)
+        with self.turn:
+            self._check(rows)
+            unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
+            unique.remarks.pop(self.spec, None)
+            scores = np.asarray(self._score(unique), dtype=np.float64)
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from ..base import Floats, Rows
 from ..progress import counted
 from ..registry import register
 from .bertscore import TokenEncoder
-from .device import Device, resolve
+from .device import TURN, Device, resolve
 from .from_files import FromFiles
 from .text import TextModel, load_tokenizer
 from .weights import model_programs, need_extra, random_note, transformers_folder
@@ -88,6 +89,7 @@ class BertTbr(FromFiles):
 
     by_content: ClassVar[bool] = True
     corpus_statistics: ClassVar[bool] = True
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
     file_fields: ClassVar[tuple[str, ...]] = ("stop_words",)
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"stop_words": (".txt",)}

@@ -15,6 +15,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ..base import Floats, Metric, Rows
 from ..registry import register
-from .device import Device, resolve
+from .device import TURN, Device, resolve
 from .store import Array, Features
 from .text import TextModel, load_model, load_tokenizer, quiet
 from .weights import model_programs, need_extra, random_note, transformers_folder
@@ -67,6 +68,7 @@ class BertScore(Metric):
     backend: Literal["bert_score"] = "bert_score"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
 
     @property

@@ -10,15 +10,16 @@ with "A photo depicts " before it:
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ..base import Floats, Metric, Rows
 from ..registry import register
 from .clip import Clip, Precision, precision_on, programs
-from .device import Device, resolve
+from .device import TURN, Device, resolve
 from .store import Array, Features
 from .weights import need_extra
 
@@ -49,6 +50,7 @@ class _ClipMetric(Metric):
     precision: Precision = "auto"
     backend: Literal["open_clip"] = "open_clip"
 
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = (
         "captau",
         "open_clip_torch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -11,6 +12,10 @@ from ...datasets.errors import InputError
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Item = TypeVar("Item")
+
+#: Models take turns (`Metric.turn`): each has all cores, kin find in the store what the one before put
+#: there, and the libraries' imports and switches (transformers', `logging.disable`) bear no threads.
+TURN = threading.RLock()
 
 
 def resolve(device: Device) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,7 +19,7 @@ from ...datasets.files import read_text
 from ..base import Floats, Metric, Rows, UnavailableError, version_of
 from ..progress import counted, up_to
 from ..registry import register
-from .device import resolve
+from .device import TURN, resolve
 from .endpoint import Answer, Answers, Endpoint, Purse, Question
 from .local_chat import LocalChat
 from .weights import need_extra, transformers_folder, transformers_hash
@@ -142,6 +143,10 @@ class MllmJudge(Metric):
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         seen = {"image": {"images"}, "references": {"references"}}
         return frozenset(seen.get(self.inputs, {"images", "references"}))
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return TURN if self.backend == "transformers" else nullcontext()
 
     @property
     def programs(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from ...datasets.errors import InputError
 from ..base import Floats, Metric, Rows
 from ..registry import register
-from .device import Device, resolve
+from .device import TURN, Device, resolve
 from .store import Array, Features
 from .text import TextModel, load_model, load_tokenizer
 from .weights import model_programs, need_extra, random_note, transformers_folder
@@ -47,6 +48,7 @@ class SentenceCosine(Metric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -12,10 +13,12 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from captau.benchmarks.scoring import side_by_side
 from captau.datasets.demo import render
 from captau.metrics.base import Rows, UnavailableError
 from captau.metrics.neural import clip as clip_module
 from captau.metrics.neural import clipscore
+from captau.metrics.neural.store import FeatureStore
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 
@@ -105,6 +108,27 @@ def test_the_plain_loop_sees_both_signs(plain):
 def test_harmonic_mean_worked_by_hand():
     found = clipscore._combine(np.array([1.0, 0.0, 0.5, 0.0]), np.array([0.5, 0.4, 0.0, 0.0]))
     np.testing.assert_allclose(found, [2 / 3, 0, 0, 0])
+
+
+def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):
+    """Threads that ask at the same moment: the second finds what the first encoded."""
+    kept = []
+    save = FeatureStore._save
+
+    def count(self, keys, features):
+        kept.extend((self.signature, key) for key in keys)
+        return save(self, keys, features)
+
+    monkeypatch.setattr(FeatureStore, "_save", count)
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    shared = Rows.of(rows)
+
+    def do(one):
+        one.score(shared)
+
+    side_by_side(do, [metric(name) for name in FAMILY])
+    assert kept
+    assert len(kept) == len(set(kept))
 
 
 def test_kin_share_one_pass_and_a_second_run_encodes_nothing(weights, rows, monkeypatch):
