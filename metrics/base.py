@@ -104,7 +104,16 @@ class Rows:
 
     @cached_property
     def images(self) -> list[str | None]:
-        return [None if _absent(image) else image for image in self._column("image", None)]
+        return [self._path(i, image) for i, image in enumerate(self._column("image", None))]
+
+    def _path(self, index: int, image: Any) -> str | None:
+        if _absent(image):
+            return None
+        if isinstance(image, Path):
+            return str(image)
+        if not isinstance(image, str):
+            raise InputError(f"{self.label(index)}: the image is {image!r}, not a file's path")
+        return image
 
     @cached_property
     def weights(self) -> NDArray[np.int64]:

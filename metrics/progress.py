@@ -36,14 +36,21 @@ def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
     Yields:
         what to call with how many more are done.
     """
-    if _shown:
+    own = not _shown
+    if not own:
         bar = _shown[-1]
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         bar = Progress(
-            "{task.description}",
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -53,14 +60,14 @@ def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
         )
     task = bar.add_task(description, total=total)
     try:
-        if not _shown:
+        if own:
             bar.start()
         yield lambda more: bar.advance(task, more)
     finally:
-        if _shown:
-            bar.remove_task(task)
-        else:
+        if own:
             bar.stop()
+        else:
+            bar.remove_task(task)
 
 
 def up_to(advance: Callable[[int], None]) -> Callable[[int], None]:

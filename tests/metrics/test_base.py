@@ -770,3 +770,10 @@ def test_corpus_scores_count_a_row_as_often_as_its_weight(name):
     assert metric(name).corpus(weighted) == pytest.approx(copies, abs=1e-12)
     with pytest.raises(InputError, match="no items"):
         metric(name).corpus([])
+
+
+def test_an_image_is_a_path_as_text_or_as_path() -> None:
+    rows = Rows.of([{"caption": "a", "image": image} for image in ("a.png", Path("a.png"), None)])
+    assert rows.images == ["a.png", "a.png", None]
+    with pytest.raises(InputError, match="row 0: the image is 5, not a file's path"):
+        _ = Rows.of([{"caption": "a", "image": 5}]).images
