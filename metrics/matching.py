@@ -59,7 +59,7 @@ def of_all(
     """
     gaps = [key for key in wanted if key not in found]
     if gaps:
-        first = ", ".join(" ".join(key) for key in gaps[:3])
+        first = ", ".join(" ".join(key) for key in list(dict.fromkeys(gaps))[:3])
         raise InputError(
             f"{path}: no {what} for {first} ({len(gaps)} of {len(wanted)} items lack one); every "
             f"item needs one" + (", unless protocol.undefined=drop" if what == "score" else "")

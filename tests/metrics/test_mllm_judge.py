@@ -483,11 +483,11 @@ def test_a_limit_of_tokens_that_are_not_told(stub, cache):
 def test_nothing_is_lost_where_the_run_is_interrupted(stub, cache, monkeypatch):
     """Ctrl-C while the third answer is counted."""
 
-    def interrupt(what, done, total):
+    def interrupt(done):
         if done == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("captau.metrics.neural.mllm_judge.tell", interrupt)
+    monkeypatch.setattr("captau.metrics.neural.mllm_judge.up_to", lambda _: interrupt)
     with pytest.raises(KeyboardInterrupt):
         judge(stub, concurrency=1).score(rows(9))
     there = len(kept(cache))

@@ -204,7 +204,7 @@ def test_a_file_of_labels_that_is_wrong(name, text, message, tmp_path):
 
 
 def test_an_image_without_labels(tmp_path):
-    with says("labels.json", "no label list for 2 (2 of 4 items lack one)"):
+    with says("labels.json", "no label list for 2, 3 (2 of 4 items lack one)"):
         made(tmp_path, {"1": ["dog"]}).score(ITEMS)
 
 
