@@ -269,7 +269,7 @@ def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
         ("captau bench metrics=me", "metrics=meteor"),
         (
             "captau reproduce ",
-            "cache. data. java. leave_out. output_dir= paper=",
+            "cache. data. java. leave_out. output_dir= paper= weights.",
         ),
     ],
 )

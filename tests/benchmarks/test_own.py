@@ -298,7 +298,9 @@ def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
     references = write(tmp_path, references_as("annotations", int))
     where = Where(cache_root=tmp_path / "cache")
     chosen = metrics_of(["rouge_1", "cider"])
-    config = ScoreConfig(candidates, references, None, chosen, where, {"metrics": "x"})
+    config = ScoreConfig(
+        candidates, references, None, chosen, where=where, resolved={"metrics": "x"}
+    )
     first, again = run(config), run(config)
     told = first.run
     assert told["config"] == {"metrics": "x"}

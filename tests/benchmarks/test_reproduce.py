@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from captau.benchmarks.config import PaperTable, group, read
+from captau.benchmarks.config import PaperTable, ReproduceConfig, group, read
 from captau.benchmarks.reproduce import (
     COMPARISON_COLUMNS,
     KINDS,
@@ -118,7 +118,9 @@ def test_printed_means_are_the_means_of_the_printed_categories():
 
 
 def test_a_row_may_say_why_it_cannot_be_computed():
-    workshop = Workshop(config=None, store=None, progress=None)
+    config = ReproduceConfig({}, leave_out=("spice",))
+    workshop = Workshop(config=config, store=None, progress=None)
+    assert workshop.absent(table(), "spice") == "leave_out=spice"
     assert workshop.absent(table(), "missing: no such thing") == "no such thing"
     assert workshop.absent(table(), None) == "this metric is not part of captau"
     assert workshop.absent(table(), "absent(x=1)") == (
