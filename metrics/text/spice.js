@@ -12,7 +12,22 @@ var Spice = Packages.edu.anu.spice;
 var Json = Packages.org.json.simple;
 var answers = new java.io.PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), true, "UTF-8");
 java.lang.System.setOut(java.lang.System.err);
-var requests = new java.io.BufferedReader(new java.io.InputStreamReader(java.lang.System["in"], "UTF-8"));
+
+// Read by a thread of its own: where whoever asks is gone (killed, say), a caption that needs minutes
+// and gigabytes is not parsed to its end.
+var requests = new java.util.concurrent.LinkedBlockingQueue();
+new java.lang.Thread(
+  new java.lang.Runnable({
+    run: function () {
+      try {
+        var lines = new java.io.BufferedReader(new java.io.InputStreamReader(java.lang.System["in"], "UTF-8"));
+        for (var line; (line = lines.readLine()) !== null; ) requests.put(line);
+      } finally {
+        java.lang.Runtime.getRuntime().halt(0);
+      }
+    },
+  })
+).start();
 
 // No LMDB cache (it has native code for x86-64 alone, and a size that it cannot outgrow), one thread,
 // and synonyms.
@@ -63,7 +78,8 @@ if (arguments[0] == "parse") parse("a");
 // What CoreNLP says of each caption would fill the disk.
 java.lang.System.setErr(new java.io.PrintStream(java.io.OutputStream.nullOutputStream()));
 answers.println('"ready"');
-for (var line; (line = requests.readLine()) !== null; ) {
+while (true) {
+  var line = requests.take();
   var answer;
   try {
     var request = json.parse(line);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,16 @@ def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scored, monk
     said = capsys.readouterr().err
     assert "SPICE of x2 is undefined: a caption of 10,002 words could not be parsed" in said
     assert said.count("\n") == 1
+
+
+def test_a_parser_ends_in_the_midst_of_a_caption_where_nobody_waits_for_it(spice_jars):
+    """As after `kill -9`: its input ends. A hundred words need more than a minute."""
+    program = spice_java.Program(parses=True)
+    try:
+        assert program.process.stdin is not None
+        program.process.stdin.write(json.dumps(" ".join(["dog"] * 100)).encode() + b"\n")
+        program.process.stdin.close()
+        assert program.process.wait(20) == 0
+        assert program._answers.get(timeout=20) == b"", "not because it had parsed it"
+    finally:
+        program.stop()
