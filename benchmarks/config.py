@@ -474,7 +474,7 @@ def usual_protocol(dataset: str) -> dict[str, Any]:
     return read("dataset", dataset)["protocol"]
 
 
-def use_java(home: str | None, spice: str | None = None) -> None:
+def use_java(home: str | None = None, spice: str | None = None) -> None:
     """`java.home=`, `java.spice=`: every Java that is started from here on, and by child processes.
 
     Raises:
@@ -515,7 +515,7 @@ def _plain(config: DictConfig) -> dict[str, Any]:
     plain.pop("hydra", None)
     if weights := plain.get("weights"):
         use_weights(weights["root"], weights["download"])
-    use_java(**(plain.get("java") or {"home": None}))
+    use_java(**(plain.get("java") or {}))
     if cache := plain.get("cache"):
         use_cache(cache["root"], cache["use"])
     return plain

@@ -50,8 +50,13 @@ class JavaOptions:
 
 
 @dataclass
-class ScoringJavaOptions(JavaOptions):
+class SpiceOptions:
     spice: str | None = None
+
+
+@dataclass
+class ScoringJavaOptions(JavaOptions, SpiceOptions):
+    pass
 
 
 @dataclass
@@ -229,6 +234,7 @@ class DataFetchOptions:
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     data: FetchOptions = field(default_factory=FetchOptions)
+    java: SpiceOptions = field(default_factory=SpiceOptions)
 
 
 @dataclass
@@ -252,6 +258,7 @@ class DataVerifyOptions:
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     data: VerifyOptions = field(default_factory=VerifyOptions)
+    java: SpiceOptions = field(default_factory=SpiceOptions)
 
 
 @dataclass

