@@ -70,7 +70,8 @@ class Scorer:
         if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(
                 f"metric {metric.spec} is undefined for {gaps.size} of {len(scores)} items of "
-                f"{self.dataset}, first '{self.items['item_id'].iloc[gaps[0]]}'"
+                f"{self.dataset}, first '{self.items['item_id'].iloc[gaps[0]]}'; protocol.undefined=drop "
+                f"leaves them out"
             )
         return scores
 

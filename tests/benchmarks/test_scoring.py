@@ -229,7 +229,11 @@ def test_per_system_needs_systems() -> None:
 def test_undefined_against_one_reference_is_undefined(policy: str) -> None:
     found = score(Hole(), references=policy)
     assert np.isnan(found).tolist() == [True, False, False, False]
-    with says("metric hole is undefined for 1 of 4 items of toy", f"'{items()['item_id'][0]}'"):
+    with says(
+        "metric hole is undefined for 1 of 4 items of toy",
+        f"'{items()['item_id'][0]}'",
+        "protocol.undefined=drop",
+    ):
         score(Hole(), references=policy, undefined="error")
 
 
