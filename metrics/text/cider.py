@@ -103,7 +103,7 @@ def _held(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
         at = grams.at[spread(corpus.starts[texts], words)].astype(np.int64)
         owner = np.repeat(np.repeat(sets, sizes), words)
         keys = ascending(owner[at >= 0] * wide + at[at >= 0])
-        held += added(keys % wide, documents[keys // wide], len(held))
+        np.add.at(held, keys % wide, documents[keys // wide])
     return held
 
 
@@ -154,9 +154,8 @@ class Cider(TokenMetric):
             frequencies = DocumentFrequencies.read(Path(self.df).expanduser())
             documents = frequencies.documents
             held = [corpus.look_up(frequencies.counts, n + 1) for n in range(ORDERS)]
-        # An n-gram that no document holds counts as if one did.
-        idf = [np.log(float(documents)) - np.log(np.maximum(1.0, h)) for h in held]
-        return np.concatenate([self._chunk(corpus, chunk, idf) for chunk in corpus.chunks()])
+        weigh = _Idf(math.log(documents) if documents else 0.0, held)
+        return np.concatenate([self._chunk(corpus, chunk, weigh) for chunk in corpus.chunks()])
 
     def _by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer
@@ -171,7 +170,7 @@ class Cider(TokenMetric):
         scores = np.asarray(scorer.compute_score()[1])
         return scores[np.cumsum(rows.weights) - 1]
 
-    def _chunk(self, corpus: Corpus, chunk: slice, idf: list[Floats]) -> Floats:
+    def _chunk(self, corpus: Corpus, chunk: slice, idf: _Idf) -> Floats:
         """Scores of some rows; sums run in pycocoevalcap's order, so that they round as its do."""
         sets, candidates = corpus.sets[chunk], corpus.candidates[chunk]
         sizes = np.diff(corpus.set_starts)[sets]
@@ -182,14 +181,15 @@ class Cider(TokenMetric):
         if self.variant == "d":
             penalty = self._penalty(corpus, candidates[row], reference)
         total = np.zeros(len(sets))
-        for n, weights in enumerate(idf):
-            matches = corpus.matches(chunk, n + 1)
-            norms = _norms(corpus, np.concatenate([candidates, reference]), n + 1, weights)
+        for n in range(1, ORDERS + 1):
+            matches = corpus.matches(chunk, n)
+            norms = _norms(corpus, np.concatenate([candidates, reference]), n, idf)
             found = matches.end - matches.begin
             entry = np.repeat(np.arange(len(found)), found)
             held = spread(matches.begin, found)
-            ours = (matches.count * weights[matches.gram])[entry]
-            theirs = matches.member_count[held] * weights[matches.gram[entry]]
+            weights = idf(matches.gram, n)
+            ours = (matches.count * weights)[entry]
+            theirs = matches.member_count[held] * weights[entry]
             # The pair of a row and one of its references.
             pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[held]
             clipped = np.minimum(ours, theirs) if self.variant == "d" else ours
@@ -210,9 +210,20 @@ class Cider(TokenMetric):
         ]
 
 
-def _norms(corpus: Corpus, texts: Ints, n: int, idf: Floats) -> Floats:
+@dataclass(frozen=True)
+class _Idf:
+    """The weights of n-grams: one that no document holds counts as if one did."""
+
+    log_documents: float
+    held: list[Floats]
+
+    def __call__(self, grams: Ints, n: int) -> Floats:
+        return self.log_documents - np.log(np.maximum(1.0, self.held[n - 1][grams]))
+
+
+def _norms(corpus: Corpus, texts: Ints, n: int, idf: _Idf) -> Floats:
     """The length of each text's TF-IDF vector of n-grams."""
     distinct, inverse = np.unique(texts, return_inverse=True)
     counted = corpus.count(distinct, n)
-    squares = (counted.count * idf[counted.gram]) ** 2
+    squares = (counted.count * idf(counted.gram, n)) ** 2
     return np.sqrt(added(counted.text, squares, len(distinct)))[inverse]

@@ -104,23 +104,33 @@ class Corpus:
         at = np.full(len(self.words), -1, dtype=np.int32)
         # In stretches, first numbered each by itself: tables that fit the processor's cache, and time
         # that grows with the words alone.
+        stretches = list(_sliced(self.lengths))
         found: list[Ints] = []
-        for begin in range(0, len(self.words), WORDS):
-            place = np.arange(begin, min(begin + WORDS, len(self.words)))
-            text = np.searchsorted(self.starts, place, side="right")
-            place = place[self.starts[text] - place >= n]
+        for texts in stretches:
+            place = np.arange(int(self.starts[texts.start]), int(self.starts[texts.stop]))
+            left = np.repeat(self.starts[texts.start + 1 : texts.stop + 1], self.lengths[texts])
+            place = place[left - place >= n]
             keys = before[place].astype(np.int64) * len(self.vocabulary) + self.words[place + n - 1]
             at[place], distinct = pd.factorize(keys)
             found.append(np.asarray(distinct, dtype=np.int64))
         every = ascending(np.concatenate([np.empty(0, np.int64), *found]))
-        for stretch, distinct in enumerate(found):
+        # Numbered by appearance, so that what a chunk of rows looks up lies close together.
+        numbers = np.full(len(every), -1, dtype=np.int32)
+        size = 0
+        for texts, distinct in zip(stretches, found, strict=True):
             order = np.argsort(distinct)
+            rank = np.searchsorted(every, distinct[order])
+            new = rank[numbers[rank] < 0]
+            numbers[new] = np.arange(size, size + len(new))
+            size += len(new)
             number = np.empty(len(distinct) + 1, dtype=np.int32)
-            number[order] = np.searchsorted(every, distinct[order])
+            number[order] = numbers[rank]
             number[-1] = -1  # of no n-gram, whose number is -1 as well
-            here = slice(stretch * WORDS, (stretch + 1) * WORDS)
+            here = slice(self.starts[texts.start], self.starts[texts.stop])
             at[here] = number[at[here]]
-        return _Grams(at, every)
+        distinct = np.empty_like(every)
+        distinct[numbers] = every
+        return _Grams(at, distinct)
 
     def ngrams(self, n: int) -> list[tuple[str, ...]]:
         """The words of each distinct n-gram, by its number."""

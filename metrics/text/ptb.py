@@ -51,7 +51,7 @@ _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _NEXT, _NEXT_TOKENS = "A \"'<", "a '' ' <"
 
 # Of so many characters of texts the tokens are kept; then memory starts afresh.
-_KEPT = 20_000_000
+_KEPT = 5_000_000
 
 
 @dataclass
