@@ -15,9 +15,9 @@ from .agreement import Found, RatingTable, distribution, measures
 from .config import AgreeConfig
 from .progress import Progress
 from .protocol import Protocol
-from .results import to_csv, to_json
+from .results import table_files, to_csv, to_json
 from .run import no_dimension, provenance
-from .tables import Table, latex_of, markdown_of, number
+from .tables import Table, number
 
 AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
 
@@ -41,8 +41,7 @@ class Agreed:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
         return {
             "agreement.csv": to_csv(self.agreement),
-            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
-            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            **table_files(self.tables),
             "run.json": to_json(self.run),
         }
 

@@ -25,10 +25,9 @@ from .config import ComplementConfig, style
 from .correlation import correlate, why_undefined
 from .missing import advice
 from .progress import Progress
-from .results import to_csv, to_json
-from .run import provenance
-from .study import Study, computed, missing_of
-from .tables import MISSING, Table, latex_of, markdown_of, number
+from .results import table_files, to_csv, to_json
+from .study import Study, told
+from .tables import MISSING, Table, number
 from .weighted import Ints
 
 COMPLEMENT_COLUMNS = (
@@ -74,8 +73,7 @@ class Complement:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
         return {
             "complementarity.csv": to_csv(self.rows),
-            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
-            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            **table_files(self.tables),
             "run.json": to_json(self.run),
         }
 
@@ -123,17 +121,7 @@ def run(config: ComplementConfig) -> Complement:
                 tables += _tables(frame, f"{study.set.name}, {dimension}", labels, config.draws)
     return Complement(
         rows=pd.DataFrame(rows, columns=pd.Index(COMPLEMENT_COLUMNS)),
-        run={
-            "command": "complement",
-            "config": dict(config.resolved),
-            "protocols": {n: vars(p) for n, p in config.datasets.items()},
-            "seed": config.seed,
-            "draws": config.draws,
-            **provenance(computed(studies), [s.set for s in studies], config.where),
-            "missing": missing_of(studies),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 3),
-        },
+        run=told("complement", config, studies, started, time.perf_counter() - began),
         tables=tables,
         summary=advice([s.missing for s in studies]),
     )

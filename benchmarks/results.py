@@ -87,8 +87,7 @@ class Results:
         files = {
             "correlations.csv": to_csv(self.correlations),
             "scores.parquet": buffer.getvalue(),
-            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
-            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            **table_files(self.tables),
             "table.csv": "\n".join(csv_of(t) for t in self.tables).encode(),
         }
         if self.significance is not None:
@@ -99,6 +98,15 @@ class Results:
             files["comparison.csv"] = to_csv(self.comparison)
         files["run.json"] = to_json(self.run)
         return files
+
+
+def table_files(tables: Iterable[Table]) -> dict[str, bytes]:
+    """What is printed, as files by name."""
+    tables = list(tables)
+    return {
+        "table.md": "\n\n".join(markdown_of(t) for t in tables).encode() + b"\n",
+        "table.tex": "\n\n".join(latex_of(t) for t in tables).encode() + b"\n",
+    }
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:

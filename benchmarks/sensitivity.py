@@ -27,10 +27,9 @@ from .missing import advice
 from .progress import Progress
 from .protocol import RATINGS, REFERENCES, Protocol
 from .resampled import prepare_at
-from .results import to_csv, to_json
-from .run import provenance
-from .study import Study, computed, missing_of
-from .tables import COEFFICIENT_STYLE, MISSING, Table, latex_of, markdown_of, number
+from .results import table_files, to_csv, to_json
+from .study import Study, told
+from .tables import COEFFICIENT_STYLE, MISSING, Table, number
 
 SENSITIVITY_COLUMNS = (
     "dataset",
@@ -82,8 +81,7 @@ class Sensitivity:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
         return {
             "sensitivity.csv": to_csv(self.rows),
-            "table.md": "\n\n".join(markdown_of(t) for t in self.tables).encode() + b"\n",
-            "table.tex": "\n\n".join(latex_of(t) for t in self.tables).encode() + b"\n",
+            **table_files(self.tables),
             **_pictures(self.rows, self.labels),
             "run.json": to_json(self.run),
         }
@@ -113,16 +111,8 @@ def run(config: SensitivityConfig) -> Sensitivity:
     return Sensitivity(
         rows=frame,
         run={
-            "command": "sensitivity",
-            "config": dict(config.resolved),
-            "protocols": {n: vars(p) for n, p in config.datasets.items()},
+            **told("sensitivity", config, studies, started, time.perf_counter() - began),
             "kinds": list(config.kinds),
-            "seed": config.seed,
-            "draws": config.draws,
-            **provenance(computed(studies), [s.set for s in studies], config.where),
-            "missing": missing_of(studies),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 3),
         },
         tables=tables,
         labels={m.spec: style(m).label for m in config.metrics},

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,10 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..datasets.cache import replacing, sweep
 from ..metrics.base import Floats
-
-#: A temporary file this old, in seconds, is of a killed run: writing one takes moments.
-STALE = 3600.0
 
 
 class ScoreStore:
@@ -78,20 +73,12 @@ class ScoreStore:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _sweep(path.parent)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as stream:
-                    table = pa.table({"item_id": list(item_ids), "score": scores})
-                    if remarks:
-                        table = table.replace_schema_metadata(
-                            {"remarks": json.dumps(list(remarks))}
-                        )
-                    pq.write_table(table, stream)
-                Path(temporary).replace(path)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            sweep(path.parent)
+            table = pa.table({"item_id": list(item_ids), "score": scores})
+            if remarks:
+                table = table.replace_schema_metadata({"remarks": json.dumps(list(remarks))})
+            with replacing(path) as stream:
+                pq.write_table(table, stream)
         except OSError as error:
             with self._lock:
                 first, self.root = self.root is not None, None
@@ -102,13 +89,3 @@ class ScoreStore:
                 f"written ({error.strerror}); set cache.root=DIR",
                 file=sys.stderr,
             )
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed runs left behind; by age, for the folder may be shared between machines."""
-    for path in folder.glob(".*.tmp"):
-        try:
-            if time.time() - path.stat().st_mtime > STALE:
-                path.unlink()
-        except FileNotFoundError:  # another run was quicker
-            continue

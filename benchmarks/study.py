@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +14,13 @@ from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .bootstrap import clusters
+from .config import ComplementConfig, SensitivityConfig
 from .correlation import Agreement, why_undefined
 from .kinds import correlate_at
 from .missing import Missing, lacking
 from .progress import Progress
 from .protocol import Protocol
-from .run import no_dimension
+from .run import no_dimension, provenance
 from .scoring import Scorer, score_all
 from .store import ScoreStore
 from .weighted import Ints
@@ -111,11 +114,25 @@ class Study:
         )
 
 
-def missing_of(studies: Sequence[Study]) -> dict[str, dict[str, str]]:
-    """For run.json: by dataset, the metrics that could not be computed, and why."""
-    return {s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies}
-
-
-def computed(studies: Sequence[Study]) -> list[Metric]:
-    """The metrics that could be computed for some dataset."""
-    return list(dict.fromkeys(m for s in studies for m in s.metrics))
+def told(
+    command: str,
+    config: SensitivityConfig | ComplementConfig,
+    studies: Sequence[Study],
+    started: datetime,
+    seconds: float,
+) -> dict[str, Any]:
+    """For run.json: what it takes to recompute a run, and what could not be computed, and why."""
+    computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
+    return {
+        "command": command,
+        "config": dict(config.resolved),
+        "protocols": {n: vars(p) for n, p in config.datasets.items()},
+        "seed": config.seed,
+        "draws": config.draws,
+        **provenance(computed, [s.set for s in studies], config.where),
+        "missing": {
+            s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies
+        },
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+    }

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
+
+#: A temporary file this old, in seconds, is of a killed run: writing one takes moments.
+STALE = 3600.0
 
 _keeps = [True]
 
@@ -29,3 +37,33 @@ def keep(choice: bool) -> None:
 def keeps() -> bool:
     """Whether features may be kept."""
     return _keeps[0]
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[BinaryIO]:
+    """What is written takes the name `path` when the block ends well, and goes if it does not.
+
+    Two processes may write at once: each has a temporary file of its own, in the folder of `path`.
+
+    Raises:
+        OSError: where the folder cannot be written.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed runs left behind; by age, for the folder may be shared between machines."""
+    for path in folder.glob(".*.tmp"):
+        try:
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
+        except FileNotFoundError:  # another run was quicker
+            continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import re
 import threading
@@ -20,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..datasets.errors import InputError
+from ..datasets.files import sha256
 from ..datasets.schema import CaptionSet
 
 Floats = NDArray[np.float64]
@@ -395,7 +395,7 @@ def _absent(value: Any) -> bool:
 
 def _sha256(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 

@@ -114,8 +114,6 @@ class BertTbr(FromFiles):
             InputError: where the model or the stop words cannot be read.
         """
         stop_words = frozenset(read_text(self.file("stop_words")).split())
-        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
-        position = {text: i for i, text in enumerate(texts)}
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
         layers = int(model.config["num_hidden_layers"])
@@ -124,12 +122,7 @@ class BertTbr(FromFiles):
                 f"metric {self.spec}: layer is {self.layer}; the model has 1 to {layers}"
             )
         encoder = TokenEncoder(model, self.layer)
-        found = model.features(
-            texts,
-            f"bert-score tokens|layer {self.layer}",
-            encoder,
-            lambda text: rows.remark(self.spec, text),
-        )
+        position, found = model.of_rows(rows, f"bert-score tokens|layer {self.layer}", encoder)
         if note := random_note(folder):
             rows.remark(self.spec, note)
         tokenizer = load_tokenizer(folder, model.limit)

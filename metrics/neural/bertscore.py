@@ -101,12 +101,8 @@ class BertScore(Metric):
         model = self._text_model
         layer = self._layer(model)
         baseline = self._baseline(layer) if self.rescale else None
-        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
-        position = {text: i for i, text in enumerate(texts)}
         encoder = TokenEncoder(model, layer)
-        found = model.features(
-            texts, f"bert-score tokens|layer {layer}", encoder, lambda t: rows.remark(self.spec, t)
-        )
+        position, found = model.of_rows(rows, f"bert-score tokens|layer {layer}", encoder)
         if full := int((found.lengths >= model.limit).sum()):
             rows.remark(
                 self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"

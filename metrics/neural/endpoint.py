@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
 
@@ -76,14 +76,8 @@ class Answers:
         path = self.path(request)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                    json.dump({"request": request, "answer": answer}, stream)
-                Path(temporary).replace(path)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            with replacing(path) as stream:
+                stream.write(json.dumps({"request": request, "answer": answer}).encode())
         except OSError as error:
             raise InputError(
                 f"{path.parent}: answers cannot be kept there ({error.strerror}); set cache.root=DIR"

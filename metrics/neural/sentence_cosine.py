@@ -68,14 +68,8 @@ class SentenceCosine(Metric):
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
         encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
-        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
-        position = {text: i for i, text in enumerate(texts)}
-        found = model.features(
-            texts,
-            f"sentence|{encoder.pooling}|{encoder.limit}",
-            encoder,
-            lambda text: rows.remark(self.spec, text),
-        )
+        what = f"sentence|{encoder.pooling}|{encoder.limit}"
+        position, found = model.of_rows(rows, what, encoder)
         if note := random_note(folder):
             rows.remark(self.spec, note)
         if full := sum(

@@ -28,15 +28,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...datasets.cache import cache_folder, keeps
+from ...datasets.cache import cache_folder, keeps, replacing, sweep
 from ...datasets.errors import InputError
 
 #: A shard is written when this many bytes of features are at hand, or this many seconds have passed
 #: since the last, and at the end, whatever ends it.
 SHARD_BYTES = 64 * 2**20
 SHARD_SECONDS = 60.0
-#: A temporary file this old, in seconds, is of a killed run.
-STALE = 3600.0
 #: Bytes of a key.
 WIDTH = 16
 
@@ -147,16 +145,10 @@ class FeatureStore:
 
     def _save_in(self, folder: Path, keys: list[bytes], features: list[Array]) -> _Shard:
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
+        sweep(folder)
         path = folder / f"{time.time_ns():020d}-{os.getpid()}.arrow"
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                _write_arrow(stream, keys, features, self.signature)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replacing(path) as stream:
+            _write_arrow(stream, keys, features, self.signature)
         return _Shard.read(path)
 
 
@@ -284,13 +276,3 @@ def _temporary_folder() -> Path:
         _temporary.append(Path(tempfile.mkdtemp(prefix="captau-features-")))
         atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)
     return _temporary[0]
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed runs left behind; by age, for the folder may be shared between machines."""
-    for path in folder.glob(".*.tmp"):
-        try:
-            if time.time() - path.stat().st_mtime > STALE:
-                path.unlink()
-        except FileNotFoundError:  # another run was quicker
-            continue

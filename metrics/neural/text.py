@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import version_of
+from ..base import Rows, version_of
 from ..progress import counted
 from .device import batches
 from .store import Array, Features, FeatureStore, key_of
@@ -95,6 +95,18 @@ class TextModel:
                     yield some, found
 
         return FeatureStore.of(f"{what}|{self.signature}").get([key_of(t) for t in texts], run)
+
+    def of_rows(
+        self, rows: Rows, what: str, encode: Callable[[Sequence[str]], Sequence[Array]]
+    ) -> tuple[dict[str, int], Features]:
+        """Features of all candidates and references, as `features` gives them.
+
+        Returns:
+            the place of each text among them, and the features.
+        """
+        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
+        found = self.features(texts, what, encode, lambda text: rows.remark(self.metric, text))
+        return {text: i for i, text in enumerate(texts)}, found
 
 
 @lru_cache(maxsize=64)

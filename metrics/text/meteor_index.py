@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.cache import cache_folder
+from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
 from ..progress import counted, up_to
 from .java import jar
@@ -147,15 +147,8 @@ def _compiled(path: Path, program: Path, paraphrases: Path) -> Index:
             return found
         for left in path.parent.glob(".*.tmp"):  # of a killed run: no other one is at it now
             left.unlink(missing_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as stream, _share_done() as progress:
-                _write(stream, *_tables(program, paraphrases, progress))
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as stream, _share_done() as progress:
+            _write(stream, *_tables(program, paraphrases, progress))
         found = load(path)
     assert found is not None
     return found

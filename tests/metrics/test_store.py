@@ -124,7 +124,7 @@ def test_what_a_killed_run_left_behind_is_removed(tmp_path):
     old, young = tmp_path / ".a.tmp", tmp_path / ".b.tmp"
     for path in (old, young):
         path.write_text("half")
-    os.utime(old, (time.time() - 2 * store_module.STALE,) * 2)
+    os.utime(old, (time.time() - 2 * cache.STALE,) * 2)
     FeatureStore(tmp_path, "s").get(keys(["a"]), Encoder(["a"]))
     assert not old.exists()
     assert young.exists()
