@@ -34,6 +34,7 @@ COMMANDS = {
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
     "sensitivity": "how far numbers move with images, raters, references and protocols",
     "complement": "which metrics say the same, and which add to one another",
+    "train": "train a learned rater, and see how it agrees with people on images it has not seen",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
     "data list": "the datasets, and whether they are here",
@@ -96,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"captau: {message}", file=sys.stderr)
         status = 2
     except KeyboardInterrupt:
-        done = "downloaded" if given[:2] == ["data", "fetch"] else "scored"
+        done = {"data": "downloaded", "train": "trained"}.get(given[0] if given else "", "scored")
         print(f"captau: stopped; what was {done} is kept", file=sys.stderr)
         status = 130
     except OSError as error:
@@ -229,10 +230,12 @@ def _override(command: str, word: str) -> list[str]:
     key, _, value = word.partition("=")
     if key.startswith(("hydra.", "hydra/", "datasets.")):
         return [word]
+    if key.startswith("rater.") and command == "train":
+        return [word]  # its options are those of the chosen rater, which checks them
     if key not in _options(command):
         # `+key` would add an option that nothing reads, and `~key` take one away that is needed.
         raise unknown(f"option of captau {command}", key, _options(command))
-    if key in ("dataset", "protocol", "paper"):
+    if key in ("dataset", "protocol", "paper", "rater"):
         models = _MODELS.get(command, ())
         known = [*group(key), *models, *(["all"] if key == _ALL.get(command) else [])]
         if value == "all" and "all" in known:
@@ -335,6 +338,7 @@ def _options(command: str) -> list[str]:
         "agree": schema.AgreeOptions,
         "sensitivity": schema.SensitivityOptions,
         "complement": schema.ComplementOptions,
+        "train": schema.TrainOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
         "data list": schema.DataListOptions,
@@ -356,11 +360,14 @@ def _options(command: str) -> list[str]:
         return names
 
     names = [
-        n for n in dotted(OmegaConf.structured(node)) if n not in ("datasets", "models", "papers")
+        n
+        for n in dotted(OmegaConf.structured(node))
+        if n not in ("datasets", "models", "papers", "rater")
     ]
     groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
     groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
+    groups |= {"train": ["rater", "dataset", "protocol"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
@@ -497,6 +504,22 @@ def _complement(config: DictConfig) -> None:
         print(summary)
 
 
+def _train(config: DictConfig) -> None:
+    from hydra.core.hydra_config import HydraConfig
+
+    from .config import train_config
+    from .train import run
+
+    chosen = train_config(config, HydraConfig.get().overrides.task)
+    with _folder(chosen.where.output_dir, "train") as folder:
+        found = run(chosen, folder.path)
+        folder.write(found.files())
+    _show(found.tables)
+    print(f"\nwritten to {folder.path}")
+    if found.summary:
+        print(found.summary)
+
+
 def _reproduce(config: DictConfig) -> None:
     from .config import reproduce_config
     from .reproduce import run
@@ -580,6 +603,7 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "agree": _agree,
     "sensitivity": _sensitivity,
     "complement": _complement,
+    "train": _train,
     "reproduce": _reproduce,
     "score": _score,
     "data_list": _data_list,

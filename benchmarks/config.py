@@ -19,6 +19,8 @@ from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Metric
+from ..metrics.learned.recipe import Recipe, make
+from ..metrics.neural.device import resolve
 from ..metrics.registry import metric, registered_name
 from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
@@ -27,6 +29,8 @@ from .protocol import Protocol
 from .store import ScoreStore
 
 _CONF = "captau.conf"
+#: In a rater's file, an option that has no default.
+NEEDED = "needed"
 #: The dataset that reads judgements of your own.
 OWN = "file"
 
@@ -147,6 +151,58 @@ class ComplementConfig:
             raise InputError(f"draws is {self.draws}; a whole number from 1 on is expected")
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+
+
+DESIGNS = ("split", "transfer", "folds", "leave_one_out")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """What `captau train` does.
+
+    Attributes:
+        recipe: the rater with its options.
+        datasets: with their protocols, by which predictions are judged.
+        design: which images are trained, chosen and tested on; see `train`.
+        folds: how many, for `design=folds`.
+        strict: whether folds leave out of training the images that a tested caption was borrowed from.
+        seeds: one training of each job for each.
+        target: the dimension to learn; None where there is no choice.
+        shuffled: train on ratings in another order: the control that every rater must beat.
+        keep: whether the raters stay; after `design=folds` they do not as a rule.
+        metrics: what the predictions are compared with, on the same rows.
+        device, threads: of torch.
+    """
+
+    recipe: Recipe
+    datasets: dict[str, Protocol]
+    design: str = "split"
+    folds: int = 5
+    strict: bool = False
+    seeds: tuple[int, ...] = (0,)
+    target: str | None = None
+    shuffled: bool = False
+    keep: bool = True
+    metrics: tuple[Metric, ...] = ()
+    device: str = "cpu"
+    threads: int | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.design not in DESIGNS:
+            raise unknown("value of design", self.design, DESIGNS)
+        if self.folds < 2:
+            raise InputError(f"folds is {self.folds}; a whole number from 2 on is expected")
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"threads is {self.threads}; a whole number from 1 on is expected")
+        if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):
+            raise InputError(
+                f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"
+            )
+        if self.strict and self.design != "folds":
+            raise InputError("strict=true is of design=folds")
 
 
 @dataclass(frozen=True)
@@ -350,6 +406,63 @@ def complement_config(config: DictConfig) -> ComplementConfig:
         plain,
         optional=optional_of(plain["metrics"]),
     )
+
+
+def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
+    """From the composed configuration of `captau train`.
+
+    Args:
+        given: the overrides as typed, `rater.epochs=10`: these stand against what a rater's file has
+            for the demo.
+
+    Raises:
+        InputError: on a missing rater, or an option that makes no sense.
+    """
+    plain = _plain(config)
+    options = dict(plain["rater"])
+    name = options.pop("name", None)
+    if name is None:
+        raise InputError(f"the option rater=… is needed: {', '.join(group('rater'))}")
+    for_demo = options.pop("demo", {})
+    typed = {word.partition("=")[0].lstrip("+") for word in given}
+    if set(plain["datasets"]) == {"demo"}:
+        options |= {k: v for k, v in for_demo.items() if f"rater.{k}" not in typed}
+    lacking = [k for k, v in options.items() if v == NEEDED]
+    if lacking:
+        raise InputError(
+            f"rater {name}: the option rater.{lacking[0]}=… is needed; see captau train --help"
+        )
+    seeds: Any = plain["seeds"]
+    design = plain["design"]
+    return TrainConfig(
+        recipe=make(name, options),
+        datasets=_datasets(plain),
+        design=design,
+        folds=plain["folds"],
+        strict=plain["strict"],
+        seeds=_whole_numbers(seeds, "seeds"),
+        target=plain["target"],
+        shuffled=plain["shuffled"],
+        keep=design != "folds" if plain["keep"] is None else plain["keep"],
+        metrics=metrics_of(plain["metrics"]) if plain["metrics"] else (),
+        device=resolve(plain["device"]),
+        threads=plain["threads"],
+        statistics=statistics_of(plain["statistics"]),
+        where=_where(plain),
+        resolved={**plain, "rater": {"name": name, **options}},
+    )
+
+
+def _whole_numbers(given: Any, what: str) -> tuple[int, ...]:
+    """One whole number, or several.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    numbers: Any = [given] if isinstance(given, int) else given
+    if not isinstance(numbers, list | tuple) or not all(type(n) is int for n in numbers):
+        raise InputError(f"{what} is {given!r}; whole numbers are expected, as {what}=[0,1,2]")
+    return tuple(numbers)
 
 
 def names_of(dataset: Any) -> list[str]:

@@ -26,6 +26,7 @@ FILES: dict[str, tuple[str, ...]] = {
         "sensitivity.png",
     ),
 }
+FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.md", "table.tex")
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 #: What they write on demand; these go as well.

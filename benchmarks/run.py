@@ -41,7 +41,7 @@ from .preferences import MEAN, with_wilson
 from .progress import Progress
 from .protocol import Protocol
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
-from .scoring import Scorer, score_all
+from .scoring import Scorer, marks_of, score_all
 from .significance import Panel, Rated
 from .store import ScoreStore
 from .tables import COEFFICIENT_STYLE, Table, number
@@ -221,6 +221,7 @@ class Measured:
         scores: by metric, in the order of `items`; those of companions are not correlated.
         ceilings: whether to add rows of `agreement.CEILINGS`.
         floors: whether to add rows of `FLOORS`.
+        marks: what must be said beside a metric's correlations, by spec.
     """
 
     def __init__(
@@ -233,6 +234,7 @@ class Measured:
         *,
         ceilings: bool = False,
         floors: bool = False,
+        marks: Mapping[str, str] | None = None,
     ) -> None:
         self.caption_set = caption_set
         self.protocol = protocol
@@ -248,7 +250,12 @@ class Measured:
         self.remark = ""
         #: What metrics remarked while they scored, by spec.
         self.remarks: dict[str, list[str]] = {}
-        rows = [row for metric in metrics for row in self._rows(metric.spec)]
+        marks = marks or {}
+        rows = [
+            {**row, "note": _joined(row["note"], marks.get(metric.spec, ""))}
+            for metric in metrics
+            for row in self._rows(metric.spec)
+        ]
         for name in self._floors:
             rows += [
                 {**row, "note": _joined(row["note"], _FLOOR_NOTES[name])}
@@ -577,12 +584,23 @@ def measure(
     items = protocol.select(caption_set)
     if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
         protocol.check_one_weight(caption_set, items, of_corpus[0])
+    marks = marks_of(metrics, items)
     scorer = Scorer(caption_set.name, items, protocol)
     scores = score_all(scorer, metrics, store, progress)
     found = Measured(
-        caption_set, protocol, items, metrics, scores, ceilings=ceilings, floors=floors
+        caption_set,
+        protocol,
+        items,
+        metrics,
+        scores,
+        ceilings=ceilings,
+        floors=floors,
+        marks=marks,
     )
-    found.remarks = scorer.remarks
+    found.remarks = {
+        m.spec: [*scorer.remarks.get(m.spec, []), *([marks[m.spec]] if m.spec in marks else [])]
+        for m in metrics
+    }
     return found
 
 

@@ -179,6 +179,17 @@ class Scorer:
         return self._digests[columns]
 
 
+def marks_of(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
+    """What must be said beside correlations of metrics on these items, by spec.
+
+    Raises:
+        InputError: where a metric was trained on these images and may not be judged by them.
+    """
+    images = items["image_id"].tolist()
+    found = {metric.spec: metric.judged_on(images) for metric in metrics}
+    return {spec: mark for spec, mark in found.items() if mark}
+
+
 def score_all(
     scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
 ) -> dict[str, Floats]:

@@ -21,7 +21,7 @@ from .missing import Missing, lacking
 from .progress import Progress
 from .protocol import Protocol
 from .run import no_dimension, provenance
-from .scoring import Scorer, score_all
+from .scoring import Scorer, marks_of, score_all
 from .store import ScoreStore
 from .weighted import Ints
 
@@ -77,6 +77,8 @@ class Study:
         self.items = self.protocol.select(caption_set)
         self.missing: Missing = lacking(metrics, optional, self.items)
         self.metrics = [m for m in metrics if m not in self.missing]
+        #: What must be said beside metrics' correlations, by spec.
+        self.marks = marks_of(self.metrics, self.items)
         self._keys = self.items.set_index("item_id")[["image_id", "system"]]
         self.coefficients = [c for c in self.protocol.coefficients if c != "accuracy"]
         if not self.coefficients:
@@ -133,6 +135,7 @@ def told(
         "missing": {
             s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies
         },
+        "marks": {s.set.name: s.marks for s in studies},
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
     }

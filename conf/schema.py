@@ -174,6 +174,27 @@ class ComplementOptions(CommonOptions):
 
 
 @dataclass
+class TrainOptions(CommonOptions):
+    """`captau train`; `rater` holds the options of the chosen file in `rater/`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    rater: dict[str, Any] = field(default_factory=dict)
+    design: str = "split"
+    folds: int = 5
+    strict: bool = False
+    seeds: Any = 0
+    target: str | None = None
+    shuffled: bool = False
+    keep: bool | None = None
+    metrics: Any = field(default_factory=list)
+    device: str = "auto"
+    threads: int | None = None
+    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
 class TableOptions:
     """One table of a paper: see `benchmarks/reproduce.py` for its kinds."""
 
@@ -287,6 +308,7 @@ def register() -> None:
         ("agree", AgreeOptions),
         ("sensitivity", SensitivityOptions),
         ("complement", ComplementOptions),
+        ("train", TrainOptions),
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),
         ("data_list", DataListOptions),

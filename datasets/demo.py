@@ -200,17 +200,27 @@ TERSE_STYLES = (
 def scenes() -> tuple[Scene, ...]:
     """Every scene, in the order of the image ids."""
     rng = np.random.default_rng([SEED, 0])
-    out: list[Scene] = []
-    for number in range(SCENES):
-        colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
-        objects: list[Placed] = []
-        for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
-            x, y = (
-                (2 * at + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for at in divmod(cell, 3)
-            )
-            objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
-        out.append(Scene(f"demo_{number:03d}.png", tuple(objects)))
-    return tuple(out)
+    return tuple(_scene(rng, f"demo_{number:03d}.png") for number in range(SCENES))
+
+
+@cache
+def further(number: int) -> tuple[Scene, tuple[str, ...]]:
+    """One of endlessly many scenes beside the demo's, with five references, that nobody rated.
+
+    Raters that learn from captioned images are trained on them, as on COCO for people's ratings.
+    """
+    rng = np.random.default_rng([SEED, 3, number])
+    scene = _scene(rng, f"further_{number:05d}.png")
+    return scene, _references(rng, scene)
+
+
+def _scene(rng: np.random.Generator, image_id: str) -> Scene:
+    colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
+    objects: list[Placed] = []
+    for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
+        x, y = ((2 * at + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for at in divmod(cell, 3))
+        objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
+    return Scene(image_id, tuple(objects))
 
 
 @cache
@@ -249,6 +259,13 @@ def quality(claims: Claims, scene: Scene) -> float:
     ]
     coverage = fmean(max(column) for column in zip(*table, strict=True))
     return fmean(worth + related) ** 2 * (0.6 + 0.4 * coverage)
+
+
+def rule() -> list[float]:
+    """What each candidate deserves on the scale, without raters' bias and noise, in `candidates`' order."""
+    scale = CARD.scales["overall"]
+    worth = [quality(c.claims, c.scene) for c in candidates()]
+    return [scale.low + (scale.high - scale.low) * w for w in worth]
 
 
 def _likeness(one: Thing, other: Thing) -> float:
@@ -311,7 +328,7 @@ def load_demo(root: Path) -> CaptionSet:
         images=[str(folder / i) if folder else None for i in images],
     )
     ids = list(items["item_id"])
-    deserved = [scale.low + (scale.high - scale.low) * quality(c.claims, c.scene) for c in made]
+    deserved = list(rule())
     ratings: list[tuple[str, str, str, float]] = []
     for item_id, value in zip(ids, deserved, strict=True):
         for rater, (bias, noise) in RATERS.items():

@@ -329,6 +329,14 @@ class Metric(ABC):
     #: Fields that the registered name already tells, such as the 4 of `bleu_4`.
     named_by: ClassVar[tuple[str, ...]] = ()
 
+    def judged_on(self, image_ids: Sequence[str]) -> str | None:
+        """What must be said beside a correlation on these images: that it was trained on some.
+
+        Raises:
+            InputError: where it is not to be reported at all.
+        """
+        return None
+
     @property
     def companions(self) -> tuple[str, ...]:
         """Specs of metrics that come out of the same computation, shown beside this one's scores."""

@@ -106,10 +106,18 @@ class Embeddings:
         Raises:
             InputError: where a row has none, or two.
         """
+        return self.vectors[[s.start for s in self.slices(rows, *choices)]]
+
+    def slices(self, rows: Rows, *choices: tuple[str, ...]) -> list[slice]:
+        """Where the vectors of each row lie; `choices` as for `columns`.
+
+        Raises:
+            InputError: where a row has none, or two.
+        """
         columns = self.columns(*choices)
-        found = self.entries(columns)
-        slices = of_all(found, row_keys(rows, columns, self.path), "embedding", self.path)
-        return self.vectors[[s.start for s in slices]]
+        return of_all(
+            self.entries(columns), row_keys(rows, columns, self.path), "embedding", self.path
+        )
 
 
 Read = tuple[dict[str, list[str]], Any, Any]

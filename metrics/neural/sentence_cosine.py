@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,8 +68,7 @@ class SentenceCosine(Metric):
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
         encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
-        what = f"sentence|{encoder.pooling}|{encoder.limit}"
-        position, found = model.of_rows(rows, what, encoder)
+        position, found = model.of_rows(rows, encoder.what, encoder)
         if note := random_note(folder):
             rows.remark(self.spec, note)
         if full := sum(
@@ -92,6 +91,18 @@ class SentenceCosine(Metric):
             ):
                 scores[i] = combine(block @ candidate)
         return scores
+
+
+def sentence_embeddings(
+    model: TextModel, texts: Sequence[str], remark: Callable[[str], None]
+) -> Floats:
+    """Embeddings of texts, of length 1 each, pooled as the model's folder says.
+
+    Returns:
+        shape (len(texts), dimensions).
+    """
+    encoder = _Encoder(model, *_settings(model.folder, model.limit, "auto"))
+    return _directions(model.features(texts, encoder.what, encoder, remark)[:])
 
 
 def _steps(found: Features) -> range:
@@ -154,6 +165,7 @@ class _Encoder:
         self.model = model
         self.pooling = pooling
         self.limit = limit
+        self.what = f"sentence|{pooling}|{limit}"
 
     @cached_property
     def _tokenizer(self) -> Any:

@@ -33,6 +33,7 @@ NEEDED = {
     "file": "(path=PATH,name=Mine)",
     "mllm_judge": "(model=m)",
     "python": "(math:sqrt)",
+    "rater": "(path=PATH)",
 }
 #: All but SPICE, which would start a Java for every example; test_spice.py has its laws.
 TEXT = [

@@ -1,0 +1,1 @@
+"""Learned raters: what is trained on captions, references and ratings."""

@@ -1,0 +1,201 @@
+"""A trained rater as a metric: `rater(path=FOLDER)`, the folder being what `captau train` wrote."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from ...datasets.cache import replacing
+from ...datasets.errors import InputError
+from ..base import Floats, Metric, Rows, UnavailableError
+from ..neural.device import TURN
+from ..neural.weights import hash_of
+from ..registry import register
+from .recipe import Model, Recipe, make
+
+#: A rater's card; it is written last, so its presence says that the rater is whole.
+CARD = "rater.json"
+_FORMAT = 1
+#: In a rater's folder, but not part of it.
+_BESIDE = ("training.csv", "run.json")
+
+
+@dataclass(frozen=True)
+class RaterCard:
+    """What a rater's folder says of it.
+
+    Attributes:
+        rater: the recipe's name.
+        options: the recipe's options.
+        seed: of the training.
+        images: the image ids that it was trained on or chosen by, sorted.
+        fingerprint: of all that its weights depend on.
+        about: data, splits, hashes, versions and scores, for people.
+    """
+
+    rater: str
+    options: dict[str, Any]
+    seed: int
+    images: tuple[str, ...]
+    fingerprint: str
+    about: dict[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> RaterCard:
+        """The card in a folder.
+
+        Raises:
+            InputError: where there is none, or it is damaged.
+        """
+        path = folder / CARD
+        try:
+            table: Any = json.loads(path.read_text(encoding="utf-8"))
+            if table.pop("format") != _FORMAT:
+                raise InputError(f"{path}: of another version of captau; train the rater anew")
+            table["images"] = tuple(table["images"])
+            return cls(**table)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}: not the card of a rater, or damaged") from error
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole or not at all."""
+        table = {"format": _FORMAT, **dataclasses.asdict(self)}
+        with replacing(folder / CARD) as stream:
+            stream.write(json.dumps(table, indent=1, ensure_ascii=False, default=str).encode())
+
+    def recipe(self, **sources: str | None) -> Recipe:
+        """The recipe, with features from other sources where those are given.
+
+        Raises:
+            InputError: where it has no such source.
+        """
+        given = {k: v for k, v in sources.items() if v is not None}
+        made = make(self.rater, self.options)
+        for key in given:
+            if key not in made.sources:
+                known = ", ".join(made.sources) or "none"
+                raise InputError(
+                    f"rater {self.rater}: {key}={given[key]}; its sources are: {known}"
+                )
+        return dataclasses.replace(made, **given)
+
+
+def folder_of(path: str | Path) -> Path:
+    """The folder of a rater: the one given, or the only one of a run of `captau train`.
+
+    Raises:
+        InputError: where there is none, or several.
+    """
+    given = Path(path).expanduser()
+    if (given / CARD).is_file():
+        return given
+    found = sorted(card.parent for card in given.glob(f"*/{CARD}"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(f.name for f in found[:5])
+        raise InputError(f"{given}: several raters lie in it; name one: {names}")
+    if not given.is_dir():
+        raise UnavailableError(f"rater {path}: no such folder; captau train makes one")
+    raise InputError(f"{given}: no {CARD} in it; was the training stopped? captau train goes on")
+
+
+@register("rater")
+@dataclass(frozen=True)
+class Rater(Metric):
+    """What a trained rater predicts.
+
+    Args:
+        path: its folder.
+        name: what results call it.
+        seen: what becomes of a correlation on images that it was trained on or chosen by: it is
+            refused, or reported and marked.
+        images, texts, labels, regions: features from another source than it was trained with.
+    """
+
+    path: str
+    name: str = "rater"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
+    seen: Literal["refuse", "mark"] = "refuse"
+    images: str | None = None
+    texts: str | None = None
+    labels: str | None = None
+    regions: str | None = None
+
+    bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
+    #: A row's features may be found by its image's id, which equal rows need not share.
+    by_content: ClassVar[bool] = False
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What its recipe needs."""
+        try:
+            return self._recipe().needs
+        except InputError:  # said when it is asked for scores
+            return frozenset()
+
+    @property
+    def spec(self) -> str:
+        return super().spec if self.name == "rater" else self.name
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        try:
+            folder = folder_of(self.path)
+            features = self._recipe().signature
+        except InputError:
+            return ("weights:missing",)
+        parts = [
+            p
+            for p in sorted(folder.iterdir())
+            if p.is_file() and p.name not in _BESIDE and not p.name.startswith(".")
+        ]
+        return (f"weights:{hash_of(parts)}", f"features:{features}")
+
+    def _check(self, rows: Rows) -> None:
+        super()._check(rows)
+        self._recipe()
+
+    @property
+    def card(self) -> RaterCard:
+        """The card of the rater.
+
+        Raises:
+            InputError: see `RaterCard.read`.
+        """
+        return RaterCard.read(folder_of(self.path))
+
+    def _recipe(self) -> Recipe:
+        return self.card.recipe(
+            images=self.images, texts=self.texts, labels=self.labels, regions=self.regions
+        )
+
+    def judged_on(self, image_ids: Sequence[str]) -> str | None:
+        known = set(image_ids)
+        met = len(known & set(self.card.images))
+        if not met:
+            return None
+        said = f"was trained on, or chosen by, {met:,} of the {len(known):,} images"
+        if self.seen == "refuse":
+            raise InputError(
+                f"metric {self.spec} {said}; protocol.split=test leaves those of the training out, and "
+                f"rater(path=…,seen=mark) reports it even so"
+            )
+        return said
+
+    def _score(self, rows: Rows) -> Floats:
+        folder = folder_of(self.path)
+        return _loaded(folder, self._recipe(), (folder / CARD).stat().st_mtime_ns).predict(rows)
+
+
+@lru_cache(maxsize=4)
+def _loaded(folder: Path, made: Recipe, _modified: int) -> Model:
+    return made.load(folder)
