@@ -34,6 +34,7 @@ COMMANDS = {
     "agree": "how well the raters agree, and the ceilings that follow for metrics",
     "sensitivity": "how far numbers move with images, raters, references and protocols",
     "complement": "which metrics say the same, and which add to one another",
+    "thresholds": "what a metric keeps and how much of it is good, by threshold",
     "train": "train a learned rater, and see how it agrees with people on images it has not seen",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
@@ -338,6 +339,7 @@ def _options(command: str) -> list[str]:
         "agree": schema.AgreeOptions,
         "sensitivity": schema.SensitivityOptions,
         "complement": schema.ComplementOptions,
+        "thresholds": schema.ThresholdsOptions,
         "train": schema.TrainOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
@@ -365,7 +367,9 @@ def _options(command: str) -> list[str]:
         if n not in ("datasets", "models", "papers", "rater")
     ]
     groups = {"bench": ["dataset", "protocol"], "compare": ["dataset", "protocol"]}
-    groups |= {word: ["dataset", "protocol"] for word in ("sensitivity", "complement")}
+    groups |= {
+        word: ["dataset", "protocol"] for word in ("sensitivity", "complement", "thresholds")
+    }
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {"train": ["rater", "dataset", "protocol"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
@@ -486,13 +490,14 @@ def _agree(config: DictConfig) -> None:
 
 def _sensitivity(config: DictConfig) -> None:
     from .config import sensitivity_config
-    from .sensitivity import can_draw, run
+    from .figures import NO_FIGURES, can_draw
+    from .sensitivity import run
 
     chosen = sensitivity_config(config)
     if summary := _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen)).summary:
         print(summary)
     if not can_draw():
-        print("curves are drawn where matplotlib is: pip install 'captau[report]'")
+        print(NO_FIGURES)
 
 
 def _complement(config: DictConfig) -> None:
@@ -502,6 +507,18 @@ def _complement(config: DictConfig) -> None:
     chosen = complement_config(config)
     if summary := _finish("complement", chosen.where.output_dir, lambda: run(chosen)).summary:
         print(summary)
+
+
+def _thresholds(config: DictConfig) -> None:
+    from .config import thresholds_config
+    from .figures import NO_FIGURES, can_draw
+    from .thresholds import run
+
+    chosen = thresholds_config(config)
+    if summary := _finish("thresholds", chosen.where.output_dir, lambda: run(chosen)).summary:
+        print(summary)
+    if not can_draw():
+        print(NO_FIGURES)
 
 
 def _train(config: DictConfig) -> None:
@@ -603,6 +620,7 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "agree": _agree,
     "sensitivity": _sensitivity,
     "complement": _complement,
+    "thresholds": _thresholds,
     "train": _train,
     "reproduce": _reproduce,
     "score": _score,

@@ -153,6 +153,32 @@ class ComplementConfig:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
 
 
+@dataclass(frozen=True)
+class ThresholdsConfig:
+    """What `captau thresholds` does.
+
+    Attributes:
+        good: the share of the scale from which a rating is a good one.
+        precision: what share of the kept captions shall be good.
+    """
+
+    datasets: dict[str, Protocol]
+    metrics: tuple[Metric, ...]
+    good: float = 0.5
+    precision: float = 0.8
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchConfig`.
+    optional: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("good", "precision"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(
+                    f"{name} is {getattr(self, name)}; a number above 0 and up to 1 is expected"
+                )
+
+
 DESIGNS = ("split", "transfer", "folds", "leave_one_out")
 
 
@@ -216,6 +242,8 @@ class ScoreConfig:
     optional: frozenset[str] = frozenset()
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: A metric's spec and the least score of a caption that is kept.
+    keep: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -408,6 +436,20 @@ def complement_config(config: DictConfig) -> ComplementConfig:
     )
 
 
+def thresholds_config(config: DictConfig) -> ThresholdsConfig:
+    """From the composed configuration of `captau thresholds`."""
+    plain = _plain(config)
+    return ThresholdsConfig(
+        _datasets(plain),
+        metrics_of(plain["metrics"]),
+        plain["good"],
+        plain["precision"],
+        _where(plain),
+        plain,
+        optional=optional_of(plain["metrics"]),
+    )
+
+
 def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
     """From the composed configuration of `captau train`.
 
@@ -536,9 +578,24 @@ def reproduce_config(config: DictConfig) -> ReproduceConfig:
 
 
 def score_config(config: DictConfig) -> ScoreConfig:
-    """From the composed configuration of `captau score`."""
+    """From the composed configuration of `captau score`.
+
+    Raises:
+        InputError: where one of `keep.metric` and `keep.above` is given without the other, or the
+            metric is not among those that are computed.
+    """
     plain = _plain(config)
+    wanted, above = plain["keep"]["metric"], plain["keep"]["above"]
+    if (wanted is None) != (above is None):
+        raise InputError("keep.metric=METRIC and keep.above=SCORE go together")
+    keep = None
+    if wanted is not None:
+        keep = metrics_of(wanted)[0].spec, above
+        known = [m.spec for m in metrics_of(plain["metrics"])]
+        if keep[0] not in known:
+            raise unknown("metric to keep by", keep[0], known)
     return ScoreConfig(
+        keep=keep,
         candidates=Path(plain["candidates"]).expanduser(),
         references=_path(plain["references"]),
         images=_path(plain["images"]),

@@ -16,7 +16,7 @@ RUNS = Path("results") / "runs"
 FILES: dict[str, tuple[str, ...]] = {
     "bench": ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
     "agree": ("agreement.csv", "table.md", "table.tex"),
-    "score": ("corpus.json", "scores.csv"),
+    "score": ("corpus.json", "scores.csv", "kept.json"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",
@@ -26,6 +26,10 @@ FILES: dict[str, tuple[str, ...]] = {
         "sensitivity.png",
     ),
 }
+FILES["thresholds"] = (
+    *("thresholds.csv", "recall.csv", "table.md", "table.tex"),
+    *("precision_recall.svg", "precision_recall.png"),
+)
 FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.md", "table.tex")
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pandas as pd
 from ..datasets.errors import InputError
 from ..datasets.files import field, read_json, read_json_lines, read_text, sha256, texts
 from ..datasets.schema import make_items
-from ..metrics.base import Metric
+from ..metrics.base import Floats, Metric
 from .config import ScoreConfig, style
 from .missing import lacking, listed
 from .progress import Progress
@@ -48,15 +48,18 @@ class Scored:
         scores: one row a caption: `item_id, image_id` and a column a metric.
         run: what it takes to recompute them.
         tables: what is printed.
+        kept: the captions above the threshold, as a COCO results list; None where nobody asked.
     """
 
     corpus: dict[str, float]
     scores: pd.DataFrame
     run: dict[str, Any]
     tables: list[Table]
+    kept: list[dict[str, Any]] | None = None
 
     def files(self) -> dict[str, bytes]:
         return {
+            **({} if self.kept is None else {"kept.json": to_json(self.kept)}),
             "corpus.json": to_json(self.corpus),  # null where the table's notes say why
             "scores.csv": to_csv(self.scores),
             "run.json": to_json(self.run),
@@ -105,7 +108,16 @@ def run(config: ScoreConfig) -> Scored:
         if not np.isfinite(value)
     }
     files = [path for path in (config.candidates, config.references) if path is not None]
+    table = listed(_table(metrics, corpus, len(items), undefined), metrics, scorer.remarks, missing)
+    kept = None
+    if config.keep is not None:
+        kept = _kept(items, columns, config.keep)
+        said = (
+            f"Kept {len(kept):,} of {len(items):,}: {config.keep[0]} of {config.keep[1]:g} or more."
+        )
+        table = replace(table, notes=[*table.notes, said])
     return Scored(
+        kept=kept,
         corpus=corpus,
         scores=items[["item_id", "image_id"]].assign(**columns),
         run={
@@ -123,10 +135,30 @@ def run(config: ScoreConfig) -> Scored:
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
-        tables=[
-            listed(_table(metrics, corpus, len(items), undefined), metrics, scorer.remarks, missing)
-        ],
+        tables=[table],
     )
+
+
+def _kept(
+    items: pd.DataFrame, columns: Mapping[str, Floats], keep: tuple[str, float]
+) -> list[dict[str, Any]]:
+    """The captions with enough of a score, as COCO has results: an image's number is a number.
+
+    Raises:
+        InputError: where a caption has no score, or the metric could not be computed.
+    """
+    metric, above = keep
+    if metric not in columns:
+        raise InputError(f"keep.metric={metric}: it cannot be computed here")
+    scores = columns[metric]
+    if np.isnan(scores).any():
+        row = items.iloc[int(np.argmax(np.isnan(scores)))]
+        raise InputError(f"keep.metric={metric}: image '{row['image_id']}' has no score")
+    chosen = items[scores >= above]
+    return [
+        {"image_id": int(i) if str(i).isdecimal() else i, "caption": c}
+        for i, c in zip(chosen["image_id"], chosen["caption"], strict=True)
+    ]
 
 
 def _needing(config: ScoreConfig) -> list[str]:

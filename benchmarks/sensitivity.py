@@ -4,12 +4,10 @@ differences a dataset can show.
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from itertools import combinations, product
 from typing import Any
 
@@ -23,6 +21,7 @@ from ..metrics.base import Floats
 from .bootstrap import BLOCK
 from .config import SensitivityConfig, style
 from .correlation import Agreement
+from .figures import can_draw, files_of
 from .missing import advice
 from .progress import Progress
 from .protocol import RATINGS, REFERENCES, Protocol
@@ -610,14 +609,4 @@ def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]
         if kind == "images":
             axis.set_xscale("log")
         axis.legend(fontsize="small")
-    pictures: dict[str, bytes] = {}
-    for ending in ("svg", "png"):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=ending, dpi=150)
-        pictures[f"sensitivity.{ending}"] = buffer.getvalue()
-    return pictures
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is here."""
-    return find_spec("matplotlib") is not None
+    return files_of(figure, "sensitivity")

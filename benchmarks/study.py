@@ -14,7 +14,7 @@ from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .bootstrap import clusters
-from .config import ComplementConfig, SensitivityConfig
+from .config import ComplementConfig, SensitivityConfig, ThresholdsConfig
 from .correlation import Agreement, why_undefined
 from .kinds import correlate_at
 from .missing import Missing, lacking
@@ -118,7 +118,7 @@ class Study:
 
 def told(
     command: str,
-    config: SensitivityConfig | ComplementConfig,
+    config: SensitivityConfig | ComplementConfig | ThresholdsConfig,
     studies: Sequence[Study],
     started: datetime,
     seconds: float,
@@ -129,8 +129,7 @@ def told(
         "command": command,
         "config": dict(config.resolved),
         "protocols": {n: vars(p) for n, p in config.datasets.items()},
-        "seed": config.seed,
-        "draws": config.draws,
+        **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
         **provenance(computed, [s.set for s in studies], config.where),
         "missing": {
             s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies

@@ -341,12 +341,18 @@ class Trained:
 
 @dataclass(frozen=True)
 class Predicted(Metric):
-    """Scores that are there already, as `Measured` and tables take metrics."""
+    """A rater that was just trained, as a metric: the protocol's references are its references, too."""
 
     label: str
+    model: Model | None = None
     backend: Literal["captau"] = "captau"
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    cacheable: ClassVar[bool] = False
+    by_content: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return frozenset() if self.model is None else self.model.needs
 
     @property
     def name(self) -> str:
@@ -357,7 +363,8 @@ class Predicted(Metric):
         return self.label
 
     def _score(self, rows: Rows) -> Floats:
-        raise NotImplementedError
+        assert self.model is not None
+        return self.model.predict(rows)
 
 
 def run(config: TrainConfig, folder: Path) -> Trained:
@@ -394,7 +401,9 @@ def run(config: TrainConfig, folder: Path) -> Trained:
                     column = predictions[name].setdefault(
                         job.label, np.full(len(corpus.items), np.nan)
                     )
-                    column[rows] = model.predict(corpus.examples.take(rows).rows)
+                    items = corpus.items.iloc[rows].reset_index(drop=True)
+                    scorer = Scorer(name, items, corpus.protocol)
+                    column[rows] = scorer.score(Predicted(job.label, model), store)
                 history = pd.read_csv(folder / job.name / "training.csv")
                 histories.append(history.assign(rater=job.name))
         measured = [

@@ -174,6 +174,18 @@ class ComplementOptions(CommonOptions):
 
 
 @dataclass
+class ThresholdsOptions(CommonOptions):
+    """`captau thresholds`."""
+
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = "text"
+    good: float = 0.5
+    precision: float = 0.8
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
 class TrainOptions(CommonOptions):
     """`captau train`; `rater` holds the options of the chosen file in `rater/`."""
 
@@ -227,6 +239,14 @@ class ReproduceOptions(CommonOptions):
 
 
 @dataclass
+class KeepOptions:
+    """Which captions `captau score` keeps: those whose score of `metric` is `above` or more."""
+
+    metric: str | None = None
+    above: float | None = None
+
+
+@dataclass
 class ScoreOptions(CommonOptions):
     """`captau score`."""
 
@@ -234,6 +254,7 @@ class ScoreOptions(CommonOptions):
     references: str | None = None
     images: str | None = None
     metrics: Any = "text"
+    keep: KeepOptions = field(default_factory=KeepOptions)
 
 
 @dataclass
@@ -308,6 +329,7 @@ def register() -> None:
         ("agree", AgreeOptions),
         ("sensitivity", SensitivityOptions),
         ("complement", ComplementOptions),
+        ("thresholds", ThresholdsOptions),
         ("train", TrainOptions),
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),

@@ -1,7 +1,7 @@
 """Tiny features of the demo's scenes and captions, in place of those of large models.
 
-Every colour, shape, size and relation has a vector that is drawn once, with a fixed seed; what a
-scene or a caption is made of follows from them. So raters can be tried anywhere, with features of the
+Every colour and shape has a vector that is drawn once, with a fixed seed; those of scenes and captions
+follow from what they are made of. So raters can be tried anywhere, with features of the
 kinds they need. They say nothing about photographs.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,27 +18,18 @@ from ...datasets.errors import unknown
 from ..base import Floats
 
 #: Dimensions of every vector.
-WIDTH = 32
+WIDTH = 16
 _SEED = 7
-#: What makes up things, and the words for it.
-_PLAIN = (*demo.COLOURS, *demo.SHAPES, *demo.SIZES, *demo.RELATIONS)
-_WORDS = {
-    **{plain: plain for plain in _PLAIN},
-    **{word: plain for plain, word in demo.EVERYDAY.items()},
-    **{word: plain for plain, ways in demo.RELATIONS.items() for word in ways},
-}
-#: Longer names first, so that "to the left of" is not read as "left".
-_KNOWN = re.compile(
-    r"\b(" + "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True)) + r")\b"
-)
+_WORDS = {word: plain for plain, word in demo.EVERYDAY.items()}
 #: How sharply a thing of a caption attends to the object most like it.
 _SHARPNESS = 8.0
 
 
 @cache
 def _vectors() -> dict[str, Floats]:
-    rng = np.random.default_rng(_SEED)
-    return {word: rng.normal(size=WIDTH) / np.sqrt(WIDTH) for word in _PLAIN}
+    """Of every colour and shape, at right angles to one another."""
+    turned, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(WIDTH, WIDTH)))
+    return dict(zip((*demo.COLOURS, *demo.SHAPES), turned, strict=False))
 
 
 @cache
@@ -61,31 +53,32 @@ def scene_of(image_id: str) -> demo.Scene:
 
 
 def objects(scene: demo.Scene) -> Floats:
-    """A vector for each object of a scene, shape (n_objects, WIDTH): its colour's and its shape's."""
-    of = _vectors()
-    return np.stack([of[o.colour] + of[o.shape] for o in scene.objects])
+    """A vector for each object of a scene, shape (n_objects, WIDTH)."""
+    return np.stack([_thing(o.colour, o.shape) for o in scene.objects])
+
+
+def _thing(colour: str, shape: str) -> Floats:
+    return _vectors()[colour] + _vectors()[shape]
 
 
 def things(caption: str) -> Floats:
-    """A vector for each thing that a caption names, shape (n_things, WIDTH).
+    """A vector for each thing that a caption names, shape (n_things, WIDTH); zeros where there is none.
 
-    A thing ends with its shape; what stands before it back to the thing before is its own.
+    A thing is a shape and the colour before it.
     """
-    of = _vectors()
-    out: list[Floats] = []
-    held: list[str] = []
-    for word in (_WORDS[m] for m in _KNOWN.findall(caption.lower())):
-        if word in demo.COLOURS:
-            held.append(word)
-        elif word in demo.SHAPES:
-            out.append(np.sum([of[w] for w in (*held, word)], axis=0))
-            held = []
-    return np.stack(out) if out else np.zeros((1, WIDTH))
+    words = [_WORDS.get(w, w) for w in re.findall(r"[a-z]+", caption.lower())]
+    words = [w for w in words if w in _vectors()]
+    found = [
+        _thing(colour, shape)
+        for colour, shape in pairwise(words)
+        if colour in demo.COLOURS and shape in demo.SHAPES
+    ]
+    return np.stack(found) if found else np.zeros((1, WIDTH))
 
 
 def image(scene: demo.Scene) -> Floats:
-    """A picture as one vector, shape (WIDTH,): the mean of its objects'."""
-    return objects(scene).mean(axis=0)
+    """A picture as one vector, shape (WIDTH,): the sum of its objects'."""
+    return objects(scene).sum(axis=0)
 
 
 def text(caption: str) -> Floats:
