@@ -58,6 +58,14 @@ def test_planted_weights_are_found(rows):
     np.testing.assert_allclose(model.weights, PLANTED, atol=0.7)
 
 
+def test_a_metric_that_people_contradict_has_no_weight(rows):
+    first, _, last = Combination(METRICS).scores(rows).T
+    examples = rated(rows, first - 0.5 * last)
+    model = Combination(METRICS, strengths=(0.0,)).fit(examples, examples.take([]), Session(0))
+    assert model.weights[0] > 0
+    assert model.weights[2] == 0
+
+
 def test_equal_weights_in_the_limit(rows):
     model = Combination(METRICS, strengths=(1e6,)).fit(
         drawn(rows), drawn(rows).take([]), Session(0)
@@ -142,6 +150,29 @@ def test_the_strength_is_chosen_by_the_dataset_left_out(rows):
     assert model.strength == 10.0
     assert [row["best"] for row in session.history] == [False, True]
     assert session.history[0]["validation"] < session.history[1]["validation"]
+
+
+@pytest.mark.parametrize(("weights", "chosen"), [((1, 0, 0), 0.0), ((1, 1, 1), 1e6)])
+def test_of_one_dataset_the_validation_rows_choose(rows, weights, chosen):
+    """Trained on what rewards the first metric alone, and chosen by what rewards it alone or all."""
+    alone = Rows(rows.frame.assign(dataset="d"))
+    table = Combination(METRICS).scores(alone)
+    noise = np.random.default_rng(0).normal(scale=0.02, size=len(rows))
+    examples = rated(alone, table[:, 0] + noise)
+    validation = rated(alone, table / table.std(axis=0) @ np.array(weights, dtype=float))
+    recipe = Combination(METRICS, strengths=(0.0, 1e6))
+    assert recipe.fit(examples, validation, Session(0)).strength == chosen
+
+
+def test_of_several_datasets_the_validation_rows_are_learnt_from(rows):
+    examples = drawn(rows, 2000)
+    first, second = np.arange(0, len(rows) // 2), np.arange(len(rows) // 2, len(rows))
+    recipe = Combination(METRICS, strengths=(0.01,))
+    parts = recipe.fit(examples.take(first), examples.take(second), Session(0))
+    inside = [np.isin(examples.preferences, half).all(axis=1) for half in (first, second)]
+    whole = Examples(rows, examples.ratings, examples.preferences[inside[0] | inside[1]])
+    together = recipe.fit(whole, examples.take([]), Session(0))
+    np.testing.assert_allclose(parts.weights, together.weights, rtol=1e-4, atol=1e-4)
 
 
 def test_what_cannot_be_trained_on(rows):
