@@ -345,6 +345,7 @@ class Predicted(Metric):
 
     label: str
     model: Model | None = None
+    wants: frozenset[str] = frozenset()
     backend: Literal["captau"] = "captau"
 
     cacheable: ClassVar[bool] = False
@@ -352,7 +353,7 @@ class Predicted(Metric):
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return frozenset() if self.model is None else self.model.needs
+        return self.wants
 
     @property
     def name(self) -> str:
@@ -403,7 +404,9 @@ def run(config: TrainConfig, folder: Path) -> Trained:
                     )
                     items = corpus.items.iloc[rows].reset_index(drop=True)
                     scorer = Scorer(name, items, corpus.protocol)
-                    column[rows] = scorer.score(Predicted(job.label, model), store)
+                    column[rows] = scorer.score(
+                        Predicted(job.label, model, config.recipe.needs), store
+                    )
                 history = pd.read_csv(folder / job.name / "training.csv")
                 histories.append(history.assign(rater=job.name))
         measured = [

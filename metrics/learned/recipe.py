@@ -121,18 +121,7 @@ def agreement(predicted: Floats, examples: Examples, coefficient: Coefficient) -
 
 
 class Model(ABC):
-    """A trained rater.
-
-    Attributes:
-        recipe: what it was made by.
-    """
-
-    recipe: Recipe
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What rows must bring."""
-        return self.recipe.needs
+    """A trained rater."""
 
     @abstractmethod
     def predict(self, rows: Rows) -> Floats:

