@@ -220,7 +220,8 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     Raises:
         InputError: where the database or a value in it is damaged, with its key.
     """
-    _check_whole(folder)
+    if sha256(folder / "data.mdb") not in _KNOWN:
+        check_whole(folder)
     pieces = read_text(vocabulary).removesuffix("\n").split("\n")
     rows: list[tuple[bytes, bytes]] = []
     try:
@@ -251,28 +252,30 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     return out
 
 
-# What `_check_whole` runs in a process of its own: are all pages there, can all values be read?
+# What `check_whole` runs in a process of its own: are all pages there, can all be read?
 _READ_ALL = """
 import os, sys, lmdb
 with lmdb.open(sys.argv[1], readonly=True, lock=False) as env, env.begin() as transaction:
     pages = env.info()["last_pgno"] + 1
     assert os.path.getsize(sys.argv[1] + "/data.mdb") >= pages * env.stat()["psize"]
-    for key, value in transaction.cursor():
-        bytes(key), bytes(value)
+    for _ in transaction.cursor().iternext(values=sys.argv[2] == "values"):
+        pass
 """
 
 
-def _check_whole(folder: Path) -> None:
-    """LMDB maps its file and trusts it: a truncated or damaged one kills the process that reads it.
+def check_whole(folder: Path, *, values: bool = True) -> None:
+    """That a database is not truncated, and that its keys and, if asked, its values can be read.
 
-    So a file that is not the known one, byte for byte, is read by another process first.
+    LMDB maps its file and trusts it: a truncated or damaged one kills the process that reads it. So
+    another process reads it first.
+
+    Raises:
+        InputError: where that one ended badly.
     """
-    path = folder / "data.mdb"
-    if sha256(path) in _KNOWN:
-        return
-    command = [sys.executable, "-c", _READ_ALL, str(folder)]
+    command = [sys.executable, "-c", _READ_ALL, str(folder), "values" if values else "keys"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
+        path = folder / "data.mdb"
         raise InputError(f"{path}: not a whole LMDB; it is truncated or damaged, get it anew")
 
 

@@ -1,0 +1,185 @@
+"""UMIC: whether a caption fits its image, without references (Lee et al. 2021)."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from ...datasets.errors import InputError
+from ..base import Floats, Metric, Rows, UnavailableError
+from ..matching import row_keys
+from ..neural.device import TURN, Device, on, resolve
+from ..neural.weights import hash_of, local, need_extra, random_note, weights_root
+from ..registry import register
+from .regions import Regions, regions_hash
+from .uniter import Head, WordPieces, fitting, load_uniter, rate
+
+#: What is looked for in the weights folder, the first that is there.
+CHECKPOINTS: dict[Head, tuple[str, ...]] = {
+    "rank": ("umic.safetensors", "umic.pt"),
+    "itm": ("uniter-base.safetensors", "uniter-base.pt"),
+}
+FEATURES = "img_db"
+VOCABULARIES = ("vocab.txt", "bert-base-cased-vocab.txt")
+#: Where the authors of each offer it.
+SOURCES: dict[Head, str] = {
+    "rank": "github.com/hwanheelee1993/UMIC",
+    "itm": "github.com/ChenRocks/UNITER",
+}
+
+
+@register("umic", head="rank")
+@register("umic_c", head="itm")
+@dataclass(frozen=True)
+class Umic(Metric):
+    """UNITER's score of an image and a caption (Lee et al. 2021, section 3.1).
+
+        umic   = sigmoid(W i + b)           the head that contrastive learning trained
+        umic_c = softmax(V i + c)[match]    UNITER's own head of pretraining, image-text matching
+
+    with i the encoder's first state, after a dense layer and tanh.
+
+    Args:
+        checkpoint: a file of the authors' (umic.pt; for `umic_c` uniter-base.pt) or of `captau train`,
+            by its path or its name in the weights folder.
+        features: a folder of region features (`regions.py`), likewise; `img_db` if it is not given.
+        vocabulary: bert-base-cased's word pieces, one a line, likewise; if it is not given, `vocab.txt`
+            beside the checkpoint, or `bert-base-cased-vocab.txt` there or in the weights folder.
+        head: fixed by the name.
+        batch_size: captions at a time.
+        device: auto takes CUDA or MPS where they are; float32 on all.
+    """
+
+    checkpoint: str | None = None
+    features: str | None = None
+    vocabulary: str | None = None
+    head: Head = "rank"
+    batch_size: int = 32
+    device: Device = "auto"
+    backend: Literal["captau"] = "captau"
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    #: The image is known by its id, which equal rows need not share.
+    by_content: ClassVar[bool] = False
+    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "tokenizers")
+    named_by: ClassVar[tuple[str, ...]] = ("head",)
+
+    @property
+    def name(self) -> str:
+        return {"rank": "umic", "itm": "umic_c"}[self.head]
+
+    def _checkpoint(self) -> Path:
+        if self.checkpoint is not None:
+            path = local(self.checkpoint)
+        else:
+            path = next(filter(None, map(local, CHECKPOINTS[self.head])), None)
+        if path is None:
+            wanted = self.checkpoint or CHECKPOINTS[self.head][-1]
+            raise UnavailableError(
+                f"metric {self.spec} needs the checkpoint '{wanted}', which is not here: put it at "
+                f"{weights_root() / wanted}, or give checkpoint=FILE (its authors offer it at "
+                f"{SOURCES[self.head]})"
+            )
+        return path
+
+    def _features(self) -> Path:
+        path = local(self.features or FEATURES)
+        if path is None:
+            raise UnavailableError(
+                f"metric {self.spec} needs region features, and there is no folder "
+                f"'{self.features or weights_root() / FEATURES}': give features=FOLDER (docs/umic.md "
+                f"says where to get or how to write them)"
+            )
+        return path
+
+    def _vocabulary(self) -> Path:
+        if self.vocabulary is not None:
+            path = local(self.vocabulary)
+        else:
+            folders = (
+                self._checkpoint().parent,
+                weights_root(),
+                weights_root() / "bert-base-cased",
+            )
+            paths = (folder / name for folder in folders for name in VOCABULARIES)
+            path = next((path for path in paths if path.is_file()), None)
+        if path is None:
+            raise UnavailableError(
+                f"metric {self.spec} needs bert-base-cased's word pieces, and there is no "
+                f"'{self.vocabulary or weights_root() / VOCABULARIES[-1]}': give vocabulary=FILE (vocab.txt "
+                f"of huggingface.co/google-bert/bert-base-cased)"
+            )
+        return path
+
+    def _check(self, rows: Rows) -> None:
+        need_extra(self.spec, ("torch", "tokenizers", "safetensors"))
+        super()._check(rows)
+        self._vocabulary()
+        with Regions(self._features()) as regions:
+            image_ids = dict.fromkeys(self._image_ids(rows))
+            lacking = [i for i in image_ids if i not in regions]
+            if lacking:
+                raise UnavailableError(
+                    f"metric {self.spec} needs region features of every image, and "
+                    f"{regions.folder} has none of {', '.join(lacking[:3])} ({len(lacking)} of "
+                    f"{len(image_ids)} images lack them)"
+                )
+
+    def _image_ids(self, rows: Rows) -> list[str]:
+        return [image_id for (image_id,) in row_keys(rows, ["image_id"], self._features())]
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Weights, vocabulary, features and device, for the signature."""
+        parts: list[str] = []
+        for what, find, made in (
+            ("weights", self._checkpoint, lambda path: hash_of([path])),
+            ("pieces", self._vocabulary, lambda path: hash_of([path])),
+            ("regions", self._features, regions_hash),
+        ):
+            try:
+                parts.append(f"{what}:{made(find())}")
+            except InputError:
+                parts.append(f"{what}:missing")
+        return (*parts, on(self.device))
+
+    def _score(self, rows: Rows) -> Floats:
+        """Scores of shape (len(rows),).
+
+        Raises:
+            InputError: where the checkpoint, the vocabulary and the features do not fit one another.
+        """
+        path = self._checkpoint()
+        network = load_uniter(path, self.head).to(resolve(self.device))
+        pieces = WordPieces(self._vocabulary())
+        if len(pieces) != network.shape.vocabulary:
+            raise InputError(
+                f"{pieces.path}: {len(pieces)} word pieces, but {path} was trained with "
+                f"{network.shape.vocabulary}; another vocabulary?"
+            )
+        pairs = list(zip(self._image_ids(rows), rows.candidates, strict=True))
+        unique = list(dict.fromkeys(pairs))
+        place = {pair: i for i, pair in enumerate(unique)}
+        texts, long = fitting(pieces([caption for _, caption in unique]), network.shape.positions)
+        if long:
+            rows.remark(
+                self.spec,
+                f"{long:,} captions are longer than the model's context and were cut short",
+            )
+        if note := random_note(path.parent):
+            rows.remark(self.spec, note)
+        with Regions(self._features()) as regions:
+            scores = rate(
+                network,
+                texts,
+                [image_id for image_id, _ in unique],
+                regions,
+                head=self.head,
+                batch_size=self.batch_size,
+                metric=self.spec,
+                remark=lambda text: rows.remark(self.spec, text),
+            )
+        return scores[[place[pair] for pair in pairs]]

@@ -1,0 +1,286 @@
+"""Region features as the authors store them and as captau does; files that are broken."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import lmdb
+import lz4.frame
+import msgpack
+import numpy as np
+import pytest
+
+from captau.metrics.learned.regions import Regions, how_many, regions_hash, write_regions
+
+from ..conftest import says
+
+RNG = np.random.default_rng(5)
+
+
+def regions(n=12, width=16, columns=6):
+    """What a detector wrote of an image, as the authors store it."""
+    return {
+        "features": RNG.normal(size=(n, width)).astype(np.float16),
+        "norm_bb": RNG.uniform(size=(n, columns)).astype(np.float16),
+        "conf": np.sort(RNG.uniform(0.3, 1, size=n))[::-1].astype(np.float16),
+        "soft_labels": RNG.uniform(size=(n, 3)).astype(np.float16),
+    }
+
+
+def packed(arrays, keys=bytes):
+    """msgpack as msgpack-numpy writes it."""
+
+    def encode(array):
+        fields = {
+            "nd": True,
+            "type": array.dtype.str,
+            "kind": b"",
+            "shape": list(array.shape),
+            "data": array.tobytes(),
+        }
+        return {(k.encode() if keys is bytes else k): v for k, v in fields.items()}
+
+    return msgpack.packb({k: encode(v) for k, v in arrays.items()}, use_bin_type=True)
+
+
+def zipped(arrays):
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
+def database(folder, values):
+    """An LMDB of values by key."""
+    folder.mkdir(parents=True)
+    with lmdb.open(str(folder), map_size=1 << 26) as env, env.begin(write=True) as transaction:
+        for key, value in values.items():
+            transaction.put(key.encode(), value)
+        transaction.put(b"__keys__", json.dumps(list(values)).encode())
+    (folder / "lock.mdb").unlink()
+    return folder
+
+
+def image(number, source="coco_val2014"):
+    return f"{source}_{number:012d}.npz"
+
+
+@pytest.mark.parametrize(
+    ("pack", "name"),
+    [
+        (packed, "feat_th0.2_max100_min10"),
+        (lambda a: packed(a, keys=str), "all"),
+        (lambda a: lz4.frame.compress(packed(a)), "feat_th0.2_max100_min10"),
+        (zipped, "all_compressed"),
+    ],
+    ids=["msgpack", "text keys", "LZ4", "npz"],
+)
+def test_the_authors_databases(tmp_path, pack, name):
+    arrays = regions()
+    database(tmp_path / "coco_val2014" / name, {image(391895): pack(arrays)})
+    for folder in (tmp_path, tmp_path / "coco_val2014", tmp_path / "coco_val2014" / name):
+        with Regions(folder) as found:
+            assert "391895" in found
+            assert "__keys__" not in found
+            seen = found["391895"]
+        np.testing.assert_array_equal(seen.features, arrays["features"])
+        wide = arrays["norm_bb"].astype(np.float32)
+        expected = np.hstack([wide, wide[:, 4:5] * wide[:, 5:]])
+        np.testing.assert_array_equal(seen.places, expected)
+        assert seen.places.dtype == np.float32
+
+
+def test_how_many_regions_count(tmp_path):
+    """As many as the JSON says; else as many as are surer than 0.2, at least 10 and at most 100."""
+    arrays = regions(n=40)
+    arrays["conf"][25:] = 0.1
+    few = {**arrays, "conf": np.linspace(0.3, 0, 40).astype(np.float16)}
+    values = {image(1): packed(arrays), image(2): packed(few), image(3): packed(regions(n=120))}
+    database(tmp_path / "all", values)
+    with Regions(tmp_path) as found:
+        assert [len(found[i]) for i in "123"] == [25, 13, 100]
+    said = tmp_path / "nbb_th0.2_max100_min10.json"
+    said.write_text(json.dumps({image(1): 7, image(2): 40}))
+    database(tmp_path / "feat_th0.2_max100_min10", values)
+    with Regions(tmp_path) as found:  # and `all`, beside it, is what it was chosen from
+        assert [len(found[i]) for i in "123"] == [7, 40, 100]
+    assert [how_many(np.array(c)) for c in ([0.3] * 3, [0.3] * 30, [0.2] * 30)] == [10, 30, 10]
+
+
+def test_seven_numbers_of_a_place_are_taken_as_they_are(tmp_path):
+    arrays = regions(columns=7)
+    (tmp_path / "1.npz").write_bytes(zipped(arrays))
+    with Regions(tmp_path) as found:
+        np.testing.assert_array_equal(found["1"].places, arrays["norm_bb"].astype(np.float32))
+
+
+def test_names_of_images(tmp_path):
+    """By COCO's number or Flickr's file name, whichever way the file is called."""
+    names = {
+        "coco_train2014_000000000030": "30",
+        "flickr8k_3482974845_db4f": "3482974845_db4f.jpg",
+        "demo_000.png": "demo_000.png",
+        "1056338697_4f7d7ce270.jpg": "1056338697_4f7d7ce270.jpg",
+    }
+    for name in names:
+        (tmp_path / f"{name}.npz").write_bytes(zipped(regions()))
+    with Regions(tmp_path) as found:
+        assert all(image_id in found for image_id in names.values())
+        assert "000.png" not in found
+
+
+def test_what_a_detector_saw_is_written_and_read(tmp_path):
+    """An image of 200 x 100; the surest first, boxes as shares, and the area."""
+    features = np.arange(24, dtype=np.float32).reshape(12, 2)
+    boxes = np.tile([[20, 10, 120, 60]], (12, 1))
+    boxes[11] = [0, 0, 200, 100]
+    sureness = np.linspace(0.0, 0.9, 12)
+    path = write_regions(tmp_path / "new", "demo_000.png", features, boxes, (200, 100), sureness)
+    assert path == tmp_path / "new" / "demo_000.png.npz"
+    with Regions(tmp_path / "new") as found:
+        seen = found["demo_000.png"]
+    assert len(seen) == 10  # nine are surer than 0.2, and ten at least count
+    np.testing.assert_array_equal(seen.features[0], [22, 23])
+    np.testing.assert_allclose(seen.places[0], [0, 0, 1, 1, 1, 1, 1], atol=1e-6)
+    np.testing.assert_allclose(seen.places[1], [0.1, 0.1, 0.6, 0.6, 0.5, 0.5, 0.25], atol=1e-6)
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["demo_000.png.npz"]
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"image_id": "../x"}, "without folders"),
+        ({"boxes": [[0, 0, 1]]}, "(1, 4) in pixels"),
+        ({"features": [[np.nan]]}, "img_feat holds NaN"),
+        ({"features": [[1]]}, "floats of shape"),
+        ({"sureness": [0.1, 0.2]}, "conf is not one number for each of the 1 regions"),
+        ({"size": (0, 10)}, "in an image of 0 x 10"),
+    ],
+)
+def test_what_is_not_written(tmp_path, change, part):
+    given = {"image_id": "1", "features": [[0.5]], "boxes": [[0, 0, 1, 1]], "size": (9, 9)} | change
+    with says("region features of", part):
+        write_regions(tmp_path, **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_image_without_features(tmp_path):
+    (tmp_path / "1.npz").write_bytes(zipped(regions()))
+    with Regions(tmp_path) as found, says(str(tmp_path), "no region features for image '2'"):
+        found["2"]
+
+
+def test_a_folder_without_features(tmp_path):
+    with says("no region features", "docs/umic.md"), Regions(tmp_path):
+        pass
+
+
+def test_an_image_that_is_there_twice(tmp_path):
+    for name in ("30", "coco_val2014_000000000030"):
+        (tmp_path / f"{name}.npz").write_bytes(zipped(regions()))
+    with says("image '30' is in it twice", "30.npz"), Regions(tmp_path):
+        pass
+
+
+class Trap:
+    """What would be run if it were unpickled."""
+
+    def __reduce__(self):
+        return (os.kill, (os.getpid(), signal.SIGKILL))
+
+
+def objects():
+    """An array of Python objects, as msgpack-numpy and npz hold them: pickled."""
+    import pickle
+
+    data = pickle.dumps(np.array([Trap()], dtype=object))
+    kept = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": data}
+    yield msgpack.packb({"features": kept}, use_bin_type=True)
+    out = io.BytesIO()
+    np.savez(out, features=np.array([Trap()], dtype=object))
+    yield out.getvalue()
+
+
+@pytest.mark.parametrize("value", list(objects()), ids=["msgpack", "npz"])
+def test_nothing_is_unpickled(tmp_path, value):
+    database(tmp_path / "all", {image(1): value})
+    with Regions(tmp_path) as found, says(image(1), "not region features, or damaged"):
+        found["1"]
+
+
+def changed(**change):
+    arrays = {**regions(), **change}
+    return {k: v for k, v in arrays.items() if v is not None}
+
+
+HOLE = np.zeros((12, 16), dtype=np.float16)
+HOLE[3, 4] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        (packed(changed(features=HOLE)), "features holds NaN or infinity"),
+        (packed(changed(norm_bb=np.full((12, 6), np.inf, np.float32))), "norm_bb holds NaN"),
+        (packed(changed(features=None)), "features is not there"),
+        (packed(changed(norm_bb=None)), "norm_bb is not there"),
+        (packed(changed(features=np.zeros(5, np.float16))), "float16 of shape (5,)"),
+        (packed(changed(features=np.zeros((12, 4), np.int32))), "features is int32"),
+        (packed(changed(norm_bb=np.zeros((12, 5), np.float16))), "(12, 6) or (12, 7) is expected"),
+        (packed(changed(norm_bb=np.zeros((9, 6), np.float16))), "(12, 6) or (12, 7) is expected"),
+        (packed(changed(conf=np.zeros(3, np.float16))), "conf is not one number for each"),
+        (packed(changed(features=HOLE[:0], norm_bb=HOLE[:0, :6], conf=HOLE[:0, 0])), "no region"),
+        (packed(regions())[:-7], "or damaged"),
+        (lz4.frame.compress(packed(regions()))[:-40], "or damaged"),
+        (zipped(regions())[:-40], "or damaged"),
+        (b"\xc1 nothing of the kind", "or damaged"),
+        (msgpack.packb([1, 2]), "not a table of arrays, but list"),
+        (msgpack.packb({"features": {"nd": True, "type": "<f2"}}), "or damaged"),
+    ],
+)
+def test_values_that_are_broken(tmp_path, value, part):
+    database(tmp_path / "all", {image(391895): value})
+    with Regions(tmp_path) as found, says(image(391895), part):
+        found["391895"]
+
+
+def test_a_truncated_database(tmp_path):
+    """It would kill the process that reads it; so another looks first."""
+    values = {image(i): packed(regions(n=50, width=64)) for i in range(1, 40)}
+    path = database(tmp_path / "all", values) / "data.mdb"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with says("data.mdb", "truncated or damaged"), Regions(tmp_path):
+        pass
+    path.write_bytes(b"no database")
+    with says("data.mdb", "truncated or damaged"), Regions(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [("[]", "an object image"), (f'{{"{image(1)}": 0}}', "not a number of regions")],
+)
+def test_a_broken_table_of_counts(tmp_path, text, part):
+    database(tmp_path / "feat_th0.2_max100_min10", {image(1): packed(regions())})
+    (tmp_path / "nbb_th0.2_max100_min10.json").write_text(text)
+    with says("nbb_th0.2_max100_min10.json", part), Regions(tmp_path):
+        pass
+
+
+def test_the_hash_follows_the_content(tmp_path):
+    path = tmp_path / "1.npz"
+    path.write_bytes(zipped(regions()))
+    before = regions_hash(tmp_path)
+    assert regions_hash(tmp_path) == before
+    path.write_bytes(zipped(regions(n=13)))
+    assert regions_hash(tmp_path) != before
+
+
+def test_reading_needs_no_torch():
+    code = "import sys; import captau.metrics.learned.umic\nassert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,165 @@
+"""The metrics `umic` and `umic_c`: what they read, what they lack, and that order is idle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.metrics.base import Rows, UnavailableError
+from captau.metrics.learned.regions import Regions, write_regions
+from captau.metrics.learned.umic import Umic
+from captau.metrics.learned.uniter import WordPieces, collate, save_uniter
+from captau.metrics.registry import metric
+
+from ..conftest import AWKWARD, says
+
+torch = pytest.importorskip("torch")
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "runs", "##ning", "."]
+ITEMS = pd.DataFrame(
+    {
+        "item_id": ["x", "y", "z", "again"],
+        "image_id": ["1", "2", "1", "1"],
+        "caption": ["a dog runs", "a dog runs", "a cat .", "a dog runs"],
+    }
+)
+
+
+@pytest.fixture
+def network():
+    from captau.metrics.learned._uniter import Shape, Uniter
+
+    torch.manual_seed(7)
+    shape = Shape(16, 2, 2, 32, len(PIECES), 12, 5)
+    network = Uniter(shape).eval()
+    with torch.no_grad():  # fresh weights tell captions apart by 1e-5 alone
+        for parameter in network.parameters():
+            parameter.normal_(std=0.3)
+    return network
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, network):
+    """A weights folder with all that the metrics look for."""
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
+    save_uniter(network, tmp_path / "umic.safetensors")
+    save_uniter(network, tmp_path / "uniter-base.safetensors")
+    (tmp_path / "bert-base-cased-vocab.txt").write_text("".join(f"{p}\n" for p in PIECES))
+    rng = np.random.default_rng(1)
+    for image_id, count in (("1", 3), ("2", 6)):
+        boxes = np.sort(rng.uniform(0, 9, size=(count, 4)))
+        write_regions(tmp_path / "img_db", image_id, rng.normal(size=(count, 5)), boxes, (10, 10))
+    return tmp_path
+
+
+def by_hand(home, network, image_id, caption, head):
+    """One pair, without padding, through the network and the formula."""
+    with Regions(home / "img_db") as regions, torch.inference_mode():
+        texts = WordPieces(home / "bert-base-cased-vocab.txt")([caption])
+        pooled = network(*collate(texts, [regions[image_id]], "cpu"))
+        if head == "rank":
+            return 1 / (1 + np.exp(-network.rank_output(pooled).item()))
+        return torch.softmax(network.itm_output(pooled), 1)[0, 1].item()
+
+
+@pytest.mark.parametrize(("name", "head"), [("umic", "rank"), ("umic_c", "itm")])
+def test_each_pair_is_rated(home, network, name, head):
+    scores = metric(name).score(ITEMS)
+    expected = [
+        by_hand(home, network, image, caption, head)
+        for image, caption in zip(ITEMS["image_id"], ITEMS["caption"], strict=True)
+    ]
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert scores[0] == scores[3] != scores[1]  # one caption of two images
+    order = [2, 0, 3, 1]
+    for size in (1, 3):
+        again = metric(f"{name}(batch_size={size})").score(ITEMS.iloc[order])
+        np.testing.assert_allclose(again, scores[order], atol=1e-6)
+
+
+def test_names_and_signatures(home):
+    assert (Umic().name, Umic(head="itm").name) == ("umic", "umic_c")
+    assert Umic(head="itm").spec == "umic_c"
+    before = {name: metric(name).signature for name in ("umic", "umic_c")}
+    assert len(set(before.values())) == 2
+    (home / "umic.safetensors").write_bytes((home / "umic.safetensors").read_bytes() + b" ")
+    assert metric("umic").signature != before["umic"]
+    assert metric("umic_c").signature == before["umic_c"]
+    write_regions(home / "img_db", "3", [[0.0] * 5], [[0, 0, 1, 1]], (2, 2))
+    assert metric("umic_c").signature != before["umic_c"]
+
+
+def test_needs_neither_references_nor_pictures(home):
+    assert not Umic.needs
+    assert "references" not in ITEMS.columns
+    assert metric("umic").missing(ITEMS) is None
+
+
+@pytest.mark.parametrize(
+    ("gone", "parts"),
+    [
+        ("umic.safetensors", ("checkpoint 'umic.pt'", "hwanheelee1993/UMIC", "checkpoint=FILE")),
+        ("img_db", ("region features", "img_db", "features=FOLDER")),
+        ("bert-base-cased-vocab.txt", ("word pieces", "vocabulary=FILE")),
+        ("img_db/2.npz", ("has none of 2 (1 of 2 images lack them)",)),
+    ],
+)
+def test_what_is_missing(home, gone, parts):
+    (home / gone).rename(home / "elsewhere")
+    reason = metric("umic").missing(ITEMS)
+    assert reason is not None
+    for part in parts:
+        assert part in reason
+    with pytest.raises(UnavailableError):
+        metric("umic").score(ITEMS)
+
+
+def test_a_vocabulary_beside_the_checkpoint_goes_first(home, network):
+    folder = home / "mine"
+    folder.mkdir()
+    save_uniter(network, folder / "weights.safetensors")
+    turned = [*PIECES[:5], *PIECES[5:][::-1]]
+    (folder / "vocab.txt").write_text("".join(f"{p}\n" for p in turned))
+    scores = metric("umic").score(ITEMS)
+    assert not np.allclose(metric("umic(mine/weights.safetensors)").score(ITEMS), scores)
+    given = f"umic(mine/weights.safetensors,vocabulary={home / 'bert-base-cased-vocab.txt'})"
+    np.testing.assert_array_equal(metric(given).score(ITEMS), scores)
+
+
+def test_another_vocabulary(home):
+    (home / "vocab.txt").write_text("".join(f"{p}\n" for p in [*PIECES, "more"]))
+    with says("vocab.txt", "12 word pieces", "trained with 11"):
+        metric("umic").score(ITEMS)
+
+
+def test_features_of_another_detector(home):
+    write_regions(home / "img_db", "2", [[0.0] * 8], [[0, 0, 1, 1]], (2, 2))
+    with says("img_db", "image '2' have 8 numbers", "metric umic reads 5"):
+        metric("umic").score(ITEMS)
+
+
+def test_awkward_captions(home):
+    """Every caption has a score; the two of more than the model's 12 positions are cut, and counted."""
+    rows = pd.DataFrame({"image_id": "1", "caption": AWKWARD})
+    one = metric("umic")
+    held = Rows.of(rows)
+    scores = one.score(held)
+    assert np.isfinite(scores).all()
+    assert held.remarks["umic"] == [
+        "2 captions are longer than the model's context and were cut short"
+    ]
+    np.testing.assert_allclose(one.score(rows[::-1])[::-1], scores, atol=1e-6)
+
+
+def test_items_without_image_ids(home):
+    with says("have no image_id"):
+        metric("umic").score([{"caption": "a dog"}])
+
+
+def test_nan_features(home):
+    np.savez(
+        home / "img_db" / "2.npz", img_feat=np.full((2, 5), np.nan), img_pos_feat=np.ones((2, 7))
+    )
+    with says("2.npz", "img_feat holds NaN"):
+        metric("umic").score(ITEMS)
