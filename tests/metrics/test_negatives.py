@@ -1,0 +1,159 @@
+"""Negative captions: what each kind changes, what it keeps, and that chance comes from one generator."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captau.metrics.learned.negatives import KINDS, Negatives, nearest_images, penn_tags
+
+from ..conftest import AWKWARD, says
+
+CAPTIONS = {
+    "1": ["a woman hugging a small girl", "two women and a suitcase"],
+    "2": ["Two dogs running in the green grass ."],
+    "3": ["a man riding a big wave"],
+    "4": ["a red kite", "a child holding the kite"],
+}
+#: Parts of speech by hand, so that the tests of what is done with them rest on no tagger.
+PARTS = {
+    "NN": "woman girl suitcase grass man wave kite child",
+    "NNS": "women dogs",
+    "VBG": "hugging running riding holding",
+    "JJ": "small green big red",
+}
+PART = {word: part for part, words in PARTS.items() for word in words.split()}
+
+
+def tags(caption):
+    return [(word, PART.get(word, "DT")) for word in caption.split()]
+
+
+@pytest.fixture
+def negatives():
+    return Negatives(CAPTIONS, {"1": ["3", "2"]}, tags)
+
+
+def drawn(negatives, kind, n=400, image="1", caption=CAPTIONS["1"][0]):
+    rng = np.random.default_rng(0)
+    return [negatives.draw(rng, image, negatives.words(caption), kind) for _ in range(n)]
+
+
+def test_substitution_keeps_places_and_parts_of_speech(negatives):
+    original = CAPTIONS["1"][0].split()
+    changes = []
+    for text in drawn(negatives, "substitution"):
+        words = text.split()
+        assert len(words) == len(original)
+        assert [PART.get(w) for w in words] == [PART.get(w) for w in original]
+        changed = [
+            i for i, pair in enumerate(zip(words, original, strict=True)) if len({*pair}) > 1
+        ]
+        assert changed
+        assert set(changed) <= {1, 2, 4, 5}  # woman, hugging, small, girl
+        changes.append(len(changed))
+    # 30 % of four words; where none was drawn, one is: 1.2 + 0.7⁴ on average, standard error 0.04.
+    assert np.mean(changes) == pytest.approx(4 * 0.3 + 0.7**4, abs=0.15)
+
+
+def test_substitutes_are_as_frequent_as_in_the_captions(negatives):
+    """Of the nouns beside "woman", kite is there twice and each of the other six once."""
+    nouns = Counter(text.split()[1] for text in drawn(negatives, "substitution", 4000))
+    del nouns["woman"]
+    assert set(nouns) == set(PARTS["NN"].split()) - {"woman"}
+    assert nouns["kite"] / nouns.total() == pytest.approx(2 / 8, abs=0.04)
+
+
+def test_random_captions_are_of_other_images_half_of_them_similar(negatives):
+    found = Counter(drawn(negatives, "random", 4000))
+    assert not set(found) & set(CAPTIONS["1"])
+    # Images 2, 3 and 4 with 1/3 each of one half; 2 and 3 with 1/2 each of the other.
+    assert found[CAPTIONS["2"][0]] / 4000 == pytest.approx(1 / 6 + 1 / 4, abs=0.03)
+    assert sum(found[c] for c in CAPTIONS["4"]) / 4000 == pytest.approx(1 / 6, abs=0.03)
+    others = Counter(drawn(negatives, "random", 4000, "4", "a red kite"))
+    assert others[CAPTIONS["3"][0]] / 4000 == pytest.approx(
+        1 / 3, abs=0.03
+    )  # nothing similar is known
+
+
+def test_repetition_and_removal(negatives):
+    original = CAPTIONS["1"][0].split()
+    lengths = []
+    for text in drawn(negatives, "repetition"):
+        assert text != " ".join(original)
+        counts = Counter(text.split())
+        assert set(counts) <= set(original)
+        order = [original.index(w) for w in text.split() if original.count(w) == 1]
+        assert order == sorted(order)  # nothing moves
+        lengths.append(len(text.split()))
+    assert min(lengths) < len(original) < max(lengths)
+    assert np.mean(lengths) == pytest.approx(len(original), abs=0.3)
+
+
+def test_permutation_keeps_the_words(negatives):
+    for text in drawn(negatives, "permutation"):
+        assert text != CAPTIONS["1"][0]
+        assert sorted(text.split()) == sorted(CAPTIONS["1"][0].split())
+
+
+def test_nothing_to_substitute_gives_a_random_caption():
+    negatives = Negatives({"1": ["over there"], "2": ["a red kite"]}, {}, tags)
+    assert set(drawn(negatives, "substitution", 5, caption="over there")) == {"a red kite"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chance_comes_from_the_generator_alone(negatives, kind):
+    assert drawn(negatives, kind, 20) == drawn(negatives, kind, 20)
+
+
+WORDS = st.lists(st.sampled_from(["a", "dog", "Dog", "red", "runs", "."]), max_size=7).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(captions=st.lists(WORDS, min_size=2, max_size=4, unique=True), seed=st.integers(0, 99))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_negative_is_another_text(kind, captions, seed):
+    negatives = Negatives({str(i): [c] for i, c in enumerate(captions)}, {}, tags)
+    rng = np.random.default_rng(seed)
+    for i, caption in enumerate(captions):
+        assert negatives.draw(rng, str(i), negatives.words(caption), kind) != caption or not caption
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_awkward_captions(kind):
+    pytest.importorskip("textblob")
+    negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, {})
+    rng = np.random.default_rng(2)
+    for i, caption in enumerate(AWKWARD):
+        assert isinstance(negatives.draw(rng, str(i), negatives.words(caption), kind), str)
+
+
+def test_one_image_is_too_few():
+    with says("the captions of two images at least"):
+        Negatives({"1": ["a dog"], "2": []}, {}, tags)
+
+
+def test_the_tagger_knows_parts_of_speech():
+    """Penn's tags by Brill's rules; a word may be several parts, and its place tells which."""
+    pytest.importorskip("textblob")
+    found = penn_tags("Two dogs are running on the green grass, don't they?")
+    assert [w for w, _ in found] == [
+        *["Two", "dogs", "are", "running", "on", "the", "green", "grass", ",", "don't", "they", "?"]
+    ]
+    kinds = dict(found)
+    assert [kinds[w] for w in ("dogs", "running", "green", "grass")] == ["NNS", "VBG", "JJ", "NN"]
+    assert dict(penn_tags("a man surfing a wave"))["wave"] == "NN"
+    assert penn_tags("") == []
+
+
+def test_nearest_images_by_hand():
+    """Cosines with the first: 0.8, 0, 1 (a longer vector), −1; itself is left out."""
+    means = np.array([[1, 0], [0.8, 0.6], [0, 1], [5, 0], [-1, 0]])
+    found = nearest_images(means, list("abcde"))
+    assert found["a"] == ["d", "b", "c"]
+    assert all(len(near) == 3 and image not in near for image, near in found.items())
+    assert nearest_images(means[:2], list("ab")) == {"a": ["b"], "b": ["a"]}
