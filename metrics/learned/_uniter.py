@@ -6,6 +6,7 @@ the names of the authors' checkpoints.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,8 +17,9 @@ from torch.nn import functional as F  # noqa: N812
 EPSILON = 1e-12
 #: Numbers of a region's place: x1, y1, x2, y2, width, height, each a share of the image's, and area.
 PLACE = 7
-#: The standard deviation of fresh weights.
-SPREAD = 0.02
+#: The standard deviation of fresh weights at base size. Of narrower layers it is larger, so that sums
+#: over a layer's inputs are as large: attention that starts out even learns slowly.
+SPREAD, BASE = 0.02, 768
 
 
 @dataclass(frozen=True)
@@ -122,17 +124,18 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Layers of BERT, of whose last only the first state is wanted."""
+    """Layers of BERT."""
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
         self.layer = nn.ModuleList([Layer(shape, dropout) for _ in range(shape.layers)])
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor, wanted: int | None) -> Tensor:
+        """The last layer's first `wanted` states; the others of that layer are not computed."""
         for number, layer in enumerate(self.layer, start=1):
-            asking = states[:, :1] if number == len(self.layer) else states
+            asking = states[:, :wanted] if number == len(self.layer) else states
             states = layer(asking, states, mask)
-        return states[:, 0]
+        return states
 
 
 class Body(nn.Module):
@@ -146,7 +149,13 @@ class Body(nn.Module):
         self.pooler = nn.ModuleDict({"dense": nn.Linear(shape.hidden, shape.hidden)})
 
     def forward(
-        self, input_ids: Tensor, text_len: Tensor, features: Tensor, places: Tensor, num_bb: Tensor
+        self,
+        input_ids: Tensor,
+        text_len: Tensor,
+        features: Tensor,
+        places: Tensor,
+        num_bb: Tensor,
+        wanted: int | None = 1,
     ) -> Tensor:
         kind = self.embeddings.token_type_embeddings.weight[1]
         texts = self.embeddings(input_ids)
@@ -158,7 +167,11 @@ class Body(nn.Module):
         skip = texts.shape[1] - text_len[:, None]
         source = torch.where(step < text_len[:, None], step, step + skip) * there
         states = both.gather(1, source[..., None].expand(-1, -1, both.shape[2]))
-        return torch.tanh(self.pooler["dense"](self.encoder(states, there[:, None, None])))
+        return self.encoder(states, there[:, None, None], wanted)
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """What the heads take of the states."""
+        return torch.tanh(self.pooler["dense"](states[:, 0]))
 
 
 class Uniter(nn.Module):
@@ -174,7 +187,12 @@ class Uniter(nn.Module):
         self.uniter = Body(shape, dropout)
         self.itm_output = nn.Linear(shape.hidden, 2)
         self.rank_output = nn.Linear(shape.hidden, 1)
-        self.apply(_draw)
+        spread = SPREAD * math.sqrt(BASE / shape.hidden)
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=spread)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
 
     def forward(
         self, input_ids: Tensor, text_len: Tensor, features: Tensor, places: Tensor, num_bb: Tensor
@@ -191,20 +209,13 @@ class Uniter(nn.Module):
         Returns:
             shape (n, hidden); the heads take it.
         """
-        return self.uniter(input_ids, text_len, features, places, num_bb)
+        return self.uniter.pooled(self.uniter(input_ids, text_len, features, places, num_bb))
 
     def start_ranking(self) -> None:
         """Where training from UNITER's weights begins: the rank logit is that of a match."""
         with torch.no_grad():
             self.rank_output.weight.copy_(self.itm_output.weight[1:])
             self.rank_output.bias.copy_(self.itm_output.bias[1:])
-
-
-def _draw(module: nn.Module) -> None:
-    if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=SPREAD)
-    if isinstance(module, nn.Linear):
-        nn.init.zeros_(module.bias)
 
 
 def logit(network: Uniter, pooled: Tensor, head: str) -> Tensor:

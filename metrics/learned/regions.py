@@ -33,6 +33,7 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.files import read_json
 from ...datasets.umic_lmdb import check_whole, image_id_of
+from . import demo_features
 
 Array = NDArray[np.floating[Any]]
 
@@ -124,6 +125,32 @@ class Regions:
         if image_id not in self._where:
             raise InputError(f"{self.folder}: no region features for image '{image_id}'")
         return self._where[image_id].read()
+
+
+class DemoRegions(Regions):
+    """The regions of the demo's scenes, drawn once by lot (`demo_features.py`)."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("demo"))
+
+    def __enter__(self) -> DemoRegions:
+        return self
+
+    def __contains__(self, image_id: str) -> bool:
+        try:
+            demo_features.scene_of(image_id)
+        except InputError:
+            return False
+        return True
+
+    def __getitem__(self, image_id: str) -> Seen:
+        features, places = demo_features.regions(demo_features.scene_of(image_id))
+        return Seen(features, places.astype(np.float32))
+
+
+def open_regions(folder: Path | None) -> Regions:
+    """The features in a folder, or the demo's, to be used in a `with`."""
+    return DemoRegions() if folder is None else Regions(folder)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..neural.device import TURN, Device, on, resolve
 from ..neural.weights import hash_of, local, need_extra, random_note, weights_root
 from ..registry import register
 from .regions import Regions, regions_hash
-from .uniter import Head, WordPieces, fitting, load_uniter, rate
+from .uniter import Head, WordPieces, fitting, load_uniter, rate, vocabulary_of
 
 #: What is looked for in the weights folder, the first that is there.
 CHECKPOINTS: dict[Head, tuple[str, ...]] = {
@@ -154,16 +154,18 @@ class Umic(Metric):
         """
         path = self._checkpoint()
         network = load_uniter(path, self.head).to(resolve(self.device))
-        pieces = WordPieces(self._vocabulary())
+        pieces = vocabulary_of(self._vocabulary())
         if len(pieces) != network.shape.vocabulary:
             raise InputError(
-                f"{pieces.path}: {len(pieces)} word pieces, but {path} was trained with "
+                f"{self._vocabulary()}: {len(pieces)} word pieces, but {path} was trained with "
                 f"{network.shape.vocabulary}; another vocabulary?"
             )
         pairs = list(zip(self._image_ids(rows), rows.candidates, strict=True))
         unique = list(dict.fromkeys(pairs))
         place = {pair: i for i, pair in enumerate(unique)}
-        texts, long = fitting(pieces([caption for _, caption in unique]), network.shape.positions)
+        texts, long = fitting(
+            WordPieces(pieces)([caption for _, caption in unique]), network.shape.positions
+        )
         if long:
             rows.remark(
                 self.spec,

@@ -16,6 +16,7 @@ from ..neural.device import batches
 from ..neural.weights import load_checkpoint
 from ..progress import counted
 from .regions import Regions, Seen
+from .weights import save_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +36,9 @@ _BODIES = ("uniter.", "bert.", "")
 CHUNK = 256
 
 
-def load_uniter(path: Path, head: Head | None, heads: int | None = None) -> Uniter:
+def load_uniter(
+    path: Path, head: Head | None, heads: int | None = None, dropout: float = 0.0
+) -> Uniter:
     """A network from a checkpoint of UNITER or UMIC, ready to rate. Sizes are read off the tensors.
 
     Args:
@@ -43,6 +46,7 @@ def load_uniter(path: Path, head: Head | None, heads: int | None = None) -> Unit
         head: which head has to be there. None is for training: UMIC's if it is there, else made from
             UNITER's, of which it becomes the logit of a match.
         heads: attention heads, where they are not one for each 64 dimensions.
+        dropout: for training.
 
     Raises:
         InputError: where it is no checkpoint, lacks the head, or is of another architecture: with keys
@@ -73,7 +77,7 @@ def load_uniter(path: Path, head: Head | None, heads: int | None = None) -> Unit
             + ("; a checkpoint of UNITER? metric umic_c rates with it" if head == "rank" else "")
         )
     with torch.random.fork_rng(devices=[]):  # its fresh weights are drawn for nothing
-        network = Uniter(shape)
+        network = Uniter(shape, dropout)
     needed: list[Head] = [head] if head else there
     wanted = {
         k: tuple(v.shape)
@@ -141,12 +145,19 @@ def _heads_of(path: Path) -> int | None:
 
 def save_uniter(network: Uniter, path: Path) -> None:
     """Write a network as safetensors, under the authors' names; the heads stand in the metadata."""
-    from safetensors.torch import save_file
+    save_tensors(path, network.state_dict(), {"heads": str(network.shape.heads)})
 
-    table = {k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()}
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(table, temporary, metadata={"heads": str(network.shape.heads)})
-    temporary.replace(path)
+
+def vocabulary_of(path: Path) -> list[str]:
+    """Word pieces, one a line.
+
+    Raises:
+        InputError: where a piece is lacking that every text needs.
+    """
+    pieces = read_text(path).removesuffix("\n").split("\n")
+    if missing := {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}.difference(pieces):
+        raise InputError(f"{path}: no {min(missing)}; a BERT vocabulary (vocab.txt) is expected")
+    return pieces
 
 
 class WordPieces:
@@ -155,20 +166,13 @@ class WordPieces:
     Words are parted at blanks and punctuation and keep their case and accents (bert-base-cased).
 
     Args:
-        path: word pieces, one a line.
-
-    Raises:
-        InputError: where it lacks a piece that every text needs.
+        pieces: as `vocabulary_of` reads them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, pieces: Sequence[str]) -> None:
         from tokenizers import BertWordPieceTokenizer
 
-        pieces = read_text(path).removesuffix("\n").split("\n")
         numbers = {piece: i for i, piece in enumerate(pieces)}
-        if missing := [p for p in ("[PAD]", "[UNK]", "[CLS]", "[SEP]") if p not in numbers]:
-            raise InputError(f"{path}: no {missing[0]}; a BERT vocabulary (vocab.txt) is expected")
-        self.path = path
         self._size = len(pieces)
         self._ends = numbers["[CLS]"], numbers["[SEP]"]
         self._tokenizer: Any = BertWordPieceTokenizer(

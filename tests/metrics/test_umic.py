@@ -9,7 +9,7 @@ import pytest
 from captau.metrics.base import Rows, UnavailableError
 from captau.metrics.learned.regions import Regions, write_regions
 from captau.metrics.learned.umic import Umic
-from captau.metrics.learned.uniter import WordPieces, collate, save_uniter
+from captau.metrics.learned.uniter import WordPieces, collate, save_uniter, vocabulary_of
 from captau.metrics.registry import metric
 
 from ..conftest import AWKWARD, says
@@ -56,7 +56,7 @@ def home(tmp_path, monkeypatch, network):
 def by_hand(home, network, image_id, caption, head):
     """One pair, without padding, through the network and the formula."""
     with Regions(home / "img_db") as regions, torch.inference_mode():
-        texts = WordPieces(home / "bert-base-cased-vocab.txt")([caption])
+        texts = WordPieces(vocabulary_of(home / "bert-base-cased-vocab.txt"))([caption])
         pooled = network(*collate(texts, [regions[image_id]], "cpu"))
         if head == "rank":
             return 1 / (1 + np.exp(-network.rank_output(pooled).item()))

@@ -13,6 +13,7 @@ from captau.metrics.learned.uniter import (
     load_uniter,
     rate,
     save_uniter,
+    vocabulary_of,
 )
 
 from ..conftest import AWKWARD, says
@@ -260,7 +261,7 @@ def test_word_pieces_are_the_authors(data_root):
         rows = sorted((int(bytes(k)), bytes(v)) for k, v in transaction.cursor())
     stored = [msgpack.unpackb(lz4.frame.decompress(v))["input_ids"] for _, v in rows]
     captions = list(captau.load("capeval1k").items["caption"])
-    found = WordPieces(folder / "bert-base-cased-vocab.txt")(captions)
+    found = WordPieces(vocabulary_of(folder / "bert-base-cased-vocab.txt"))(captions)
     assert [ids[1:-1] for ids in found] == stored
     assert {(ids[0], ids[-1]) for ids in found} == {(101, 102)}
 
@@ -270,7 +271,7 @@ def test_word_pieces_of_awkward_captions(data_root):
     transformers = pytest.importorskip("transformers")
     path = data_root / "capeval1k" / "bert-base-cased-vocab.txt"
     theirs = transformers.BertTokenizer(str(path), do_lower_case=False)
-    for text, ids in zip(AWKWARD, WordPieces(path)(AWKWARD), strict=True):
+    for text, ids in zip(AWKWARD, WordPieces(vocabulary_of(path))(AWKWARD), strict=True):
         words = [theirs.tokenize(word) for word in text.split()]
         pieces = ["[CLS]", *(piece for word in words for piece in word), "[SEP]"]
         assert ids == theirs.convert_tokens_to_ids(pieces), text
@@ -279,7 +280,7 @@ def test_word_pieces_of_awkward_captions(data_root):
 def test_a_vocabulary_that_is_none(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\na\nb\n")
     with says("vocab.txt", "no [CLS]"):
-        WordPieces(tmp_path / "vocab.txt")
+        vocabulary_of(tmp_path / "vocab.txt")
 
 
 def test_captions_are_cut_before_their_end():

@@ -1,0 +1,221 @@
+"""Training UMIC: groups, losses by hand, the same weights from the same seed, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from captau.datasets import demo
+from captau.metrics.base import Rows
+from captau.metrics.learned.captioned import Captioned
+from captau.metrics.learned.recipe import Examples, make
+from captau.metrics.learned.training import Session
+from captau.metrics.learned.umic_recipe import UmicRecipe, _means, _Table
+from captau.metrics.learned.uniter import load_uniter, save_uniter
+
+from ..conftest import says
+
+torch = pytest.importorskip("torch")
+
+TINY = {
+    "regions": "demo",
+    "hidden": 16,
+    "layers": 1,
+    "heads": 2,
+    "intermediate": 16,
+    "batch_size": 10,
+    "steps": 3,
+    "validate_every": 2,
+    "pretrain_steps": 3,
+    "learning_rate": 1e-3,
+    "dropout": 0.1,
+    "unknown": 0.1,
+}
+
+
+def examples(first, last):
+    """The demo's candidates of some scenes, which nobody rated."""
+    items = demo.load_demo(None).items
+    frame = items[items["image_id"].isin([f"demo_{i:03d}.png" for i in range(first, last)])]
+    frame = frame.reset_index(drop=True).assign(dataset="demo")
+    none = np.empty((0, 2), dtype=np.intp)
+    return Examples(Rows(frame), tuple(np.empty(0) for _ in range(len(frame))), none)
+
+
+@pytest.fixture(scope="module")
+def sides():
+    return examples(0, 4), examples(4, 6)
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """A tagger that takes no time to load: demo words after an article's noun are nouns."""
+    monkeypatch.setattr(
+        "captau.metrics.learned.negatives.penn_tags",
+        lambda caption: [
+            (w, "NN" if w in {*demo.COLOURS, *demo.SHAPES} else "DT") for w in caption.split()
+        ],
+    )
+
+
+def fit(sides, seed=0, folder=None, shuffled=False, **options):
+    made = make("umic", {**TINY, **options})
+    session = Session(seed, folder, "one", shuffled=shuffled)
+    return made.fit(*sides, session), session
+
+
+def test_trains_without_ratings_and_is_read_again(sides, parts, tmp_path):
+    model, session = fit(sides)
+    stages = [(row["stage"], row["epoch"], row["steps"]) for row in session.history]
+    assert stages == [
+        ("umic-pretraining", 1, 2),
+        ("umic-pretraining", 2, 1),
+        ("umic", 1, 2),
+        ("umic", 2, 1),
+    ]
+    rows = sides[1].rows
+    scores = model.predict(rows)
+    assert scores.shape == (len(rows),)
+    assert ((scores > 0) & (scores < 1)).all()
+    turned = Rows(rows.frame.iloc[::-1])
+    np.testing.assert_allclose(model.predict(turned)[::-1], scores, atol=1e-6)
+    model.save(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.safetensors", "vocab.txt"]
+    again = make("umic", TINY).load(tmp_path)
+    np.testing.assert_array_equal(again.predict(rows), scores)
+    # The metric reads what was trained, too; only the features are the demo's own.
+    assert load_uniter(tmp_path / "model.safetensors", "rank").shape == model.network.shape
+
+
+def test_the_seed_decides(sides, parts):
+    rows = sides[1].rows
+    one, same, other = (fit(sides, seed)[0].predict(rows) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert not np.allclose(one, other)
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, monkeypatch):
+    monkeypatch.setattr("captau.metrics.learned.training.CHECKPOINT_SECONDS", 0.0)
+    whole = fit(sides)[0].predict(sides[1].rows)
+    made = make("umic", TINY)
+    draw = _Table.groups
+    calls = iter(range(100))
+
+    def stop(self, rng, some):
+        if next(calls) == 3:  # after the validation groups and the first epoch of two steps
+            raise KeyboardInterrupt
+        return draw(self, rng, some)
+
+    monkeypatch.setattr(_Table, "groups", stop)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(*sides, Session(0, tmp_path, "one"))
+    monkeypatch.setattr(_Table, "groups", draw)
+    assert sorted(p.name for p in tmp_path.glob("*.pt"))
+    found = made.fit(*sides, Session(0, tmp_path, "one")).predict(sides[1].rows)
+    np.testing.assert_array_equal(found, whole)
+
+
+def table(sides, shuffled=False, **options):
+    made = UmicRecipe(**{**TINY, "unknown": 0.0, **options})
+    side = Captioned(
+        [f"demo_{i:03d}.png" for i in range(3)],
+        [("a red circle", "a green star"), ("a blue square",), ("a pink diamond",)],
+    )
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
+    pieces += [*demo.COLOURS, *demo.SHAPES]
+    with made.open() as regions:
+        means = _means(regions, side)
+        return _Table(made, side, means, pieces, 8, regions, Session(0, shuffled=shuffled)), pieces
+
+
+def test_groups_begin_with_the_caption(sides, parts):
+    drawn, pieces = table(sides)
+    ids, lengths, features, places, counts = drawn.groups(np.random.default_rng(0), [0, 2])
+    assert len(ids) == len(features) == len(places) == 10
+    texts = [
+        " ".join(pieces[i] for i in row[1 : n - 1]) for row, n in zip(ids, lengths, strict=True)
+    ]
+    assert (texts[0], texts[5]) == ("a red circle", "a blue square")
+    assert not {"a red circle"} & set(texts[1:5])
+    assert len(set(counts[:5].tolist())) == 1
+
+
+def test_a_control_draws_the_positive_by_lot(sides, parts):
+    drawn, pieces = table(sides, shuffled=True)
+    rng = np.random.default_rng(0)
+    first = [drawn.groups(rng, [2])[0][0].tolist() for _ in range(60)]
+    blue = [2, pieces.index("a"), pieces.index("blue"), pieces.index("square"), 3]
+    assert sum(ids[:5] == blue and not any(ids[5:]) for ids in first) < 30  # one in five
+
+
+def test_every_pair_comes_once_before_any_comes_again(sides, parts):
+    drawn, _ = table(sides, validate_every=2)
+    seen = [i for epoch in range(2) for some in drawn.epoch("umic", epoch, 4, 2) for i in some]
+    assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
+
+
+def test_the_head_of_matching_needs_no_contrast(sides, parts, tmp_path):
+    """UMIC_C is what the checkpoint says: from `init` nothing is trained."""
+    model, _ = fit(sides)
+    model.save(tmp_path)
+    start = {"init": str(tmp_path / "model.safetensors"), "head": "itm"}
+    found, session = fit(sides, **start)
+    assert not session.history
+    expected = dataclasses.replace(model.recipe, head="itm")
+    model.recipe = expected
+    np.testing.assert_allclose(
+        found.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
+    )
+
+
+def test_training_goes_on_from_a_checkpoint(sides, parts, tmp_path):
+    model, _ = fit(sides)
+    model.save(tmp_path)
+    found, session = fit(sides, init=str(tmp_path / "model.safetensors"), learning_rate=0.0)
+    assert {row["stage"] for row in session.history} == {"umic"}
+    np.testing.assert_allclose(
+        found.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"init": "nowhere.pt"}, "no checkpoint 'nowhere.pt'"),
+        ({"regions": "nowhere"}, "no folder 'nowhere' of region features"),
+        ({"hidden": 15}, "no multiple of heads=2"),
+        ({"batch_size": 4}, "must hold a group of 5 captions"),
+        ({"negatives": []}, "must not be empty"),
+        ({"negatives": ["synonyms"]}, "substitution"),
+    ],
+)
+def test_what_is_refused(sides, parts, options, part):
+    with says(part):
+        fit(sides, **options)
+
+
+def test_features_of_another_width(sides, parts, tmp_path):
+    from captau.metrics.learned.regions import write_regions
+
+    for i in range(6):
+        write_regions(
+            tmp_path, f"demo_{i:03d}.png", [[0.5] * (4 + (i == 2))], [[0, 0, 1, 1]], (2, 2)
+        )
+    with says("image 'demo_002.png' has features of 5 numbers", "of 4"):
+        fit(sides, regions=str(tmp_path))
+
+
+def test_an_image_without_features(sides, parts, tmp_path):
+    from captau.metrics.learned.regions import write_regions
+
+    write_regions(tmp_path, "demo_000.png", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
+    with says("no region features for image 'demo_001.png'"):
+        fit(sides, regions=str(tmp_path))
+
+
+def test_saved_networks_say_their_heads(sides, parts, tmp_path):
+    model, _ = fit(sides)
+    save_uniter(model.network, tmp_path / "one.safetensors")
+    assert load_uniter(tmp_path / "one.safetensors", "itm").shape.heads == 2
