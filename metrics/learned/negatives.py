@@ -218,6 +218,6 @@ def nearest_images(means: NDArray[np.floating[Any]], images: Sequence[str]) -> d
         block = units[start : start + 1024] @ units.T
         block[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
         near = np.argsort(-block, axis=1, kind="stable")[:, :count]
-        for i, row in enumerate(near.tolist()):
-            out[images[start + i]] = [images[j] for j in row]
+        for i, row in enumerate(near):
+            out[images[start + i]] = [images[int(j)] for j in row]
     return out
