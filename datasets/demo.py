@@ -205,13 +205,20 @@ def scenes() -> tuple[Scene, ...]:
 
 @cache
 def further(number: int) -> tuple[Scene, tuple[str, ...]]:
-    """One of endlessly many scenes beside the demo's, with five references, that nobody rated.
+    """One of endlessly many scenes beside the demo's, with ten captions that are true of it.
 
-    Raters that learn from captioned images are trained on them, as on COCO for people's ratings.
+    Nobody rated them: raters that learn from captioned images are trained on them, as on COCO for
+    people's ratings. Five captions are written as references are, three as long candidates are, and
+    two as terse ones.
     """
     rng = np.random.default_rng([SEED, 3, number])
     scene = _scene(rng, f"further_{number:05d}.png")
-    return scene, _references(rng, scene)
+    long = [s.write(_truth(rng, scene)) for s in _shuffled(rng, CANDIDATE_STYLES)[:3]]
+    short: list[str] = []
+    for style in _shuffled(rng, TERSE_STYLES)[:2]:
+        thing = scene.objects[int(rng.integers(len(scene.objects)))]
+        short.append(style.write(Claims((thing,))))
+    return scene, (*_references(rng, scene), *long, *short)
 
 
 def _scene(rng: np.random.Generator, image_id: str) -> Scene:

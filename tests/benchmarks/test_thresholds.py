@@ -1,0 +1,121 @@
+"""`captau thresholds`: precision and recall by threshold (Levinboim et al. 2021, section 6.2)."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captau.benchmarks.cli import main
+from captau.benchmarks.thresholds import Curve
+
+
+def command(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return ended.value.code
+
+
+def test_a_curve_by_hand():
+    """Scores .9 good, .8 bad, .8 good, .1 bad: thresholds .9, .8, .1."""
+    curve = Curve.of(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
+    assert curve.thresholds.tolist() == [0.9, 0.8, 0.1]
+    np.testing.assert_allclose(curve.precision, [1, 2 / 3, 2 / 4])
+    np.testing.assert_allclose(curve.recall, [1 / 2, 1, 1])
+    assert curve.kept.tolist() == [1, 3, 4]
+    assert curve.auc == pytest.approx(1 / 2 * 1 + 1 / 2 * 2 / 3)
+    assert curve.at(0.6) == (1.0, 0.8)
+    assert curve.at(0.9) == (0.5, 0.9)
+
+
+def test_a_precision_that_is_not_reached():
+    curve = Curve.of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert np.isnan(curve.at(0.8)).all()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
+        lambda rows: any(good for _, good in rows)
+    )
+)
+def test_as_scikit_learn_has_it(rows):
+    metrics = pytest.importorskip("sklearn.metrics")
+    scores = np.array([s for s, _ in rows], dtype=float)
+    good = np.array([g for _, g in rows], dtype=float)
+    curve = Curve.of(scores, good)
+    precision, recall, thresholds = metrics.precision_recall_curve(good, scores)
+    # It goes from the least threshold on, and adds a point without captions.
+    np.testing.assert_allclose(curve.thresholds, thresholds[::-1])
+    np.testing.assert_allclose(curve.precision, precision[:-1][::-1])
+    np.testing.assert_allclose(curve.recall, recall[:-1][::-1])
+    assert curve.auc == pytest.approx(metrics.average_precision_score(good, scores))
+
+
+def test_a_run(tmp_path, capsys):
+    out = tmp_path / "run"
+    words = (
+        "thresholds",
+        "metrics=[bleu_1,rouge_l]",
+        "good=0.75",
+        "precision=0.5",
+        f"output_dir={out}",
+    )
+    assert command(*words) == 0
+    printed = capsys.readouterr().out
+    assert "recall at precision 0.5" in printed
+    curves = pd.read_csv(out / "thresholds.csv")
+    found = pd.read_csv(out / "recall.csv").set_index("metric")
+    assert set(found.index) == {"bleu_1", "rouge_l"}
+    for name, part in curves.groupby("metric"):
+        enough = part[part["precision"] >= 0.5]
+        assert found.loc[name, "recall"] == enough["recall"].max()
+        assert part["recall"].iloc[-1] == 1
+        assert part["n_kept"].iloc[-1] == 360
+        assert part["precision"].iloc[-1] == found.loc[name, "n_good"] / 360
+    assert (out / "precision_recall.svg").read_text().count("<svg") == 1
+    assert (out / "precision_recall.png").read_bytes()[:4] == b"\x89PNG"
+    assert json.loads((out / "run.json").read_text())["command"] == "thresholds"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("good=0",), "good is 0.0"),
+        (("precision=1.5",), "precision is 1.5"),
+        (("dataset=file", "file.path=FILE", "good=1"), "no caption is good"),
+        (("dataset=file", "file.path=FILE", "good=0.1"), "every caption is good"),
+    ],
+)
+def test_what_makes_no_sense(words, said, tmp_path, capsys):
+    path = tmp_path / "mine.csv"
+    path.write_text("image,caption,value,references\na.jpg,a dog,2,a cat\nb.jpg,a cat,3,a cow\n")
+    words = tuple(w.replace("FILE", str(path)) for w in words)
+    extra = ("file.low=1", "file.high=5") if "dataset=file" in words else ()
+    assert (
+        command("thresholds", "metrics=[bleu_1]", f"output_dir={tmp_path / 'r'}", *words, *extra)
+        == 2
+    )
+    assert said in capsys.readouterr().err
+
+
+def test_captions_are_kept_by_score(tmp_path, capsys):
+    captions, references = tmp_path / "c.json", tmp_path / "r.json"
+    captions.write_text(
+        '[{"image_id": 7, "caption": "a dog"}, {"image_id": 8, "caption": "a sea"}]'
+    )
+    references.write_text('{"7": ["a dog"], "8": ["a cat"]}')
+    words = ("score", f"candidates={captions}", f"references={references}", "metrics=[bleu_1]")
+    out = tmp_path / "run"
+    keep = ("keep.metric=bleu_1", "keep.above=0.9", f"output_dir={out}")
+    assert command(*words, *keep) == 0
+    assert "Kept 1 of 2: bleu_1 of 0.9 or more" in capsys.readouterr().out
+    assert json.loads((out / "kept.json").read_text()) == [{"image_id": 7, "caption": "a dog"}]
+    assert command(*words, "keep.above=0.9", f"output_dir={out}") == 2
+    assert "go together" in capsys.readouterr().err
+    assert command(*words, "keep.metric=cider", "keep.above=1", f"output_dir={out}") == 2
+    assert "unknown metric to keep by 'cider'" in capsys.readouterr().err

@@ -1,0 +1,320 @@
+"""`captau train`: designs that keep images apart, runs that go on, and raters that are metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("torch")
+
+import captau
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import TrainConfig, usual_protocol
+from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.train import Corpus, _shuffled, jobs_of
+from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from captau.metrics.learned.recipe import make
+
+from ..conftest import says
+
+QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *words])
+    return ended.value.code
+
+
+def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
+    """Two captions an image; the second is the next image's reference."""
+    ids = [i for i in images for _ in range(2)]
+    captions = [
+        c
+        for n, i in enumerate(images)
+        for c in (f"about {i}", f"of {images[(n + 1) % len(images)]}")
+    ]
+    items = make_items(
+        ids,
+        captions,
+        [(f"Of {i}.",) for i in ids],
+        splits=[split] * len(ids) if split else None,
+    )
+    ratings = pd.DataFrame(
+        {
+            "item_id": items["item_id"],
+            "dimension": "overall",
+            "rater": "r",
+            "value": [1.0 + n % 4 for n in range(len(ids))],
+        }
+    )
+    card = Card(name, name, "1", "", "", "", scales={"overall": Scale(1, 4)})
+    protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
+    return Corpus.of(CaptionSet(items, ratings, card=card), protocol, None)
+
+
+def config(design: str, **options) -> TrainConfig:
+    made = make("icr", {"images": "demo", "texts": "demo"})
+    return TrainConfig(made, {}, design=design, **options)
+
+
+PICTURES = [f"p{i}.jpg" for i in range(20)]
+
+
+def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
+    one = corpus("one", PICTURES)
+    jobs = jobs_of(config("folds", seeds=(0, 1)), {"one": one})
+    assert len(jobs) == 10
+    for seed in (0, 1):
+        tested = np.concatenate([job.test["one"] for job in jobs if job.seed == seed])
+        assert sorted(tested) == list(range(40))
+    for job in jobs:
+        images = set(one.examples.images[job.test["one"]])
+        assert not images & {*job.train.images, *job.validation.images}
+        assert not set(job.train.images) & set(job.validation.images)
+        assert len(job.train) + len(job.validation) + len(job.test["one"]) == 40
+    assert set(one.examples.images[jobs[0].test["one"]]) != set(
+        one.examples.images[jobs[5].test["one"]]
+    )
+
+
+def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
+    one = corpus("one", PICTURES)
+    for job in jobs_of(config("folds", strict=True), {"one": one}):
+        tested = one.examples.images[job.test["one"]]
+        # A caption "of p3.jpg" is image p3's reference but for case and full stop.
+        lent = {PICTURES[(PICTURES.index(i) + 1) % 20] for i in tested} - set(tested)
+        assert lent
+        assert not lent & {*job.train.images, *job.validation.images}
+        assert job.dropped == 2 * len(lent)
+
+
+def test_leave_one_out_drops_shared_images():
+    sets = {
+        "one": corpus("one", PICTURES),
+        "two": corpus("two", [*PICTURES[15:], "x.jpg", "y.jpg"]),
+    }
+    first, second = jobs_of(config("leave_one_out"), sets)
+    assert set(first.train.images) | set(first.validation.images) <= {"x.jpg", "y.jpg"}
+    assert first.dropped == 10
+    assert len(first.test["one"]) == 40
+    assert second.dropped == 10
+    assert set(second.test) == {"two"}
+
+
+def test_transfer_tests_each_on_all():
+    sets = {"one": corpus("one", PICTURES), "two": corpus("two", [f"q{i}" for i in range(20)])}
+    jobs = jobs_of(config("transfer"), sets)
+    assert [job.label for job in jobs] == ["icr on one", "icr on two"]
+    assert all(set(job.test) == {"one", "two"} for job in jobs)
+    assert set(jobs[0].train.rows.frame["dataset"]) == {"one"}
+
+
+def test_a_split_that_leaks_is_refused():
+    sets = {"one": corpus("one", PICTURES), "two": corpus("two", PICTURES[:3], split="test")}
+    both = corpus("three", PICTURES[:3], split="train")
+    joined = pd.concat([sets["two"].items, both.items.assign(item_id=lambda f: f["item_id"] + "x")])
+    assert len(joined)
+    with says("is in training and in test", "leave_one_out"):
+        jobs_of(config("transfer"), {"one": sets["one"], "two": _mixed(sets["two"], PICTURES)})
+
+
+def _mixed(one: Corpus, images: list[str]) -> Corpus:
+    """All three sides, and among the tested images those that the shared split trains on."""
+    found = corpus("two", images)
+    items = found.items.assign(
+        split=[
+            "test" if s == "train" else "train" if s == "test" else s for s in found.items["split"]
+        ]
+    )
+    return Corpus(found.set, found.protocol, items, found.examples)
+
+
+def test_designs_want_their_number_of_datasets():
+    one = {"one": corpus("one", PICTURES)}
+    with says("two datasets at least"):
+        jobs_of(config("leave_one_out"), one)
+    with says("one dataset at a time"):
+        jobs_of(config("folds"), {**one, "two": corpus("two", PICTURES)})
+    with says("too few for 15 folds"):
+        jobs_of(config("folds", folds=15), one)
+    with says("no row is of the split"):
+        jobs_of(config("split"), {"one": corpus("one", PICTURES, split="train")})
+
+
+def test_the_control_has_the_same_ratings_elsewhere():
+    one = corpus("one", PICTURES).examples
+    control = _shuffled(one, 0)
+    assert sorted(control.values) == sorted(one.values)
+    assert list(control.values) != list(one.values)
+    assert control.rows is one.rows
+
+
+def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert run(*QUICK, f"output_dir={out}", "seeds=[0,1]", "metrics=[bleu_1]") == 0
+    assert sorted(p.name for p in out.iterdir() if not p.name.startswith(".")) == [
+        "correlations.csv",
+        "run.json",
+        "scores.parquet",
+        "seed-0",
+        "seed-1",
+        "table.md",
+        "table.tex",
+        "training.csv",
+    ]
+    assert sorted(p.name for p in (out / "seed-0").iterdir()) == [
+        "model.safetensors",
+        "rater.json",
+        "training.csv",
+    ]
+    training = pd.read_csv(out / "training.csv")
+    assert list(training.columns)[:3] == ["rater", "stage", "epoch"]
+    assert training.groupby("rater")["epoch"].max().to_dict() == {"seed-0": 3, "seed-1": 3}
+    found = pd.read_csv(out / "correlations.csv")
+    wanted = found[found["coefficient"] == "tau_c"].set_index("metric")["value"]
+    assert wanted["icr mean"] == pytest.approx(wanted[["icr seed 0", "icr seed 1"]].mean())
+    card = json.loads((out / "seed-0" / "rater.json").read_text())
+    assert card["rater"] == "icr"
+    assert len(card["images"]) == 52
+    assert [r["value"] for r in card["about"]["test"] if r["coefficient"] == "tau_c"] == [
+        wanted["icr seed 0"]
+    ]
+    capsys.readouterr()
+    results = captau.bench(
+        "demo",
+        [f"rater(path='{out / 'seed-0'}',name=Mine)", "bleu_1"],
+        protocol={"split": "test"},
+        ceilings=False,
+        statistics={"interval": "none"},
+    )
+    again = results.correlations
+    again = again[again["coefficient"] == "tau_c"].set_index("metric")["value"]
+    assert again["Mine"] == wanted["icr seed 0"]
+    assert again["bleu_1"] == wanted["bleu_1"]
+    with says("52 of the 60 images", "protocol.split=test"):
+        captau.bench("demo", [f"rater(path='{out / 'seed-0'}')"])
+    marked = captau.bench(
+        "demo", [f"rater(path='{out / 'seed-0'}',seen=mark)"], statistics={"interval": "none"}
+    )
+    notes = marked.correlations.loc[marked.correlations["metric"].str.startswith("rater"), "note"]
+    assert notes.str.contains("52 of the 60 images").all()
+    assert "52 of the 60 images" in marked.files()["table.md"].decode()
+
+
+def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path, capsys):
+    out = tmp_path / "run"
+    words = (*QUICK, f"output_dir={out}")
+    assert run(*words) == 0
+    weights = out / "seed-0" / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    assert run(*words) == 0
+    assert weights.stat().st_mtime_ns == before
+    capsys.readouterr()
+    assert run(*words, "rater.learning_rate=0.5") == 2
+    said = capsys.readouterr().err
+    assert "another training" in said
+    assert "output_dir" in said
+    assert weights.stat().st_mtime_ns == before
+
+
+def test_folds_leave_no_raters_behind(tmp_path):
+    out = tmp_path / "run"
+    assert run(*QUICK, "design=folds", "folds=2", f"output_dir={out}") == 0
+    assert not [p for p in out.iterdir() if p.is_dir()]
+    scores = pd.read_parquet(out / "scores.parquet")
+    assert len(scores) == 360
+    assert scores["score"].notna().all()
+    assert run(*QUICK, "design=folds", "folds=2", "keep=true", f"output_dir={out}-2") == 0
+    assert (tmp_path / "run-2" / "seed-0-fold-2" / "rater.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "rater=… is needed"),
+        (("rater=icrr",), "unknown rater 'icrr'"),
+        (("rater=icr", "rater.epoch=3"), "epoch"),
+        (("rater=icr", "design=halves"), "unknown value of design"),
+        (("rater=icr", "seeds=x"), "seeds"),
+        (("rater=icr", "seeds=[1,1]"), "different whole numbers"),
+        (("rater=icr", "strict=true"), "design=folds"),
+        (("rater=icr", "protocol.split=test"), "says itself which images"),
+        (("rater=icr", "rater.images=x.npz"), "no such file"),
+        (("rater=icr", "target=beauty"), "which dimension"),
+    ],
+)
+def test_what_a_person_types_wrong(words, said, tmp_path, capsys):
+    assert run(*words, f"output_dir={tmp_path / 'run'}") == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("captau: ")
+    assert said in message
+    assert not list((tmp_path / "run").glob("*/rater.json"))
+
+
+def test_features_have_to_be_named_elsewhere_than_on_the_demo(tmp_path, capsys):
+    judgements = tmp_path / "mine.csv"
+    judgements.write_text("image,caption,value\na.jpg,a dog,1\nb.jpg,a cat,2\n")
+    words = (
+        "rater=icr",
+        "dataset=file",
+        f"file.path={judgements}",
+        f"output_dir={tmp_path / 'run'}",
+    )
+    assert run(*words) == 2
+    assert "rater.images=… is needed" in capsys.readouterr().err
+
+
+def start(out: Path, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "captau.benchmarks.cli", "train", *words, f"output_dir={out}"]
+    code = "import sys; from captau.benchmarks.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, *command[3:]]
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1].decode()
+        assert time.monotonic() < end, f"{path} does not come"
+        time.sleep(0.02)
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
+    """SIGKILL while it trains; the second run starts from the checkpoint, a third from nothing."""
+    words = ("rater=icr", "rater.epochs=2500", "rater.hidden=[64,16]", "threads=1")
+    words = (*words, "statistics.interval=none")
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(killed, *words)
+    checkpoint = killed / "seed-0" / "checkpoint-icr.pt"
+    wait_for(checkpoint, process)
+    with_it = start(killed, *words)  # two at once: the second is told
+    _, said = with_it.communicate()
+    assert with_it.returncode == 2
+    assert b"another run trains there" in said
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert checkpoint.is_file()
+    assert not (killed / "seed-0" / "rater.json").exists()
+    for out in (killed, whole):
+        done = start(out, *words)
+        _, said = done.communicate()
+        assert done.returncode == 0, said.decode()
+    files = ("seed-0/model.safetensors", "training.csv", "correlations.csv")
+    for name in files:
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not checkpoint.exists()
