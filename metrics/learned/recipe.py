@@ -199,7 +199,8 @@ def recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
 def _discover() -> None:
     package = importlib.import_module(__package__ or "")
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)
+        if "._" not in module.name:  # such a module holds no recipe and may import what is heavy
+            importlib.import_module(module.name)
 
 
 def recipes() -> list[str]:

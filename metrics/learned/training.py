@@ -87,7 +87,7 @@ class Session:
         loss: Callable[[Batch], torch.Tensor],
         optimizer: torch.optim.Optimizer,
         epochs: int,
-        validate: Callable[[], float],
+        validate: Callable[[], float] | None,
         higher_is_better: bool = True,
         scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
         patience: int | None = None,
@@ -102,7 +102,7 @@ class Session:
             loss: of a batch, a scalar.
             optimizer: of the module's parameters.
             epochs: at most; 0 leaves the module as it is.
-            validate: what epochs are compared by; NaN is worse than any number.
+            validate: what epochs are compared by; NaN is worse than any number. None takes the last.
             higher_is_better: of what `validate` gives.
             scheduler: stepped after each epoch.
             patience: stop when so many epochs brought nothing better; None never does.
@@ -141,7 +141,7 @@ class Session:
                     scheduler.step()
                 module.eval()
                 with torch.no_grad():
-                    score = float(validate())
+                    score = math.nan if validate is None else float(validate())
                 state.end_of_epoch(
                     {
                         "stage": stage,
@@ -151,7 +151,7 @@ class Session:
                         "loss": total / count,
                         "validation": score,
                     },
-                    score if higher_is_better else -score,
+                    number if validate is None else score if higher_is_better else -score,
                 )
                 last = state.epoch >= epochs or state.stale(patience)
                 if last or time.monotonic() - saved >= CHECKPOINT_SECONDS:

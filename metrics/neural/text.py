@@ -49,6 +49,11 @@ class TextModel:
         return _json(self.folder / "config.json")
 
     @property
+    def layers(self) -> int:
+        """How many layers it has above its embeddings."""
+        return int(self.config["num_hidden_layers"])
+
+    @property
     def limit(self) -> int:
         """The most tokens that it reads of a text, special ones included."""
         path = self.folder / "tokenizer_config.json"

