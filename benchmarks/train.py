@@ -135,6 +135,7 @@ class Job:
         seed: of the training.
         train, validation: what it learns from and is chosen by.
         test: by dataset, the rows of the corpus that are predicted.
+        tested: their images.
         dropped: how many rows were left out because their image is tested on.
     """
 
@@ -145,6 +146,7 @@ class Job:
     validation: Examples
     test: Mapping[str, Ints]
     dropped: int = 0
+    tested: frozenset[str] = frozenset()
 
 
 def jobs_of(config: TrainConfig, corpora: Mapping[str, Corpus]) -> list[Job]:
@@ -162,7 +164,15 @@ def jobs_of(config: TrainConfig, corpora: Mapping[str, Corpus]) -> list[Job]:
     found = [job for seed in config.seeds for job in designs[config.design](config, corpora, seed)]
     for job in found:
         _check_apart(job, corpora)
-    return found
+    return [replace(job, tested=_tested(job, corpora)) for job in found]
+
+
+def _tested(job: Job, corpora: Mapping[str, Corpus]) -> frozenset[str]:
+    return frozenset(
+        str(image)
+        for name, rows in job.test.items()
+        for image in corpora[name].examples.images[rows]
+    )
 
 
 def _split(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
@@ -483,7 +493,14 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
     train, validation = job.train, job.validation
     if config.shuffled:
         train, validation = (_shuffled(e, job.seed) for e in (train, validation))
-    session = Session(job.seed, folder, fingerprint, config.device, shuffled=config.shuffled)
+    session = Session(
+        job.seed,
+        folder,
+        fingerprint,
+        config.device,
+        shuffled=config.shuffled,
+        tested=job.tested,
+    )
     with _own_torch(config.threads):
         model = made.fit(train, validation, session)
     model.save(folder)
@@ -493,7 +510,9 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
         rater=made.name,
         options=made.options,
         seed=job.seed,
-        images=tuple(sorted({*map(str, job.train.images), *map(str, job.validation.images)})),
+        images=tuple(
+            sorted({*map(str, job.train.images), *map(str, job.validation.images), *session.saw})
+        ),
         fingerprint=fingerprint,
         about={
             "design": config.design,
@@ -544,6 +563,7 @@ def _fingerprint(config: TrainConfig, job: Job) -> str:
         job.seed,
         config.shuffled,
         config.device,
+        sorted(job.tested),
         environment()["versions"],
     ]
     digest.update(json.dumps(table, default=str).encode())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ...datasets import demo
 from ...datasets.errors import InputError
 from ...datasets.table import read_table
 from .recipe import Examples
+
+if TYPE_CHECKING:
+    from .training import Session
 
 #: The further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
@@ -35,15 +37,16 @@ class Captioned:
 
 
 def captioned(
-    given: str, train: Examples, validation: Examples, rng: np.random.Generator
+    given: str, train: Examples, validation: Examples, session: Session
 ) -> tuple[Captioned, Captioned]:
-    """Captioned images to train on and to choose by.
+    """Captioned images to train on and to choose by; the session is told of those that it does not know.
 
     Args:
         given: `references` (of the examples' images), `demo` (its further scenes), or a file (CSV, JSON
             lines, Parquet) with the columns `image_id` and `caption`.
-        train, validation: the examples; a file's images that are among `validation` are left out.
-        rng: cuts a file in two.
+        train, validation: the examples; a file's images that are among `validation`, or that the
+            session tests on, are left out.
+        session: by whose seed a file is cut in two.
 
     Raises:
         InputError: where there are none.
@@ -61,13 +64,14 @@ def captioned(
         ]
         return sides[0], sides[1]
     found = _read(Path(given).expanduser())
-    for image in set(map(str, validation.images)):
+    for image in {*map(str, validation.images), *session.tested}:
         found.pop(image, None)
     if len(found) < 2:
         raise InputError(
             f"{given}: {len(found)} captioned images to train on; two at least are needed"
         )
-    mixed = [str(i) for i in rng.permutation(sorted(found))]
+    session.saw |= found.keys()
+    mixed = [str(i) for i in session.rng("captioned").permutation(sorted(found))]
     cut = max(1, round(HELD_OUT * len(mixed)))
     chosen, rest = sorted(mixed[:cut]), sorted(mixed[cut:])
     return (

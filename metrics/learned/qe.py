@@ -209,7 +209,7 @@ class Qe(Recipe):
         import torch
 
         assert self.pretrain is not None
-        sides = captioned(self.pretrain, train, validation, session.rng("captioned"))
+        sides = captioned(self.pretrain, train, validation, session)
         tables = [_Pairs(self, side, widths, session.device) for side in sides]
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:

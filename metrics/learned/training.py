@@ -43,8 +43,10 @@ class Session:
         device: of torch.
         shuffled: whether this is a control, whose labels are drawn by lot; what labels a recipe makes
             itself, it has to shuffle itself.
+        tested: images that must not be learnt from, wherever they come from.
 
     Attributes:
+        saw: images beside the examples' that a recipe learnt from; it adds them.
         history: a row of `HISTORY_COLUMNS` for each epoch of each stage.
     """
 
@@ -56,9 +58,12 @@ class Session:
         device: str = "cpu",
         *,
         shuffled: bool = False,
+        tested: Iterable[str] = (),
     ) -> None:
         self.seed = seed
         self.shuffled = shuffled
+        self.tested = frozenset(tested)
+        self.saw: set[str] = set()
         self.folder = folder
         self.device = device
         self.history: list[dict[str, Any]] = []

@@ -147,7 +147,7 @@ class UmicRecipe(Recipe):
                 f"rater.negatives, rater.steps and rater.validate_every must not be empty or 0, and "
                 f"rater.batch_size={self.batch_size} must hold a group of {group} captions"
             )
-        sides = captioned(self.captions, train, validation, session.rng("captioned"))
+        sides = captioned(self.captions, train, validation, session)
         with self.open() as regions:
             means = [_means(regions, side) for side in sides]
             network, pieces, limit = self._start(sides[0], regions, session)

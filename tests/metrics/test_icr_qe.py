@@ -147,7 +147,7 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     session = Session(0)
     made.fit(sides["train"], sides["validation"], session)
     rows = [r for r in session.history if r["stage"] == "pretraining-labels-0"]
-    assert max(r["validation"] for r in rows) > 0.5  # by chance 1 of 60
+    assert max(r["validation"] for r in rows) > 10 / 60  # by chance 1 / 60; terse captions fit many pictures
 
 
 def test_the_grid_is_trained_and_the_best_is_kept(sides):
@@ -275,21 +275,16 @@ def test_options_are_checked():
 def test_captions_of_a_file(sides, tmp_path):
     path = tmp_path / "captions.csv"
     chosen = sides["validation"].images[0]
-    frame = pd.DataFrame({"image_id": ["a", "a", "b", "c", chosen], "caption": list("uvwxy")})
+    frame = pd.DataFrame({"image_id": ["a", "a", "b", "c", chosen, "t"], "caption": list("uvwxyz")})
     frame.to_csv(path, index=False)
-    train, held = captioned.captioned(
-        str(path), sides["train"], sides["validation"], np.random.default_rng(0)
-    )
-    assert sorted([*train.image_ids, *held.image_ids]) == [
-        "a",
-        "b",
-        "c",
-    ]  # the chosen one is left out
+    session = Session(0, tested=["t"])
+    train, held = captioned.captioned(str(path), sides["train"], sides["validation"], session)
+    # What is tested, or chosen by, is left out; what is left is on the rater's card.
+    assert sorted([*train.image_ids, *held.image_ids]) == ["a", "b", "c"]
+    assert session.saw == {"a", "b", "c"}
     assert ("u", "v") in [*train.captions, *held.captions]
     with says("no column caption"):
         frame[["image_id"]].to_csv(path, index=False)
-        captioned.captioned(
-            str(path), sides["train"], sides["validation"], np.random.default_rng(0)
-        )
+        captioned.captioned(str(path), sides["train"], sides["validation"], session)
     with says("no such file of captions"):
-        captioned.captioned("x.csv", sides["train"], sides["validation"], np.random.default_rng(0))
+        captioned.captioned("x.csv", sides["train"], sides["validation"], session)
