@@ -492,7 +492,7 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
     folder.mkdir(parents=True, exist_ok=True)
     train, validation = job.train, job.validation
     if config.shuffled:
-        train, validation = (_shuffled(e, job.seed) for e in (train, validation))
+        train, validation = (shuffled_labels(e, job.seed) for e in (train, validation))
     session = Session(
         job.seed,
         folder,
@@ -577,7 +577,7 @@ def _fingerprint(config: TrainConfig, job: Job) -> str:
     return digest.hexdigest()
 
 
-def _shuffled(examples: Examples, seed: int) -> Examples:
+def shuffled_labels(examples: Examples, seed: int) -> Examples:
     """The same rows with each other's ratings, and winners drawn by lot: what is there to be learnt
     by chance alone.
     """

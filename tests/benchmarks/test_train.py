@@ -20,7 +20,7 @@ import captau
 from captau.benchmarks.cli import main
 from captau.benchmarks.config import TrainConfig, usual_protocol
 from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.train import Corpus, _shuffled, jobs_of
+from captau.benchmarks.train import Corpus, jobs_of, shuffled_labels
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.recipe import make
 
@@ -153,7 +153,7 @@ def test_designs_want_their_number_of_datasets():
 
 def test_the_control_has_the_same_ratings_elsewhere():
     one = corpus("one", PICTURES).examples
-    control = _shuffled(one, 0)
+    control = shuffled_labels(one, 0)
     assert sorted(control.values) == sorted(one.values)
     assert list(control.values) != list(one.values)
     assert control.rows is one.rows

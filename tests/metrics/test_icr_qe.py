@@ -147,7 +147,9 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     session = Session(0)
     made.fit(sides["train"], sides["validation"], session)
     rows = [r for r in session.history if r["stage"] == "pretraining-labels-0"]
-    assert max(r["validation"] for r in rows) > 10 / 60  # by chance 1 / 60; terse captions fit many pictures
+    assert (
+        max(r["validation"] for r in rows) > 10 / 60
+    )  # by chance 1 / 60; terse captions fit many pictures
 
 
 def test_the_grid_is_trained_and_the_best_is_kept(sides):
