@@ -77,17 +77,14 @@ class Negatives:
         image: str,
         words: Sequence[Tagged],
         kind: Kind,
-        *,
-        cut: bool = False,
     ) -> str:
-        """A negative of one of the captions, or of a part of one.
+        """A negative of one of the captions.
 
         Args:
             rng: what chance comes from.
             image: the caption's image.
             words: of the caption, or some that follow each other.
             kind: of negative.
-            cut: whether a random caption is cut to as many words, too.
 
         Returns:
             another text, save where all images have but one and the same. A caption in which nothing can
@@ -96,7 +93,7 @@ class Negatives:
         if kind == "substitution" and (found := self._substituted(rng, words)):
             return found
         if kind in ("substitution", "random"):
-            return self._random(rng, image, words, cut)
+            return self._random(rng, image, words)
         texts = [word for word, _ in words] or [""]
         return " ".join((_repeated if kind == "repetition" else _permuted)(rng, texts))
 
@@ -120,9 +117,7 @@ class Negatives:
             pass
         return found.capitalize() if word[0].isupper() else found
 
-    def _random(
-        self, rng: np.random.Generator, image: str, words: Sequence[Tagged], cut: bool
-    ) -> str:
+    def _random(self, rng: np.random.Generator, image: str, words: Sequence[Tagged]) -> str:
         near = [i for i in self._similar.get(image, ())[:NEAREST] if i in self._captions]
         hard = near and rng.random() < HARD
         found = caption = text_of(words)
@@ -131,7 +126,7 @@ class Negatives:
             other = pool[int(rng.integers(len(pool)))]
             texts = self._captions[other]
             drawn = self._tagged[texts[int(rng.integers(len(texts)))]]
-            found = text_of(part_of(rng, drawn, len(words)) if cut else drawn)
+            found = text_of(drawn)
             if other != image and found != caption:
                 return found
             hard = False
@@ -141,12 +136,6 @@ class Negatives:
 def text_of(words: Sequence[Tagged]) -> str:
     """Words with blanks between them, which BERT's word pieces are indifferent to."""
     return " ".join(word for word, _ in words)
-
-
-def part_of(rng: np.random.Generator, words: Sequence[Tagged], length: int) -> Sequence[Tagged]:
-    """Words that follow each other, `length` of them or all there are."""
-    start = int(rng.integers(max(len(words) - length, 0) + 1))
-    return words[start : start + length]
 
 
 def _shares(counts: Sequence[int]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from ..base import Floats, Rows, UnavailableError
 from ..neural.device import resolve
 from ..neural.weights import hash_of, local, need_extra
 from .captioned import Captioned, captioned
-from .negatives import KINDS, Kind, Negatives, Tagged, nearest_images, part_of, text_of
+from .negatives import KINDS, Kind, Negatives, nearest_images, text_of
 from .recipe import Examples, Model, Recipe, recipe
 from .regions import Regions, Seen, open_regions, regions_hash
 from .uniter import (
@@ -42,14 +42,14 @@ WEIGHTS = "model.safetensors"
 VOCABULARY = "vocab.txt"
 #: Of the authors' optimiser (ChenRocks/UNITER, config/train-itm-coco-base-16gpu-hn.json).
 BETAS, DECAY, CLIP = (0.9, 0.98), 0.01, 2.0
+#: The share of the steps over which the learning rate rises.
+WARMING = 0.1
 #: Captions at a time where none learns.
 _BATCH = 64
 #: BERT's share of word pieces to be guessed, and what stands in their place.
 _GUESSED = 0.15
-#: Words of a part of a caption, at least.
-_SHORTEST = 3
 _PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_UNKNOWN, _MASK = _PIECES.index("[UNK]"), _PIECES.index("[MASK]")
+_MASK = _PIECES.index("[MASK]")
 
 
 @recipe("umic")
@@ -75,9 +75,6 @@ class UmicRecipe(Recipe):
         dropout: the network's.
         hidden, layers, heads, intermediate: sizes of a network without `init`.
         pretrain_steps, pretrain_rate: of a network without `init`.
-        unknown: the share of words that such a network is not shown, so that it learns to do without.
-        parts: the share of groups that are of some words of a caption alone, so that captions that say
-            little are not bad for that.
     """
 
     regions: str
@@ -98,8 +95,6 @@ class UmicRecipe(Recipe):
     intermediate: int = 256
     pretrain_steps: int = 0
     pretrain_rate: float = 1e-3
-    unknown: float = 0.0
-    parts: float = 0.0
 
     supervised: ClassVar[bool] = False
     sources: ClassVar[tuple[str, ...]] = ("regions",)
@@ -212,19 +207,20 @@ class UmicRecipe(Recipe):
                 loss = loss + functional.cross_entropy(states[there] @ words.T, batch.hidden[there])
             return loss
 
-        epochs = math.ceil(self.pretrain_steps / self.validate_every)
+        schedule = _Schedule(network, self.pretrain_rate, self.pretrain_steps, self.validate_every)
         session.loop(
             "umic-pretraining",
             network,
             steps=lambda rng, epoch: (
                 table.matching(rng, some, masked=True)
-                for some in table.epoch(
-                    "pretraining", epoch, self.pretrain_steps, self.batch_size // 2
+                for some in schedule.over(
+                    epoch,
+                    table.epoch("pretraining", epoch, self.pretrain_steps, self.batch_size // 2),
                 )
             ),
             loss=losses,
-            optimizer=_optimizer(network, self.pretrain_rate),
-            epochs=epochs,
+            optimizer=schedule.optimizer,
+            epochs=schedule.epochs,
             validate=lambda: float(np.mean([float(losses(batch)) for batch in fixed])),
             higher_is_better=False,
         )
@@ -246,16 +242,19 @@ class UmicRecipe(Recipe):
             scores = torch.sigmoid(logit(network, network(*batch), "rank")).view(-1, group)
             return torch.clamp(self.margin - (scores[:, :1] - scores[:, 1:]), min=0).mean()
 
+        schedule = _Schedule(network, self.learning_rate, self.steps, self.validate_every)
         session.loop(
             "umic",
             network,
             steps=lambda rng, epoch: (
                 table.groups(rng, some)
-                for some in table.epoch("umic", epoch, self.steps, self.batch_size // group)
+                for some in schedule.over(
+                    epoch, table.epoch("umic", epoch, self.steps, self.batch_size // group)
+                )
             ),
             loss=loss,
-            optimizer=_optimizer(network, self.learning_rate),
-            epochs=math.ceil(self.steps / self.validate_every),
+            optimizer=schedule.optimizer,
+            epochs=schedule.epochs,
             validate=lambda: float(np.mean([float(loss(batch)) for batch in fixed])),
             higher_is_better=False,
         )
@@ -268,25 +267,42 @@ class UmicRecipe(Recipe):
 _WORDS = re.compile(r"\w+|[^\w\s]")
 
 
-def _optimizer(network: Uniter, rate: float) -> torch.optim.Optimizer:
-    """AdamW as UNITER's authors set it: biases and norms do not decay, and gradients are clipped."""
-    import torch
+class _Schedule:
+    """AdamW as UNITER's authors set it: biases and norms do not decay, gradients are clipped, and the
+    learning rate rises over the first tenth of the steps and falls to nothing over the others.
 
-    named = list(network.named_parameters())
-    steady = [p for n, p in named if n.endswith("bias") or "norm" in n.lower()]
-    known = {id(p) for p in steady}
-    rest = [p for _, p in named if id(p) not in known]
-    optimizer = torch.optim.AdamW(
-        [{"params": rest, "weight_decay": DECAY}, {"params": steady, "weight_decay": 0.0}],
-        lr=rate,
-        betas=BETAS,
-    )
+    Args:
+        network: what is trained.
+        rate: the greatest learning rate.
+        steps: in all.
+        every: steps of an epoch.
+    """
 
-    def clip(*_: Any) -> None:
-        torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+    def __init__(self, network: Uniter, rate: float, steps: int, every: int) -> None:
+        import torch
 
-    optimizer.register_step_pre_hook(clip)
-    return optimizer
+        self.rate, self.steps, self.every = rate, steps, every
+        self.epochs = math.ceil(steps / every)
+        named = list(network.named_parameters())
+        steady = [p for n, p in named if n.endswith("bias") or "norm" in n.lower()]
+        known = {id(p) for p in steady}
+        rest = [p for _, p in named if id(p) not in known]
+        groups = [{"params": rest, "weight_decay": DECAY}, {"params": steady, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=BETAS)
+
+        def clip(*_: Any) -> None:
+            torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+
+        self.optimizer.register_step_pre_hook(clip)
+
+    def over(self, epoch: int, batches: Iterator[list[int]]) -> Iterator[list[int]]:
+        """The batches of an epoch, the learning rate set before each."""
+        rising = max(1.0, WARMING * self.steps)
+        for step, batch in enumerate(batches, epoch * self.every):
+            share = min((step + 1) / rising, (self.steps - step) / max(1.0, self.steps - rising))
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.rate * share
+            yield batch
 
 
 def _means(regions: Regions, side: Captioned) -> NDArray[np.float32]:
@@ -360,16 +376,15 @@ class _Table:
         texts: list[str] = []
         images: list[str] = []
         for image, caption in (self.pairs[i] for i in some):
-            words, cut = self._words(rng, caption)
+            words = self.negatives.words(caption)
             group = [text_of(words)] + [
-                self.negatives.draw(rng, image, words, kind, cut=cut)
-                for kind in self.made.negatives
+                self.negatives.draw(rng, image, words, kind) for kind in self.made.negatives
             ]
             if self.session.shuffled:
                 group = [group[int(i)] for i in rng.permutation(len(group))]
             texts += group
             images += [image] * len(group)
-        return self._collated(rng, texts, images)
+        return self._collated(texts, images)
 
     def matching(self, rng: np.random.Generator, some: Sequence[int], *, masked: bool) -> _Matching:
         """Each image with its caption, words of which are masked, and with one that may be another's.
@@ -381,12 +396,12 @@ class _Table:
         texts: list[str] = []
         fits: list[int] = []
         for image, caption in (self.pairs[i] for i in some):
-            words, cut = self._words(rng, caption)
+            words = self.negatives.words(caption)
             fit = rng.random() < 0.5
-            drawn = None if fit else self.negatives.draw(rng, image, words, "random", cut=cut)
+            drawn = None if fit else self.negatives.draw(rng, image, words, "random")
             texts += [caption, drawn or text_of(words)]
             fits += [1, int(fit)]
-        ids = self._ids(rng, texts)
+        ids, _ = fitting(self._pieces(texts), self.limit)
         hidden: Any = None
         if masked:
             hidden = np.full((len(ids), max(map(len, ids))), -1)
@@ -400,29 +415,13 @@ class _Table:
         target = torch.tensor(fits, device=self.session.device)
         return _Matching(collate(ids, self._seen(images), self.session.device), target, hidden)
 
-    def _words(self, rng: np.random.Generator, caption: str) -> tuple[Sequence[Tagged], bool]:
-        """The words of a caption, or by lot a part of them, and whether it is a part."""
-        words = self.negatives.words(caption)
-        if len(words) <= _SHORTEST or rng.random() >= self.made.parts:
-            return words, False
-        return part_of(rng, words, int(rng.integers(_SHORTEST, len(words)))), True
-
-    def _collated(
-        self, rng: np.random.Generator, texts: Sequence[str], images: Sequence[str]
-    ) -> Any:
-        return collate(self._ids(rng, texts), self._seen(images), self.session.device)
+    def _collated(self, texts: Sequence[str], images: Sequence[str]) -> Any:
+        ids, _ = fitting(self._pieces(texts), self.limit)
+        return collate(ids, self._seen(images), self.session.device)
 
     def _seen(self, images: Sequence[str]) -> list[Seen]:
         found = {image: self.regions[image] for image in dict.fromkeys(images)}
         return [found[image] for image in images]
-
-    def _ids(self, rng: np.random.Generator, texts: Sequence[str]) -> list[list[int]]:
-        ids, _ = fitting(self._pieces(texts), self.limit)
-        if self.made.init is None and self.made.unknown:
-            for one in ids:
-                for j in np.flatnonzero(rng.random(len(one) - 2) < self.made.unknown).tolist():
-                    one[j + 1] = _UNKNOWN
-        return ids
 
 
 class UmicModel(Model):

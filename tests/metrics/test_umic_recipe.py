@@ -31,7 +31,6 @@ TINY = {
     "pretrain_steps": 3,
     "learning_rate": 1e-3,
     "dropout": 0.1,
-    "unknown": 0.1,
 }
 
 
@@ -118,7 +117,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
 
 
 def table(sides, shuffled=False, **options):
-    made = UmicRecipe(**{**TINY, "unknown": 0.0, **options})
+    made = UmicRecipe(**{**TINY, **options})
     side = Captioned(
         [f"demo_{i:03d}.png" for i in range(3)],
         [("a red circle", "a green star"), ("a blue square",), ("a pink diamond",)],
