@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
@@ -396,6 +397,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
     }
     jobs = jobs_of(config, corpora)
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
+    tested = {name: np.zeros(len(c.items), dtype=bool) for name, c in corpora.items()}
     histories: list[pd.DataFrame] = []
     store = config.where.store()
     with _locked(folder), Progress(len(jobs)) as progress:
@@ -406,12 +408,13 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         cards: dict[str, RaterCard] = {}
         for job in jobs:
             with progress.step(job.name):
-                model, cards[job.name] = _trained(config, job, folder / job.name)
+                model, cards[job.name] = _trained(config, job, corpora, folder / job.name)
                 for name, rows in job.test.items():
                     corpus = corpora[name]
                     column = predictions[name].setdefault(
                         job.label, np.full(len(corpus.items), np.nan)
                     )
+                    tested[name][rows] = True
                     items = corpus.items.iloc[rows].reset_index(drop=True)
                     scorer = Scorer(name, items, corpus.protocol)
                     column[rows] = scorer.score(
@@ -420,7 +423,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
                 history = pd.read_csv(folder / job.name / "training.csv")
                 histories.append(history.assign(rater=job.name))
         measured = [
-            _measured(corpora[name], columns, config, store, progress)
+            _measured(corpora[name], tested[name], columns, config, store, progress)
             for name, columns in predictions.items()
             if columns
         ]
@@ -463,8 +466,9 @@ def run(config: TrainConfig, folder: Path) -> Trained:
     )
 
 
-def _locked(folder: Path) -> FileLock:
-    """The folder's lock, taken.
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """The folder's lock is held meanwhile, and leaves nothing behind.
 
     Raises:
         InputError: where another run trains there.
@@ -474,10 +478,16 @@ def _locked(folder: Path) -> FileLock:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise InputError(f"{folder}: another run trains there; set another output_dir") from error
-    return lock
+    try:
+        yield
+    finally:
+        (folder / ".lock").unlink(missing_ok=True)
+        lock.release()
 
 
-def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterCard]:
+def _trained(
+    config: TrainConfig, job: Job, corpora: Mapping[str, Corpus], folder: Path
+) -> tuple[Model, RaterCard]:
     """The rater of a job: trained, gone on with, or read where it is whole."""
     made = config.recipe
     fingerprint = _fingerprint(config, job)
@@ -489,7 +499,6 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
                 f"remove it, or set another output_dir"
             )
         return made.load(folder), card
-    folder.mkdir(parents=True, exist_ok=True)
     train, validation = job.train, job.validation
     if config.shuffled:
         train, validation = (shuffled_labels(e, job.seed) for e in (train, validation))
@@ -503,6 +512,7 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
     )
     with _own_torch(config.threads):
         model = made.fit(train, validation, session)
+    folder.mkdir(parents=True, exist_ok=True)
     model.save(folder)
     history = pd.DataFrame(session.history, columns=pd.Index(HISTORY_COLUMNS))
     (folder / "training.csv").write_bytes(to_csv(history))
@@ -517,6 +527,10 @@ def _trained(config: TrainConfig, job: Job, folder: Path) -> tuple[Model, RaterC
         about={
             "design": config.design,
             "shuffled": config.shuffled,
+            "data": {
+                name: {"revision": c.set.card.revision, "digest": c.set.digest}
+                for name, c in corpora.items()
+            },
             "train": _counts(job.train),
             "validation": _counts(job.validation),
             "dropped": job.dropped,
@@ -590,13 +604,13 @@ def shuffled_labels(examples: Examples, seed: int) -> Examples:
 
 def _measured(
     corpus: Corpus,
+    tested: NDArray[np.bool_],
     columns: Mapping[str, Floats],
     config: TrainConfig,
     store: Any,
     progress: Progress,
 ) -> tuple[Measured, list[Metric]]:
     """Predictions and compared metrics on the rows that were predicted."""
-    tested = np.flatnonzero(~np.isnan(next(iter(columns.values()))))
     items = corpus.items.iloc[tested].reset_index(drop=True)
     raters: list[Metric] = [Predicted(label) for label in columns]
     marks = marks_of(config.metrics, items)
