@@ -311,6 +311,10 @@ def _explain(error: Exception, command: str) -> InputError:
     )
     if match and ("Could not override" in text or "not in" in text):
         key = match.group(1).partition("@")[0]
+        if key.startswith("rater.") and command == "train":
+            return InputError(
+                f"'{key}' is no option of this rater; captau train rater=NAME --cfg job shows them"
+            )
         return unknown(f"option of captau {command}", key, options)
     first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     if type(error).__name__ == "OverrideParseException":
@@ -531,6 +535,8 @@ def _train(config: DictConfig) -> None:
     with _folder(chosen.where.output_dir, "train") as folder:
         found = run(chosen, folder.path)
         folder.write(found.files())
+    for spare in found.spare:
+        shutil.rmtree(spare, ignore_errors=True)
     _show(found.tables)
     print(f"\nwritten to {folder.path}")
     if found.summary:

@@ -179,6 +179,7 @@ class ThresholdsConfig:
                 )
 
 
+DEVICES = ("auto", "cpu", "cuda", "mps")
 DESIGNS = ("split", "transfer", "folds", "leave_one_out")
 
 
@@ -474,6 +475,10 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
         raise InputError(
             f"rater {name}: the option rater.{lacking[0]}=… is needed; see captau train --help"
         )
+    if plain["device"] not in DEVICES:
+        raise unknown("device", plain["device"], DEVICES)
+    # A rater's card names its files wherever it is used from.
+    options = {k: _absolute(v) for k, v in options.items()}
     seeds: Any = plain["seeds"]
     design = plain["design"]
     return TrainConfig(
@@ -493,6 +498,14 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
         where=_where(plain),
         resolved={**plain, "rater": {"name": name, **options}},
     )
+
+
+def _absolute(value: Any) -> Any:
+    """A path of something that is here as one from the root; anything else as it is."""
+    if not isinstance(value, str) or not (Path(value).suffix or "/" in value or "\\" in value):
+        return value
+    path = Path(value).expanduser()
+    return str(path.resolve()) if path.exists() else value
 
 
 def _whole_numbers(given: Any, what: str) -> tuple[int, ...]:

@@ -113,7 +113,7 @@ def run(config: ScoreConfig) -> Scored:
     if config.keep is not None:
         kept = _kept(items, columns, config.keep)
         said = (
-            f"Kept {len(kept):,} of {len(items):,}: {config.keep[0]} of {config.keep[1]:g} or more."
+            f"Kept {len(kept):,} of {len(items):,}: {config.keep[0]} of {config.keep[1]!r} or more."
         )
         table = replace(table, notes=[*table.notes, said])
     return Scored(

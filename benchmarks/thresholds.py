@@ -240,14 +240,20 @@ def _tables(
     for (dataset, dimension), part in found.groupby(["dataset", "dimension"], sort=False):
         rows: list[tuple[str, list[str]]] = []
         for row in part.to_dict("records"):
+            # Downwards: the caption whose score the threshold is must stay above what is printed.
+            threshold = np.floor(row["threshold"] * 1e4) / 1e4
             cells = [number(row["auc"], 100, 1), number(row["recall"], 100, 1)]
-            rows.append((labels[row["metric"]], [*cells, number(row["threshold"], 1, 4)]))
+            rows.append((labels[row["metric"]], [*cells, number(float(threshold), 1, 4)]))
         first = part.iloc[0]
         notes = [
             f"AUC and recall ×100. {first['n_good']:,} of {first['n_items']:,} captions are good: most of "
             f"their ratings are {config.good:g} of the scale or more. Kept are scores of at least the "
             f"threshold.",
-            *(f"{n}." for n in dict.fromkeys(part["note"]) if n),
+            *(
+                f"{labels[metric]}: {note}."
+                for metric, note in zip(part["metric"], part["note"], strict=True)
+                if note
+            ),
         ]
         columns = ["AUC", wanted, "threshold"]
         tables.append(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import shutil
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from ..metrics.learned.rater import CARD, RaterCard
 from ..metrics.learned.recipe import Examples, Ints, Model
 from ..metrics.learned.training import HISTORY_COLUMNS, Session
 from .config import TrainConfig
+from .output import RECORD
 from .progress import Progress
 from .protocol import Protocol
 from .results import correlation_rows, environment, table_files, to_csv, to_json
@@ -45,6 +45,8 @@ from .tables import Table, number
 
 #: The dimension that is learnt where a dataset has several.
 OVERALL = ("overall", "total")
+#: Distributions whose version may move any rater's weights; features name their makers themselves.
+MATTERS = ("captau", "numpy", "scipy", "torch", "transformers")
 #: Of the images that are not tested on, the share that the epoch is chosen by, as in the shared split.
 VALIDATION = 0.2
 
@@ -328,7 +330,8 @@ class Trained:
         training: a row an epoch, columns `rater` and `training.HISTORY_COLUMNS`.
         run: what it takes to recompute them.
         tables: what is printed.
-        summary: where the raters are.
+        summary: how a rater is used.
+        spare: folders of raters that nobody wants to keep, to be removed when all is written.
     """
 
     correlations: pd.DataFrame
@@ -337,6 +340,7 @@ class Trained:
     run: dict[str, Any]
     tables: list[Table]
     summary: str
+    spare: list[Path]
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -396,6 +400,12 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         for name, protocol in config.datasets.items()
     }
     jobs = jobs_of(config, corpora)
+    labels = {job.label for job in jobs}
+    for metric in config.metrics:
+        if metric.spec in labels:
+            raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
+    again = (folder / RECORD).is_file()
+    spare: list[Path] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
     tested = {name: np.zeros(len(c.items), dtype=bool) for name, c in corpora.items()}
     histories: list[pd.DataFrame] = []
@@ -408,6 +418,9 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         cards: dict[str, RaterCard] = {}
         for job in jobs:
             with progress.step(job.name):
+                # Raters of a finished run that kept them stay; those of one that was killed do not.
+                if not config.keep and not (again and (folder / job.name / CARD).is_file()):
+                    spare.append(folder / job.name)
                 model, cards[job.name] = _trained(config, job, corpora, folder / job.name)
                 for name, rows in job.test.items():
                     corpus = corpora[name]
@@ -427,10 +440,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
             for name, columns in predictions.items()
             if columns
         ]
-        _add_scores(cards, jobs, measured, folder)
-    if not config.keep:
-        for job in jobs:
-            shutil.rmtree(folder / job.name, ignore_errors=True)
+        _add_scores(config, cards, jobs, measured, folder)
     frame = pd.concat([m.correlations for m, _ in measured], ignore_index=True)
     means = _means(frame, config)
     tables = [table_of(m, metrics) for m, metrics in measured]
@@ -462,7 +472,8 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         },
         tables=[replace(t, notes=[*t.notes, *_notes(config, jobs)]) for t in tables]
         + _mean_tables(means, config),
-        summary=_advice(jobs, folder) if config.keep else "",
+        summary=_advice(config, jobs, folder) if config.keep else "",
+        spare=spare,
     )
 
 
@@ -481,8 +492,9 @@ def _locked(folder: Path) -> Generator[None]:
     try:
         yield
     finally:
-        (folder / ".lock").unlink(missing_ok=True)
         lock.release()
+        if [p.name for p in folder.iterdir()] == [".lock"]:  # nothing came of it
+            (folder / ".lock").unlink(missing_ok=True)
 
 
 def _trained(
@@ -534,6 +546,8 @@ def _trained(
             "train": _counts(job.train),
             "validation": _counts(job.validation),
             "dropped": job.dropped,
+            "validation_images": sorted({*map(str, job.validation.images)}),
+            "test_images": sorted(job.tested),
             "features": made.signature,
             **environment(),
         },
@@ -578,7 +592,7 @@ def _fingerprint(config: TrainConfig, job: Job) -> str:
         config.shuffled,
         config.device,
         sorted(job.tested),
-        environment()["versions"],
+        {k: v for k, v in environment()["versions"].items() if k in MATTERS},
     ]
     digest.update(json.dumps(table, default=str).encode())
     for examples in (job.train, job.validation):
@@ -624,6 +638,7 @@ def _measured(
 
 
 def _add_scores(
+    config: TrainConfig,
     cards: Mapping[str, RaterCard],
     jobs: Sequence[Job],
     measured: Sequence[tuple[Measured, list[Metric]]],
@@ -631,7 +646,7 @@ def _add_scores(
 ) -> None:
     """Onto each rater's card, how it did on its test rows, where those are its own."""
     frame = pd.concat([m.correlations for m, _ in measured], ignore_index=True)
-    for job in jobs:
+    for job in jobs if config.design != "folds" else ():  # a fold's figures are of all folds
         rows = frame[(frame["metric"] == job.label) & frame["dataset"].isin(list(job.test))]
         columns = ["dataset", "dimension", "coefficient", "value", "n_items"]
         card = cards[job.name]
@@ -701,6 +716,10 @@ def _notes(config: TrainConfig, jobs: Sequence[Job]) -> list[str]:
     return notes
 
 
-def _advice(jobs: Sequence[Job], folder: Path) -> str:
-    first = folder / jobs[0].name
-    return f"as a metric: 'metrics=[\"rater(path={first})\"]' protocol.split=test"
+def _advice(config: TrainConfig, jobs: Sequence[Job], folder: Path) -> str:
+    path = folder / jobs[0].name
+    where = {
+        "leave_one_out": f" dataset={next(iter(jobs[0].test))}",
+        "folds": "",
+    }.get(config.design, " protocol.split=test")
+    return f"as a metric: 'metrics=[\"rater(path={path})\"]'{where}"

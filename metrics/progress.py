@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 #: The bars on the screen, the latest last: a line is added to it, since two bars would overwrite
 #: each other.
@@ -25,8 +25,22 @@ def shown(bar: Progress) -> Generator[None]:
         _shown.remove(bar)
 
 
+class Counter:
+    """A line on a bar: called with how many more are done."""
+
+    def __init__(self, bar: Progress, task: TaskID, description: str) -> None:
+        self._bar, self._task, self._description = bar, task, description
+
+    def __call__(self, more: int) -> None:
+        self._bar.advance(self._task, more)
+
+    def tell(self, said: str) -> None:
+        """Say something beside the description."""
+        self._bar.update(self._task, description=f"{self._description}, {said}")
+
+
 @contextmanager
-def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
+def counted(description: str, total: int) -> Generator[Counter]:
     """A line on the bar that is shown, else a bar of its own where stderr is a terminal.
 
     Args:
@@ -62,7 +76,7 @@ def counted(description: str, total: int) -> Generator[Callable[[int], None]]:
     try:
         if own:
             bar.start()
-        yield lambda more: bar.advance(task, more)
+        yield Counter(bar, task, description)
     finally:
         if own:
             bar.stop()

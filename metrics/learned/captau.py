@@ -80,6 +80,12 @@ class Captau(Recipe):
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
     sources: ClassVar[tuple[str, ...]] = ("model",)
 
+    def __post_init__(self) -> None:
+        self.check("landmarks", "members", "epochs", "images", "hidden", low=1)
+        self.check("width", "learning_rate", "head_rate", low=0, open_=True)
+        self.check("likeness", "decay", "ranking", "steepness", low=0)
+        self.check("dropout", low=0, high=1)
+
     @property
     def signature(self) -> str:
         """The encoder's weights, whether SPICE is heard, and who computes."""
@@ -213,7 +219,7 @@ class Captau(Recipe):
     def load(self, folder: Path) -> Model:
         model = CaptauModel(self, None, [], spice=False, device=resolve("auto"))
         if self.encoder != "finetuned":
-            tensors, card = load_tensors(folder / _FROZEN)
+            tensors, card = load_tensors(folder / _FROZEN, ("names", "spice"))
             self._check_encoder(folder / _FROZEN, card)
             model.names = json.loads(card["names"])
             model.spice = card["spice"] == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...datasets import demo
 from ...datasets.errors import InputError
 from ...datasets.table import read_table
+from ...datasets.umic_lmdb import image_id_of
 from .recipe import Examples
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
+#: `COCO_val2014_000000391895`, `flickr8k_1056338697_4f7d7ce270`.
+_LONG = re.compile(r"(coco_\w+_|flickr(8|30)k_)\w+", re.IGNORECASE)
 #: The share of a file's images that is for validation.
 HELD_OUT = 0.1
 
@@ -99,5 +103,11 @@ def _read(path: Path) -> dict[str, list[str]]:
         raise InputError(f"{path}: no column {lacking[0]}; image_id and caption are needed")
     found: dict[str, list[str]] = {}
     for image, caption in zip(table.column("image_id"), table.column("caption"), strict=True):
-        found.setdefault(str(image), []).append(str(caption))
+        found.setdefault(_image_id(str(image)), []).append(str(caption))
     return found
+
+
+def _image_id(image: str) -> str:
+    """An image as datasets call it, where the file has the long names of COCO's and UMIC's files."""
+    stem = Path(image).stem
+    return image_id_of(stem.lower()) if _LONG.fullmatch(stem) else image

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...datasets import demo
-from ...datasets.errors import unknown
+from ...datasets.errors import InputError
 from ..base import Floats
 
 #: Dimensions of every vector.
@@ -48,7 +48,9 @@ def scene_of(image_id: str) -> demo.Scene:
         return known[image_id]
     match = re.fullmatch(r"further_(\d+)\.png", image_id)
     if match is None:
-        raise unknown("demo image", image_id, known)
+        raise InputError(
+            f"the demo has no image '{image_id}', and these features are of the demo's scenes alone"
+        )
     return demo.further(int(match.group(1)))[0]
 
 

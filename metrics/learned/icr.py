@@ -58,6 +58,11 @@ class Icr(Recipe):
 
     sources: ClassVar[tuple[str, ...]] = ("images", "texts")
 
+    def __post_init__(self) -> None:
+        self.check("hidden", "batch_size", "epochs", "decay_every", low=1)
+        self.check("learning_rate", "decay", low=0, open_=True)
+        self.check("dropout", low=0, high=1)
+
     @property
     def signature(self) -> str:
         return "|".join(s.signature for s in self._sources())
@@ -87,7 +92,7 @@ class Icr(Recipe):
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         import torch
 
-        train, validation = train.rated(), validation.rated()
+        train, validation = train.rated(), validation.rated(varied=False)
         images, texts = self.inputs(train.rows)
         widths = (images.shape[1], texts.shape[1])
         x = torch.tensor(np.hstack([images, texts]), dtype=torch.float32, device=session.device)
@@ -118,7 +123,7 @@ class Icr(Recipe):
         return model
 
     def load(self, folder: Path) -> Model:
-        tensors, card = load_tensors(folder / _FILE)
+        tensors, card = load_tensors(folder / _FILE, ("images", "texts"))
         widths = (int(card["images"]), int(card["texts"]))
         module = _network(sum(widths), self.hidden, self.dropout)
         return IcrModel(self, module, widths).filled(folder / _FILE, tensors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
 from ..base import Floats, Rows
 from ..neural.device import resolve
 from ..neural.weights import need_extra
@@ -98,6 +98,12 @@ class Qe(Recipe):
 
     sources: ClassVar[tuple[str, ...]] = ("images", "texts", "labels")
 
+    def __post_init__(self) -> None:
+        self.check("batch_size", "epochs", "patience", "pretrain_epochs", low=1)
+        self.check("n_labels", low=0)
+        self.check("learning_rates", "pretrain_rate", low=0, open_=True)
+        self.check("dropout", low=0, high=1)
+
     @property
     def signature(self) -> str:
         given = [s for s in self._sources() if s is not None]
@@ -142,7 +148,7 @@ class Qe(Recipe):
             InputError: where there are no ratings or no embeddings.
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
-        train, validation = train.rated(), validation.rated()
+        train, validation = train.rated(), validation.rated(varied=False)
         best: tuple[float, QeModel] | None = None
         for most in self.n_labels if self.labels else (0,):
             seen = self.inputs(train.rows, most)
@@ -156,8 +162,7 @@ class Qe(Recipe):
                 score = self._train(model, rate, (seen, train), (unseen, validation), session)
                 if best is None or score > best[0]:
                     best = score, model
-        if best is None:
-            raise InputError("rater.n_labels and rater.learning_rates must not be empty")
+        assert best is not None  # neither grid is empty
         return best[1]
 
     def _train(
@@ -195,7 +200,8 @@ class Qe(Recipe):
             patience=self.patience,
             validate=validate,
         )
-        return validate()
+        score = validate()
+        return -math.inf if math.isnan(score) else score
 
     def _pretrain(
         self,
@@ -213,7 +219,9 @@ class Qe(Recipe):
         tables = [_Pairs(self, side, widths, session.device) for side in sides]
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            return tables[0].batches(rng, self.batch_size)
+            for images, texts, *labels in tables[0].batches(rng, self.batch_size):
+                mixed = rng.permutation(len(texts)) if session.shuffled else np.arange(len(texts))
+                yield [images, texts[torch.from_numpy(mixed).to(texts.device)], *labels]
 
         def loss(batch: Any) -> torch.Tensor:
             return torch.nn.functional.cross_entropy(
@@ -242,7 +250,7 @@ class Qe(Recipe):
         )
 
     def load(self, folder: Path) -> Model:
-        tensors, card = load_tensors(folder / _FILE)
+        tensors, card = load_tensors(folder / _FILE, _WIDTHS)
         widths = tuple(int(card[k]) for k in _WIDTHS)
         module = _network(widths, self.dropout)
         fill(module, folder / _FILE, tensors)

@@ -58,8 +58,12 @@ class RaterCard:
             table: Any = json.loads(path.read_text(encoding="utf-8"))
             if table.pop("format") != _FORMAT:
                 raise InputError(f"{path}: of another version of captau; train the rater anew")
-            table["images"] = tuple(table["images"])
-            return cls(**table)
+            images = table.pop("images")
+            known = isinstance(images, list) and all(isinstance(i, str) for i in images)
+            card = cls(images=tuple(images), **table)
+            if not (known and isinstance(card.options, dict) and isinstance(card.about, dict)):
+                raise TypeError("a field is of another type")
+            return card
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -78,7 +82,10 @@ class RaterCard:
             InputError: where it has no such source.
         """
         given = {k: v for k, v in sources.items() if v is not None}
-        made = make(self.rater, self.options)
+        try:
+            made = make(self.rater, self.options)
+        except TypeError as error:  # an option that has no default is not there
+            raise InputError(f"rater {self.rater}: its card lacks options ({error})") from error
         for key in given:
             if key not in made.sources:
                 known = ", ".join(made.sources) or "none"
@@ -118,7 +125,7 @@ class Rater(Metric):
         name: what results call it.
         seen: what becomes of a correlation on images that it was trained on or chosen by: it is
             refused, or reported and marked.
-        images, texts, labels, regions: features from another source than it was trained with.
+        images, texts, labels, regions, model: features from another source than it was trained with.
     """
 
     path: str
@@ -128,6 +135,7 @@ class Rater(Metric):
     texts: str | None = None
     labels: str | None = None
     regions: str | None = None
+    model: str | None = None
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     #: A row's features may be found by its image's id, which equal rows need not share.
@@ -175,7 +183,11 @@ class Rater(Metric):
 
     def _recipe(self) -> Recipe:
         return self.card.recipe(
-            images=self.images, texts=self.texts, labels=self.labels, regions=self.regions
+            images=self.images,
+            texts=self.texts,
+            labels=self.labels,
+            regions=self.regions,
+            model=self.model,
         )
 
     def judged_on(self, image_ids: Sequence[str]) -> str | None:
@@ -186,8 +198,8 @@ class Rater(Metric):
         said = f"was trained on, or chosen by, {met:,} of the {len(known):,} images"
         if self.seen == "refuse":
             raise InputError(
-                f"metric {self.spec} {said}; protocol.split=test leaves those of the training out, and "
-                f"rater(path=…,seen=mark) reports it even so"
+                f"metric {self.spec} {said}; protocol.split=test leaves out what the shared split trains "
+                f"on, and rater(path=…,seen=mark) reports it even so"
             )
         return said
 

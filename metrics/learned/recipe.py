@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import math
 import pkgutil
 import typing
 from abc import ABC, abstractmethod
@@ -85,16 +86,20 @@ class Examples:
             ).astype(np.intp),
         )
 
-    def rated(self) -> Examples:
+    def rated(self, *, varied: bool = True) -> Examples:
         """The rows that were rated.
+
+        Args:
+            varied: whether their ratings must differ, as there is nothing to learn else.
 
         Raises:
             InputError: where none was, or all ratings are equal.
         """
         found = self.take(np.flatnonzero([len(r) > 0 for r in self.ratings]))
         if not len(found):
-            raise InputError("no row with a rating is left to train on; choose other data or rows")
-        if len({float(v) for v in found.values}) == 1:
+            what = "train on" if varied else "choose by"
+            raise InputError(f"no row with a rating is left to {what}; choose other data or rows")
+        if varied and len({float(v) for v in found.values}) == 1:
             raise InputError(
                 f"all {len(found)} captions to train on have the same rating; there is nothing to learn"
             )
@@ -171,6 +176,22 @@ class Recipe(ABC):
     def options(self) -> dict[str, Any]:
         """All fields, by name."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def check(self, *names: str, low: float, high: float = math.inf, open_: bool = False) -> None:
+        """That options lie between two numbers; `open_` leaves the lower one out.
+
+        Raises:
+            InputError: with the first that does not, or that is empty.
+        """
+        for name in names:
+            given = getattr(self, name)
+            values: tuple[float, ...] = given if isinstance(given, tuple) else (given,)
+            wrong = [v for v in values if not low <= v < high or (open_ and v == low)]
+            if wrong or not values:
+                least = f"more than {low:g}" if open_ else f"{low:g} or more"
+                most = f" and less than {high:g}" if high < math.inf else ""
+                said = f"is {wrong[0]:g}" if wrong else "is empty"
+                raise InputError(f"rater.{name} {said}; {least}{most} is expected")
 
     @property
     def signature(self) -> str:

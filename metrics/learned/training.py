@@ -163,6 +163,10 @@ class Session:
                     state.write(self._path(stage), self._fingerprint)
                     saved = time.monotonic()
                 advance(1)
+                if validate is not None:
+                    advance.tell(
+                        f"validation {score:.3f} (best {state.history[state.best_epoch - 1]['validation']:.3f})"
+                    )
         state.restore_best()
         module.eval()
         best = state.best_epoch

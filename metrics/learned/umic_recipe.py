@@ -99,6 +99,16 @@ class UmicRecipe(Recipe):
     supervised: ClassVar[bool] = False
     sources: ClassVar[tuple[str, ...]] = ("regions",)
 
+    def __post_init__(self) -> None:
+        if not self.negatives:
+            raise InputError(f"rater.negatives is empty; of {', '.join(KINDS)} one is expected")
+        self.check("batch_size", low=1 + len(self.negatives))
+        self.check("steps", "validate_every", "hidden", "layers", "heads", "intermediate", low=1)
+        self.check("pretrain_steps", low=0)
+        self.check("margin", low=0, open_=True)
+        self.check("learning_rate", "pretrain_rate", low=0)
+        self.check("dropout", low=0, high=1)
+
     @property
     def signature(self) -> str:
         folder = self._folder()
@@ -132,16 +142,6 @@ class UmicRecipe(Recipe):
             InputError: where an option is out of range, or an image has no features.
         """
         need_extra(f"rater {self.name}", ("torch", "tokenizers", "safetensors"))
-        group = 1 + len(self.negatives)
-        if (
-            not self.negatives
-            or self.batch_size < group
-            or min(self.steps, self.validate_every) < 1
-        ):
-            raise InputError(
-                f"rater.negatives, rater.steps and rater.validate_every must not be empty or 0, and "
-                f"rater.batch_size={self.batch_size} must hold a group of {group} captions"
-            )
         sides = captioned(self.captions, train, validation, session)
         with self.open() as regions:
             means = [_means(regions, side) for side in sides]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,22 @@ def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> N
         stream.write(save(plain, card))
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def load_tensors(path: Path, wanted: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
     """What `save_tensors` wrote.
 
+    Args:
+        wanted: what the card must hold.
+
     Raises:
-        InputError: where the file is missing or damaged.
+        InputError: where the file is missing or damaged, or its card lacks something.
     """
     check_file(path)
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
+            if lacking := [k for k in wanted if k not in (file.metadata() or {})]:
+                raise InputError(f"{path}: its metadata lack {lacking[0]}; train or get it anew")
             return {name: file.get_tensor(name) for name in file.keys()}, dict(  # noqa: SIM118
                 file.metadata() or {}
             )

@@ -234,8 +234,11 @@ def test_folds_leave_no_raters_behind(tmp_path):
     scores = pd.read_parquet(out / "scores.parquet")
     assert len(scores) == 360
     assert scores["score"].notna().all()
-    assert run(*QUICK, "design=folds", "folds=2", "keep=true", f"output_dir={out}-2") == 0
-    assert (tmp_path / "run-2" / "seed-0-fold-2" / "rater.json").is_file()
+    kept = (*QUICK, "design=folds", "folds=2", f"output_dir={out}-2")
+    for more in (("keep=true",), ()):  # what was asked to stay, a later run does not remove
+        assert run(*kept, *more) == 0
+        card = json.loads((tmp_path / "run-2" / "seed-0-fold-2" / "rater.json").read_text())
+        assert "test" not in card["about"]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,7 @@ def test_folds_leave_no_raters_behind(tmp_path):
     [
         ((), "rater=… is needed"),
         (("rater=icrr",), "unknown rater 'icrr'"),
-        (("rater=icr", "rater.epoch=3"), "epoch"),
+        (("rater=icr", "rater.epoch=3"), "'rater.epoch' is no option of this rater"),
         (("rater=icr", "design=halves"), "unknown value of design"),
         (("rater=icr", "seeds=x"), "seeds"),
         (("rater=icr", "seeds=[1,1]"), "different whole numbers"),
@@ -251,6 +254,9 @@ def test_folds_leave_no_raters_behind(tmp_path):
         (("rater=icr", "protocol.split=test"), "says itself which images"),
         (("rater=icr", "rater.images=x.npz"), "no such file"),
         (("rater=icr", "target=beauty"), "which dimension"),
+        (("rater=icr", "device=nope"), "unknown device 'nope'"),
+        (("rater=icr", "rater.foo=1"), "'rater.foo' is no option of this rater"),
+        ((*QUICK, 'metrics=["python(math:sqrt,name=icr)"]'), "two different metrics are called"),
     ],
 )
 def test_what_a_person_types_wrong(words, said, tmp_path, capsys):

@@ -274,12 +274,44 @@ def test_options_are_checked():
     assert isinstance(make("qe", QE), Qe)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("icr", {"epochs": 0}, "rater.epochs is 0; 1 or more"),
+        ("icr", {"hidden": [8, -3]}, "rater.hidden is -3"),
+        ("icr", {"dropout": 1.5}, "less than 1"),
+        ("icr", {"learning_rate": -1.0}, "more than 0"),
+        ("icr", {"decay_every": 0}, "rater.decay_every is 0"),
+        ("qe", {"n_labels": [-1]}, "rater.n_labels is -1; 0 or more"),
+        ("qe", {"learning_rates": []}, "rater.learning_rates is empty"),
+        ("qe", {"patience": 0}, "rater.patience is 0"),
+    ],
+)
+def test_options_that_make_no_sense(name, options, said):
+    with says(said):
+        make(name, {**(ICR if name == "icr" else QE), **options})
+
+
+def test_a_card_without_widths_is_damaged(sides, tmp_path):
+    from safetensors.torch import save_file
+
+    made = make("icr", {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1})
+    made.fit(sides["train"], sides["validation"], Session(0)).save(tmp_path)
+    path = tmp_path / "model.safetensors"
+    from captau.metrics.learned.weights import load_tensors
+
+    save_file(load_tensors(path)[0], path)
+    with says(str(path), "metadata lack images"):
+        made.load(tmp_path)
+
+
 def test_captions_of_a_file(sides, tmp_path):
     path = tmp_path / "captions.csv"
     chosen = sides["validation"].images[0]
-    frame = pd.DataFrame({"image_id": ["a", "a", "b", "c", chosen, "t"], "caption": list("uvwxyz")})
+    ids = ["a", "a", "b", "c", chosen, "COCO_val2014_000000391895.jpg"]
+    frame = pd.DataFrame({"image_id": ids, "caption": list("uvwxyz")})
     frame.to_csv(path, index=False)
-    session = Session(0, tested=["t"])
+    session = Session(0, tested=["391895"])  # as datasets call it
     train, held = captioned.captioned(str(path), sides["train"], sides["validation"], session)
     # What is tested, or chosen by, is left out; what is left is on the rater's card.
     assert sorted([*train.image_ids, *held.image_ids]) == ["a", "b", "c"]

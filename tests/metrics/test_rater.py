@@ -116,6 +116,18 @@ def test_faults_of_the_folder(folder, tmp_path):
         (folder / CARD).write_text(text)
         with says(str(folder / CARD), "not the card of a rater"):
             metric(f"rater(path='{folder}')").score(ROWS)
+    whole = {
+        "format": 1,
+        "rater": "words",
+        "options": {},
+        "seed": 0,
+        "fingerprint": "",
+        "about": {},
+    }
+    for images in ("a.jpg", [1]):
+        (folder / CARD).write_text(json.dumps({**whole, "images": images}))
+        with says("not the card of a rater"):
+            metric(f"rater(path='{folder}')").score(ROWS)
     (folder / CARD).write_text('{"format": 99}')
     with says("another version of captau"):
         metric(f"rater(path='{folder}')").score(ROWS)

@@ -185,8 +185,8 @@ def test_training_goes_on_from_a_checkpoint(sides, parts, tmp_path):
         ({"init": "nowhere.pt"}, "no checkpoint 'nowhere.pt'"),
         ({"regions": "nowhere"}, "no folder 'nowhere' of region features"),
         ({"hidden": 15}, "no multiple of heads=2"),
-        ({"batch_size": 4}, "must hold a group of 5 captions"),
-        ({"negatives": []}, "must not be empty"),
+        ({"batch_size": 4}, "rater.batch_size is 4; 5 or more"),
+        ({"negatives": []}, "rater.negatives is empty"),
         ({"negatives": ["synonyms"]}, "substitution"),
     ],
 )
