@@ -16,7 +16,7 @@ RUNS = Path("results") / "runs"
 FILES: dict[str, tuple[str, ...]] = {
     "bench": ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
     "agree": ("agreement.csv", "table.md", "table.tex"),
-    "score": ("corpus.json", "scores.csv", "kept.json"),
+    "score": ("corpus.json", "scores.csv"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",
@@ -34,7 +34,7 @@ FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.m
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 #: What they write on demand; these go as well.
-ON_DEMAND = ("disattenuated.csv",)
+ON_DEMAND = ("disattenuated.csv", "kept.json")
 RECORD = "run.json"
 
 

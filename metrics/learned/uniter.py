@@ -16,7 +16,7 @@ from ..neural.device import batches
 from ..neural.weights import load_checkpoint
 from ..progress import counted
 from .regions import Regions, Seen
-from .weights import save_tensors
+from .weights import card_of, save_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -139,7 +139,7 @@ def _heads_of(path: Path) -> int | None:
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        said = (file.metadata() or {}).get("heads", "")
+        said = card_of(file.metadata()).get("heads", "")
     return int(said) if said.isdecimal() else None
 
 

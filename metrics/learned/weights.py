@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> N
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
+    # One entry: safetensors writes several in any order, and equal raters shall be equal files.
     with replacing(path) as stream:
-        stream.write(save(plain, card))
+        stream.write(save(plain, {"card": json.dumps(card, sort_keys=True)}))
 
 
 def load_tensors(path: Path, wanted: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
@@ -35,15 +37,24 @@ def load_tensors(path: Path, wanted: Sequence[str] = ()) -> tuple[dict[str, Any]
 
     try:
         with safe_open(path, framework="pt") as file:
-            if lacking := [k for k in wanted if k not in (file.metadata() or {})]:
+            card = card_of(file.metadata())
+            if lacking := [k for k in wanted if k not in card]:
                 raise InputError(f"{path}: its metadata lack {lacking[0]}; train or get it anew")
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(  # noqa: SIM118
-                file.metadata() or {}
-            )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return tensors, card
     except (SafetensorError, OSError) as error:
         raise InputError(
             f"{path}: no safetensors file, or damaged; train or get it anew"
         ) from error
+
+
+def card_of(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """The card in a file's metadata; empty where another program wrote the file."""
+    try:
+        card = json.loads((metadata or {}).get("card", "{}"))
+    except ValueError:
+        return {}
+    return card if isinstance(card, dict) else {}
 
 
 def fill(module: Any, path: Path, tensors: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import captau
-from captau.benchmarks import sensitivity
+from captau.benchmarks import figures, sensitivity
 from captau.benchmarks.cli import main
 from captau.benchmarks.config import SensitivityConfig, Where, metrics_of, usual_protocol
 from captau.benchmarks.protocol import Protocol
@@ -228,7 +228,7 @@ def test_the_command_writes_and_draws(tmp_path, capsys):
 
 def test_without_matplotlib_it_says_how_to_get_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
-        sensitivity, "find_spec", lambda name: None if name == "matplotlib" else importlib.util.find_spec(name)
+        figures, "find_spec", lambda name: None if name == "matplotlib" else importlib.util.find_spec(name)
     )  # fmt: skip
     with pytest.raises(SystemExit) as ended:
         main(["sensitivity", "metrics=[rouge_1]", "draws=5", f"output_dir={tmp_path}"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from filelock import FileLock
 
 pytest.importorskip("torch")
 
@@ -300,6 +301,15 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
+def test_two_runs_at_once_do_not_meet(tmp_path, capsys):
+    out = tmp_path / "run"
+    out.mkdir()
+    with FileLock(out / ".lock"):
+        assert run(*QUICK, f"output_dir={out}") == 2
+    assert "another run trains there" in capsys.readouterr().err
+    assert run(*QUICK, f"output_dir={out}") == 0
+
+
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     """SIGKILL while it trains; the second run starts from the checkpoint, a third from nothing."""
     words = ("rater=icr", "rater.epochs=2500", "rater.hidden=[64,16]", "threads=1")
@@ -308,10 +318,6 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     process = start(killed, *words)
     checkpoint = killed / "seed-0" / "checkpoint-icr.pt"
     wait_for(checkpoint, process)
-    with_it = start(killed, *words)  # two at once: the second is told
-    _, said = with_it.communicate()
-    assert with_it.returncode == 2
-    assert b"another run trains there" in said
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert checkpoint.is_file()
