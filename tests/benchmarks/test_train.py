@@ -212,6 +212,31 @@ def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
     assert "52 of the 60 images" in marked.files()["table.md"].decode()
 
 
+def test_predictions_obey_the_protocols_references(tmp_path):
+    """As `bench` scores the rater: against one reference at a time, here."""
+    out = tmp_path / "run"
+    words = (
+        "rater=combination",
+        "protocol.references=mean_over_single",
+        "statistics.interval=none",
+    )
+    assert run(*words, f"output_dir={out}") == 0
+    found = pd.read_csv(out / "correlations.csv").set_index(["dimension", "coefficient"])["value"]
+    again = captau.bench(
+        "demo",
+        f"rater(path='{out}')",
+        protocol={"split": "test", "references": "mean_over_single"},
+        ceilings=False,
+        statistics={"interval": "none"},
+    ).correlations
+    again = again.set_index(["dimension", "coefficient"])["value"]
+    assert found.to_dict() == again.to_dict()
+    plain = tmp_path / "plain"
+    assert run(*words[:1], words[2], f"output_dir={plain}") == 0
+    other = pd.read_csv(plain / "correlations.csv").set_index(["dimension", "coefficient"])["value"]
+    assert not other.equals(found)
+
+
 def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path, capsys):
     out = tmp_path / "run"
     words = (*QUICK, f"output_dir={out}")
