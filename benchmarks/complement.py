@@ -93,17 +93,7 @@ def run(config: ComplementConfig) -> Complement:
     tables: list[Table] = []
     labels = {LENGTH: "words", **{m.spec: style(m).label for m in config.metrics}}
     with Progress(None) as progress:
-        studies = [
-            Study(
-                config.where.load(name),
-                protocol,
-                config.metrics,
-                config.optional,
-                config.where.store(),
-                progress,
-            )
-            for name, protocol in config.datasets.items()
-        ]
+        studies = [Study(config, name, progress) for name in config.datasets]
         for study in studies:
             scores = study.scores(study.items, study.protocol)
             for dimension in study.protocol.dimension:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -20,7 +20,7 @@ from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Metric
 from ..metrics.learned.recipe import Recipe, make
-from ..metrics.neural.device import resolve
+from ..metrics.neural.device import Device, resolve
 from ..metrics.registry import metric, registered_name
 from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
@@ -179,7 +179,6 @@ class ThresholdsConfig:
                 )
 
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 DESIGNS = ("split", "transfer", "folds", "leave_one_out")
 
 
@@ -376,16 +375,23 @@ def bench_config(config: DictConfig) -> BenchConfig:
     """From the composed configuration of `captau bench` or `captau compare`."""
     plain = _plain(config)
     return BenchConfig(
-        _datasets(plain),
-        metrics_of(plain["metrics"]),
-        _where(plain),
-        plain,
+        **_scored(plain),
         ceilings=plain["ceilings"],
         floors=plain["floors"],
         statistics=statistics_of(plain["statistics"]),
         tests=_tests(plain["tests"]) if "tests" in plain else (),
-        optional=optional_of(plain["metrics"]),
     )
+
+
+def _scored(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What every command that scores datasets has, by field."""
+    return {
+        "datasets": _datasets(plain),
+        "metrics": metrics_of(plain["metrics"]),
+        "optional": optional_of(plain["metrics"]),
+        "where": _where(plain),
+        "resolved": plain,
+    }
 
 
 def _tests(wanted: Any) -> tuple[str, ...]:
@@ -412,43 +418,23 @@ def sensitivity_config(config: DictConfig) -> SensitivityConfig:
     kind = plain["kind"]
     kinds = kind if isinstance(kind, list) else [kind]
     return SensitivityConfig(
-        _datasets(plain),
-        metrics_of(plain["metrics"]),
-        tuple(dict.fromkeys(map(str, kinds))),
-        plain["seed"],
-        plain["draws"],
-        _where(plain),
-        plain,
-        optional=optional_of(plain["metrics"]),
+        **_scored(plain),
+        kinds=tuple(dict.fromkeys(map(str, kinds))),
+        seed=plain["seed"],
+        draws=plain["draws"],
     )
 
 
 def complement_config(config: DictConfig) -> ComplementConfig:
     """From the composed configuration of `captau complement`."""
     plain = _plain(config)
-    return ComplementConfig(
-        _datasets(plain),
-        metrics_of(plain["metrics"]),
-        plain["seed"],
-        plain["draws"],
-        _where(plain),
-        plain,
-        optional=optional_of(plain["metrics"]),
-    )
+    return ComplementConfig(**_scored(plain), seed=plain["seed"], draws=plain["draws"])
 
 
 def thresholds_config(config: DictConfig) -> ThresholdsConfig:
     """From the composed configuration of `captau thresholds`."""
     plain = _plain(config)
-    return ThresholdsConfig(
-        _datasets(plain),
-        metrics_of(plain["metrics"]),
-        plain["good"],
-        plain["precision"],
-        _where(plain),
-        plain,
-        optional=optional_of(plain["metrics"]),
-    )
+    return ThresholdsConfig(**_scored(plain), good=plain["good"], precision=plain["precision"])
 
 
 def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
@@ -475,8 +461,8 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
         raise InputError(
             f"rater {name}: the option rater.{lacking[0]}=… is needed; see captau train --help"
         )
-    if plain["device"] not in DEVICES:
-        raise unknown("device", plain["device"], DEVICES)
+    if plain["device"] not in get_args(Device):
+        raise unknown("device", plain["device"], get_args(Device))
     # A rater's card names its files wherever it is used from.
     options = {k: _absolute(v) for k, v in options.items()}
     seeds: Any = plain["seeds"]

@@ -16,7 +16,6 @@ import pandas as pd
 from scipy import stats
 
 from ..datasets.errors import InputError
-from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats
 from .bootstrap import BLOCK
 from .config import SensitivityConfig, style
@@ -97,10 +96,7 @@ def run(config: SensitivityConfig) -> Sensitivity:
     rows: list[dict[str, Any]] = []
     tables: list[Table] = []
     with Progress(None) as progress:
-        studies = [
-            _Study(config.where.load(name), protocol, config, progress)
-            for name, protocol in config.datasets.items()
-        ]
+        studies = [_Study(config, name, progress) for name in config.datasets]
         for study, kind in product(studies, config.kinds):
             with progress.step(f"{study.set.name}: {kind}"):
                 found = list(getattr(study, kind)())
@@ -122,15 +118,8 @@ def run(config: SensitivityConfig) -> Sensitivity:
 class _Study(Study):
     """A dataset, and what is varied of it."""
 
-    def __init__(
-        self,
-        caption_set: CaptionSet,
-        protocol: Protocol,
-        config: SensitivityConfig,
-        progress: Progress,
-    ) -> None:
-        store = config.where.store()
-        super().__init__(caption_set, protocol, config.metrics, config.optional, store, progress)
+    def __init__(self, config: SensitivityConfig, name: str, progress: Progress) -> None:
+        super().__init__(config, name, progress)
         self.config = config
 
     def images(self) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError
-from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric
 from .bootstrap import clusters
 from .config import ComplementConfig, SensitivityConfig, ThresholdsConfig
@@ -22,7 +21,6 @@ from .progress import Progress
 from .protocol import Protocol
 from .run import no_dimension, provenance
 from .scoring import Scorer, marks_of, score_all
-from .store import ScoreStore
 from .weighted import Ints
 
 
@@ -46,8 +44,11 @@ class Points:
         return correlate_at(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
 
+StudyConfig = SensitivityConfig | ComplementConfig | ThresholdsConfig
+
+
 class Study:
-    """A dataset of ratings under one protocol.
+    """One of a command's datasets, which has ratings, under its protocol.
 
     Attributes:
         set, protocol, metrics: what is studied.
@@ -61,22 +62,20 @@ class Study:
 
     def __init__(
         self,
-        caption_set: CaptionSet,
-        protocol: Protocol,
-        metrics: Sequence[Metric],
-        optional: frozenset[str],
-        store: ScoreStore,
+        config: StudyConfig,
+        name: str,
         progress: Progress,
     ) -> None:
+        caption_set = config.where.load(name)
         self.set = caption_set
-        self.protocol = protocol.on(caption_set)
+        self.protocol = config.datasets[name].on(caption_set)
         self.progress = progress
-        self._store = store
+        self._store = config.where.store()
         if not self.protocol.dimension:
             raise no_dimension(caption_set, "it has preferences and no ratings to correlate with")
         self.items = self.protocol.select(caption_set)
-        self.missing: Missing = lacking(metrics, optional, self.items)
-        self.metrics = [m for m in metrics if m not in self.missing]
+        self.missing: Missing = lacking(config.metrics, config.optional, self.items)
+        self.metrics = [m for m in config.metrics if m not in self.missing]
         #: What must be said beside metrics' correlations, by spec.
         self.marks = marks_of(self.metrics, self.items)
         self._keys = self.items.set_index("item_id")[["image_id", "system"]]
@@ -118,7 +117,7 @@ class Study:
 
 def told(
     command: str,
-    config: SensitivityConfig | ComplementConfig | ThresholdsConfig,
+    config: StudyConfig,
     studies: Sequence[Study],
     started: datetime,
     seconds: float,

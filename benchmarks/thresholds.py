@@ -138,17 +138,7 @@ def run(config: ThresholdsConfig) -> Thresholds:
     rows: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
     with Progress(None) as progress:
-        studies = [
-            Study(
-                config.where.load(name),
-                protocol,
-                config.metrics,
-                config.optional,
-                config.where.store(),
-                progress,
-            )
-            for name, protocol in config.datasets.items()
-        ]
+        studies = [Study(config, name, progress) for name in config.datasets]
         for study in studies:
             scores = study.scores(study.items, study.protocol)
             for dimension in study.protocol.dimension:
@@ -190,7 +180,7 @@ def good_of(study: Study, dimension: str, least: float) -> pd.Series:
         (ratings["dimension"] == dimension) & ratings["item_id"].isin(study.items["item_id"])
     ]
     scale = study.set.card.scales[dimension]
-    high = (ratings["value"] - scale.low) / (scale.high - scale.low) >= least - 1e-9
+    high = scale.share(ratings["value"]) >= least - 1e-9
     share = high.groupby(ratings["item_id"], sort=False).mean()
     good = (share > 0.5).astype(float)
     if good.nunique() < 2:

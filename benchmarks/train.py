@@ -113,7 +113,7 @@ def _examples(caption_set: CaptionSet, items: pd.DataFrame, dimension: str | Non
         at = place.get_indexer(pd.Index(ratings["item_id"]))
         for row, value in zip(at, ratings["value"], strict=True):
             if row >= 0:
-                given[row].append((value - scale.low) / (scale.high - scale.low))
+                given[row].append(scale.share(value))
     pairs = caption_set.preferences
     pairs = pairs[pairs["winner"] != "tie"]
     first = np.where(pairs["winner"] == "a", pairs["item_a"], pairs["item_b"])
@@ -442,10 +442,10 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         ]
         _add_scores(config, cards, jobs, measured, folder)
     frame = pd.concat([m.correlations for m, _ in measured], ignore_index=True)
-    means = _means(frame, config)
+    means, deviations = _means(frame, config)
     tables = [table_of(m, metrics) for m, metrics in measured]
     return Trained(
-        correlations=pd.concat([frame, means], ignore_index=True),
+        correlations=pd.concat([frame, correlation_rows(means)], ignore_index=True),
         scores=pd.concat([m.scores for m, _ in measured], ignore_index=True),
         training=pd.concat(histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run={
@@ -471,7 +471,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
             "seconds": round(time.perf_counter() - began, 3),
         },
         tables=[replace(t, notes=[*t.notes, *_notes(config, jobs)]) for t in tables]
-        + _mean_tables(means, config),
+        + _mean_tables(means, deviations, config),
         summary=_advice(config, jobs, folder) if config.keep else "",
         spare=spare,
     )
@@ -655,11 +655,12 @@ def _add_scores(
         )
 
 
-def _means(frame: pd.DataFrame, config: TrainConfig) -> pd.DataFrame:
-    """Mean and standard deviation over seeds, a row each, where there are several."""
+def _means(frame: pd.DataFrame, config: TrainConfig) -> tuple[list[dict[str, Any]], list[float]]:
+    """Means over seeds as rows of correlations, and their standard deviations; none of a single seed."""
     rows: list[dict[str, Any]] = []
+    deviations: list[float] = []
     if len(config.seeds) < 2:
-        return correlation_rows(rows)
+        return rows, deviations
     of_seed = frame["metric"].str.extract(r"^(.*) seed \d+$")[0]
     keys = ["dataset", "protocol", "dimension", "coefficient"]
     grouped: Any = (
@@ -667,6 +668,7 @@ def _means(frame: pd.DataFrame, config: TrainConfig) -> pd.DataFrame:
     )
     for (rater, *key), group in grouped:
         values = group["value"].to_numpy(dtype=float)
+        deviations.append(float(values.std(ddof=1)))
         rows.append(
             {
                 **dict(zip(keys, key, strict=True)),
@@ -675,18 +677,19 @@ def _means(frame: pd.DataFrame, config: TrainConfig) -> pd.DataFrame:
                 "n_items": int(group["n_items"].iloc[0]),
                 "n_ratings": int(group["n_ratings"].iloc[0]),
                 "p_value": float("nan"),
-                "note": f"mean of {len(values)} seeds, standard deviation {values.std(ddof=1):.6f}",
+                "note": f"mean of {len(values)} seeds, standard deviation {deviations[-1]:.6f}",
             }
         )
-    return correlation_rows(rows)
+    return rows, deviations
 
 
-def _mean_tables(means: pd.DataFrame, config: TrainConfig) -> list[Table]:
-    if means.empty:
+def _mean_tables(
+    means: Sequence[Mapping[str, Any]], deviations: Sequence[float], config: TrainConfig
+) -> list[Table]:
+    if not means:
         return []
     rows: list[tuple[str, list[str]]] = []
-    for row in means.to_dict("records"):
-        std = float(str(row["note"]).rpartition(" ")[2])
+    for row, std in zip(means, deviations, strict=True):
         label = f"{row['metric'].removesuffix(' mean')}: {row['dataset']}, {row['dimension']}"
         cells = [str(row["coefficient"]), number(float(row["value"]), 100, 2), number(std, 100, 2)]
         rows.append((label, cells))

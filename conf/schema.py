@@ -109,16 +109,22 @@ class StatisticsOptions:
 
 
 @dataclass
-class BenchOptions(CommonOptions):
-    """`captau bench`."""
+class StudyOptions(CommonOptions):
+    """Options of every command that scores datasets."""
 
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
     metrics: Any = "text"
+    file: FileOptions = field(default_factory=FileOptions)
+
+
+@dataclass
+class BenchOptions(StudyOptions):
+    """`captau bench`."""
+
     ceilings: bool = True
     floors: bool = False
     statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
-    file: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass
@@ -149,40 +155,28 @@ class AgreeOptions(CommonOptions):
 
 
 @dataclass
-class SensitivityOptions(CommonOptions):
+class SensitivityOptions(StudyOptions):
     """`captau sensitivity`."""
 
-    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
-    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
-    metrics: Any = "text"
     kind: Any = "images"
     seed: int = 0
     draws: int | None = None
-    file: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass
-class ComplementOptions(CommonOptions):
+class ComplementOptions(StudyOptions):
     """`captau complement`."""
 
-    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
-    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
-    metrics: Any = "text"
     seed: int = 0
     draws: int = 100
-    file: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass
-class ThresholdsOptions(CommonOptions):
+class ThresholdsOptions(StudyOptions):
     """`captau thresholds`."""
 
-    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
-    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
-    metrics: Any = "text"
     good: float = 0.5
     precision: float = 0.8
-    file: FileOptions = field(default_factory=FileOptions)
 
 
 @dataclass

@@ -38,6 +38,10 @@ class Scale:
             ok &= np.abs(steps - np.round(np.where(np.isfinite(steps), steps, 0.0))) < 1e-6
         return ok
 
+    def share(self, values: Any) -> Any:
+        """Where numbers (one, or an array or column of them) lie: 0 at the low end, 1 at the high one."""
+        return (values - self.low) / (self.high - self.low)
+
     def __str__(self) -> str:
         step = "" if self.step is None else f" in steps of {self.step:g}"
         return f"{self.low:g} to {self.high:g}{step}"

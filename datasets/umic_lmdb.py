@@ -10,6 +10,7 @@ holds the captions as text and the references too.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -146,6 +147,9 @@ COMPOSITE_COCO = _card(
     COMPOSITE_JSON,
 )
 
+#: Of file names that bear their source: what is behind it is the image's id.
+_SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
+
 _KNOWN = {c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)}
 
 
@@ -277,6 +281,11 @@ def check_whole(folder: Path, *, values: bool = True) -> None:
     if done.returncode:
         path = folder / "data.mdb"
         raise InputError(f"{path}: not a whole LMDB; it is truncated or damaged, get it anew")
+
+
+def named_image(name: str) -> str | None:
+    """The image's id where a file's name bears its source in front; None elsewhere."""
+    return image_id_of(name) if _SOURCE.match(name) else None
 
 
 def image_id_of(name: str) -> str:

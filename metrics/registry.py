@@ -37,11 +37,18 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
 
 
 @cache
-def _discover() -> None:
-    package = importlib.import_module(__package__ or "")
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if "._" not in module.name:  # such a module holds no metric and may import what is heavy
+def import_all(package: str) -> None:
+    """Import the modules of a package, which register what they hold.
+
+    One whose name begins with `_` holds nothing of the kind and may import what is heavy.
+    """
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        if "._" not in module.name:
             importlib.import_module(module.name)
+
+
+def _discover() -> None:
+    import_all(__package__ or "")
 
 
 def names() -> list[str]:

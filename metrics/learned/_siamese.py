@@ -252,12 +252,9 @@ def optimizer_of(model: Siamese, rate: float, head_rate: float, decay: float) ->
     return torch.optim.AdamW(groups, weight_decay=decay)
 
 
-def pace(optimizer: Any, step: int, steps: int) -> None:
-    """Set the rates of a step: they climb for a tenth of all steps, then fall in a straight line."""
-    share = min((step + 1) / (0.1 * steps), (steps - step) / steps)
-    for group in optimizer.param_groups:
-        group.setdefault("greatest", group["lr"])
-        group["lr"] = share * group["greatest"]
+def pace(step: int, steps: int) -> float:
+    """The share of the greatest rates: it climbs for a tenth of all steps, then falls in a straight line."""
+    return min((step + 1) / (0.1 * steps), (steps - step) / steps)
 
 
 def predict(model: Siamese, texts: Texts, device: str) -> Floats:

@@ -24,6 +24,7 @@ from ..neural.weights import need_extra, transformers_folder, transformers_hash
 from . import kernel
 from .recipe import Examples, Model, Recipe, agreement, recipe
 from .similarities import Texts, likeness, similarities
+from .training import clip_gradients, paced
 from .weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -170,20 +171,18 @@ class Captau(Recipe):
         session.reseed(stage, "weights")
         module = self.network().to(session.device)
         optimizer = _siamese.optimizer_of(module, self.learning_rate, self.head_rate, self.decay)
-
-        def clip(*_: Any) -> None:
-            torch.nn.utils.clip_grad_norm_(module.parameters(), _NORM)
-
-        optimizer.register_step_pre_hook(clip)
+        clip_gradients(optimizer, module, _NORM)
         y = torch.tensor(targets, dtype=torch.float32, device=session.device)
         images = train.images.tolist()
         per_epoch = -(-len(set(images)) // self.images)
         aside = None if unseen is None else self.texts(unseen.rows, session.device)
 
         def steps(rng: np.random.Generator, epoch: int) -> Iterable[Any]:
-            for step, some in enumerate(_siamese.by_image(images, self.images, rng)):
-                _siamese.pace(optimizer, epoch * per_epoch + step, self.epochs * per_epoch)
-                yield some
+            batches = _siamese.by_image(images, self.images, rng)
+            total = self.epochs * per_epoch
+            return paced(
+                optimizer, batches, epoch * per_epoch, lambda step: _siamese.pace(step, total)
+            )
 
         def loss(some: Any) -> torch.Tensor:
             batch = _siamese.Batch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...datasets import demo
 from ...datasets.errors import InputError
 from ...datasets.table import read_table
-from ...datasets.umic_lmdb import image_id_of
+from ...datasets.umic_lmdb import named_image
 from .recipe import Examples
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 #: The further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
-#: `COCO_val2014_000000391895`, `flickr8k_1056338697_4f7d7ce270`.
-_LONG = re.compile(r"(coco_\w+_|flickr(8|30)k_)\w+", re.IGNORECASE)
 #: The share of a file's images that is for validation.
 HELD_OUT = 0.1
 
@@ -109,5 +106,4 @@ def _read(path: Path) -> dict[str, list[str]]:
 
 def _image_id(image: str) -> str:
     """An image as datasets call it, where the file has the long names of COCO's and UMIC's files."""
-    stem = Path(image).stem
-    return image_id_of(stem.lower()) if _LONG.fullmatch(stem) else image
+    return named_image(Path(image).stem.lower()) or image

@@ -94,10 +94,15 @@ class _InContext(Source):
 
 
 def _scenes(rows: Rows) -> list[Any]:
-    return [demo_features.scene_of(i) for i in _image_ids(rows)]
+    return [demo_features.scene_of(i) for i in image_ids(rows)]
 
 
-def _image_ids(rows: Rows) -> list[str]:
+def image_ids(rows: Rows) -> list[str]:
+    """The image of each row.
+
+    Raises:
+        InputError: where that is not known.
+    """
     if "image_id" not in rows.frame.columns:
         raise InputError("the items lack the column image_id, by which features are found")
     return [str(i) for i in rows.frame["image_id"]]

@@ -14,6 +14,7 @@ from ..neural.device import resolve
 from ..neural.weights import need_extra
 from .features import Source, checked, source
 from .recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
+from .training import shuffled_rows
 from .weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ class Icr(Recipe):
         model = IcrModel(self, module, widths)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            order = torch.from_numpy(rng.permutation(len(y))).to(session.device)
-            return order.split(self.batch_size)
+            return shuffled_rows(len(y), self.batch_size, rng, session.device)
 
         def loss(batch: Any) -> torch.Tensor:
             return torch.nn.functional.mse_loss(module(x[batch])[:, 0], y[batch])

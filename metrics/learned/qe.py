@@ -18,6 +18,7 @@ from ..neural.weights import need_extra
 from .captioned import Captioned, captioned
 from .features import Source, checked, source
 from .recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
+from .training import shuffled_rows
 from .weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -149,14 +150,15 @@ class Qe(Recipe):
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         train, validation = train.rated(), validation.rated(varied=False)
+        sides = captioned(self.pretrain, train, validation, session) if self.pretrain else None
         best: tuple[float, QeModel] | None = None
         for most in self.n_labels if self.labels else (0,):
             seen = self.inputs(train.rows, most)
             unseen = self.inputs(validation.rows, most, seen.widths)
             session.reseed("weights", most)
             start = _network(seen.widths, self.dropout).to(session.device)
-            if self.pretrain:
-                self._pretrain(start, seen.widths, train, validation, session)
+            if sides is not None:
+                self._pretrain(start, seen.widths, sides, session)
             for rate in self.learning_rates:
                 model = QeModel(self, copy.deepcopy(start), seen.widths)
                 score = self._train(model, rate, (seen, train), (unseen, validation), session)
@@ -180,8 +182,7 @@ class Qe(Recipe):
         tensors = _tensors(seen, session.device)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            order = torch.from_numpy(rng.permutation(len(y))).to(session.device)
-            return order.split(self.batch_size)
+            return shuffled_rows(len(y), self.batch_size, rng, session.device)
 
         def loss(batch: Any) -> torch.Tensor:
             found = torch.sigmoid(model.module(*(t[batch] for t in tensors)))
@@ -207,15 +208,12 @@ class Qe(Recipe):
         self,
         module: Any,
         widths: tuple[int, int, int, int],
-        train: Examples,
-        validation: Examples,
+        sides: tuple[Captioned, Captioned],
         session: Session,
     ) -> None:
         """Find each image's own caption among those of a batch; chosen by how often that is found."""
         import torch
 
-        assert self.pretrain is not None
-        sides = captioned(self.pretrain, train, validation, session)
         tables = [_Pairs(self, side, widths, session.device) for side in sides]
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:

@@ -7,14 +7,11 @@ A recipe registers itself: a module beside this one puts `@recipe("icr")` over i
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
-import pkgutil
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -25,6 +22,7 @@ from scipy import stats
 
 from ...datasets.errors import InputError, unknown
 from ..base import Floats, Rows
+from ..registry import import_all
 
 if TYPE_CHECKING:
     from .training import Session
@@ -143,8 +141,6 @@ class Recipe(ABC):
 
     #: What rows must bring, as a metric's: "references", "images", or neither.
     needs: ClassVar[frozenset[str]] = frozenset()
-    #: Whether it learns from ratings or preferences; else from captioned images alone.
-    supervised: ClassVar[bool] = True
     #: The options that say where features come from, which may lie elsewhere when it is used.
     sources: ClassVar[tuple[str, ...]] = ()
 
@@ -216,17 +212,9 @@ def recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
     return decorate
 
 
-@cache
-def _discover() -> None:
-    package = importlib.import_module(__package__ or "")
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if "._" not in module.name:  # such a module holds no recipe and may import what is heavy
-            importlib.import_module(module.name)
-
-
 def recipes() -> list[str]:
     """The registered recipes, sorted."""
-    _discover()
+    import_all(__package__ or "")
     return sorted(_RECIPES)
 
 

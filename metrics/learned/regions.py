@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.files import read_json
-from ...datasets.umic_lmdb import check_whole, image_id_of
+from ...datasets.umic_lmdb import check_whole, named_image
 from . import demo_features
 
 Array = NDArray[np.floating[Any]]
@@ -43,8 +43,6 @@ FEWEST, MOST = 10, 100
 
 _LZ4 = b"\x04\x22\x4d\x18"
 _ZIP = b"PK"
-#: Of file names that bear their source: what is behind it is the image's id.
-_SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
 #: Arrays that are read; no others are.
 _ARRAYS = ("img_feat", "img_pos_feat", "features", "norm_bb", "conf")
 _NUMBERS = re.compile(r"[<>=|]?[fiu][1248]")
@@ -105,7 +103,7 @@ class Regions:
 
     def _add(self, entries: Mapping[str, _Place]) -> None:
         for name, place in entries.items():
-            for image_id in {name, *([image_id_of(name)] if _SOURCE.match(name) else [])}:
+            for image_id in {name, named_image(name) or name}:
                 if image_id in self._where:
                     raise InputError(
                         f"{self.folder}: image '{image_id}' is in it twice, as {place} and as "

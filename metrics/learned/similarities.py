@@ -8,15 +8,13 @@ vectors of what the two share. None of it depends on the other rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..base import Floats, Rows
 from ..neural.store import Array, FeatureStore, key_of
-from ..neural.text import TextModel, load_model, load_tokenizer
+from ..neural.text import Encoder, TextModel
 from ..progress import counted
 from ..registry import metric
 
@@ -74,27 +72,17 @@ class Texts:
         return np.concatenate(found).astype(np.float32), self.lengths[texts]
 
 
-class _States:
-    """A model's states, loaded when the first text is not in the store."""
+class _States(Encoder):
+    """A model's states at some layers, side by side."""
 
     def __init__(self, model: TextModel, layers: tuple[int, ...], limit: int) -> None:
-        self.model = model
+        super().__init__(model, limit)
         self.layers = layers
-        self.limit = limit
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        return load_tokenizer(self.model.folder, self.limit)
-
-    @cached_property
-    def _loaded(self) -> Any:
-        return load_model(self.model.folder).to(self.model.device)
 
     def __call__(self, texts: Sequence[str]) -> list[Array]:
         import torch
 
-        tokens = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
-        tokens = tokens.to(self.model.device)
+        tokens = self._tokens(texts)
         with torch.inference_mode():
             states = self._loaded(**tokens, output_hidden_states=True).hidden_states
             table = torch.cat([states[layer] for layer in self.layers], dim=2)

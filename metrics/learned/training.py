@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +31,44 @@ Batch = TypeVar("Batch")
 HISTORY_COLUMNS = ("stage", "epoch", "steps", "learning_rate", "loss", "validation", "best")
 #: Epochs shorter than this share a checkpoint: writing one must not take longer than the training.
 CHECKPOINT_SECONDS = 2.0
+
+
+def clip_gradients(optimizer: torch.optim.Optimizer, module: torch.nn.Module, norm: float) -> None:
+    """No step has a gradient longer than `norm`."""
+    import torch
+
+    def clip(*_: Any) -> None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), norm)
+
+    optimizer.register_step_pre_hook(clip)
+
+
+def paced(
+    optimizer: torch.optim.Optimizer,
+    batches: Iterable[Batch],
+    first: int,
+    share: Callable[[int], float],
+) -> Iterator[Batch]:
+    """Batches, the learning rates set before each.
+
+    Args:
+        optimizer: whose rates, as they are at first, are the greatest.
+        batches: of an epoch.
+        first: the number of its first step among all.
+        share: of the greatest rates, by the number of a step.
+    """
+    for step, batch in enumerate(batches, first):
+        for group in optimizer.param_groups:
+            group.setdefault("greatest", group["lr"])
+            group["lr"] = share(step) * group["greatest"]
+        yield batch
+
+
+def shuffled_rows(n: int, size: int, rng: np.random.Generator, device: str) -> Iterable[Any]:
+    """Tensors of row numbers, `size` at a time: all n rows once, in an order that is drawn."""
+    import torch
+
+    return torch.from_numpy(rng.permutation(n)).to(device).split(size)
 
 
 class Session:

@@ -18,9 +18,11 @@ from ..base import Floats, Rows, UnavailableError
 from ..neural.device import resolve
 from ..neural.weights import hash_of, local, need_extra
 from .captioned import Captioned, captioned
+from .features import image_ids
 from .negatives import KINDS, Kind, Negatives, nearest_images, text_of
 from .recipe import Examples, Model, Recipe, recipe
 from .regions import Regions, Seen, open_regions, regions_hash
+from .training import clip_gradients, paced
 from .uniter import (
     Head,
     WordPieces,
@@ -96,7 +98,6 @@ class UmicRecipe(Recipe):
     pretrain_steps: int = 0
     pretrain_rate: float = 1e-3
 
-    supervised: ClassVar[bool] = False
     sources: ClassVar[tuple[str, ...]] = ("regions",)
 
     def __post_init__(self) -> None:
@@ -281,7 +282,7 @@ class _Schedule:
     def __init__(self, network: Uniter, rate: float, steps: int, every: int) -> None:
         import torch
 
-        self.rate, self.steps, self.every = rate, steps, every
+        self.steps, self.every = steps, every
         self.epochs = math.ceil(steps / every)
         named = list(network.named_parameters())
         steady = [p for n, p in named if n.endswith("bias") or "norm" in n.lower()]
@@ -289,20 +290,15 @@ class _Schedule:
         rest = [p for _, p in named if id(p) not in known]
         groups = [{"params": rest, "weight_decay": DECAY}, {"params": steady, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=BETAS)
-
-        def clip(*_: Any) -> None:
-            torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
-
-        self.optimizer.register_step_pre_hook(clip)
+        clip_gradients(self.optimizer, network, CLIP)
 
     def over(self, epoch: int, batches: Iterator[list[int]]) -> Iterator[list[int]]:
         """The batches of an epoch, the learning rate set before each."""
+        return paced(self.optimizer, batches, epoch * self.every, self._share)
+
+    def _share(self, step: int) -> float:
         rising = max(1.0, WARMING * self.steps)
-        for step, batch in enumerate(batches, epoch * self.every):
-            share = min((step + 1) / rising, (self.steps - step) / max(1.0, self.steps - rising))
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.rate * share
-            yield batch
+        return min((step + 1) / rising, (self.steps - step) / max(1.0, self.steps - rising))
 
 
 def _means(regions: Regions, side: Captioned) -> NDArray[np.float32]:
@@ -433,14 +429,13 @@ class UmicModel(Model):
         self.pieces = list(pieces)
 
     def predict(self, rows: Rows) -> Floats:
-        if "image_id" not in rows.frame.columns:
-            raise InputError("the items lack the column image_id, by which features are found")
+        images = image_ids(rows)
         texts, _ = fitting(WordPieces(self.pieces)(rows.candidates), self.network.shape.positions)
         with self.recipe.open() as regions:
             return rate(
                 self.network.eval(),
                 texts,
-                [str(i) for i in rows.frame["image_id"]],
+                images,
                 regions,
                 head=self.recipe.head,
                 batch_size=_BATCH,

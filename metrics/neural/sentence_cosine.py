@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +16,7 @@ from ..base import Floats, Metric, Rows
 from ..registry import register
 from .device import TURN, Device, resolve
 from .store import Array, Features
-from .text import TextModel, load_model, load_tokenizer
+from .text import Encoder, TextModel
 from .weights import model_programs, need_extra, random_note, transformers_folder
 
 #: Rows at a time, which bounds memory.
@@ -170,33 +169,22 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not JSON ({error})") from error
 
 
-class _Encoder:
-    """Sentence embeddings, loaded when the first text is not in the store.
+class _Encoder(Encoder):
+    """Sentence embeddings.
 
     Behind each stands how many tokens were read, so that texts that were cut short can be counted.
     """
 
     def __init__(self, model: TextModel, pooling: str, limit: int) -> None:
-        self.model = model
+        super().__init__(model, limit)
         self.pooling = pooling
-        self.limit = limit
         self.what = f"sentence|{pooling}|{limit}"
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        return load_tokenizer(self.model.folder, self.limit)
-
-    @cached_property
-    def _loaded(self) -> Any:
-        return load_model(self.model.folder).to(self.model.device)
 
     def __call__(self, texts: Sequence[str]) -> list[Array]:
         import torch
 
         # sentence-transformers strips texts, too.
-        stripped = [text.strip() for text in texts]
-        tokens = self._tokenizer(stripped, padding=True, truncation=True, return_tensors="pt")
-        tokens = tokens.to(self.model.device)
+        tokens = self._tokens([text.strip() for text in texts])
         with torch.inference_mode():
             states = self._loaded(**tokens).last_hidden_state
             mask = tokens["attention_mask"].unsqueeze(-1).to(states.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,32 @@ def _read_json(path: Path, _modified: int) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any]:
     return _read_json(path, path.stat().st_mtime_ns)
+
+
+class Encoder:
+    """A model and its tokeniser, loaded when the first text is not in the store.
+
+    Args:
+        model: where they lie.
+        limit: the most tokens that are read of a text.
+    """
+
+    def __init__(self, model: TextModel, limit: int) -> None:
+        self.model = model
+        self.limit = limit
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return load_tokenizer(self.model.folder, self.limit)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        return load_model(self.model.folder).to(self.model.device)
+
+    def _tokens(self, texts: Sequence[str]) -> Any:
+        """Of texts, as the model takes them: cut at the limit, padded, on its device."""
+        found = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
+        return found.to(self.model.device)
 
 
 def load_model(folder: Path) -> Any:
