@@ -301,22 +301,36 @@ def read(group_name: str, name: str) -> dict[str, Any]:
     return yaml.safe_load(text)
 
 
+#: In the order in which tables group metrics; `given` are score files and functions of one's own.
+METRIC_KINDS = ("reference-based", "reference-free", "learned", "given")
+
+
 @dataclass(frozen=True)
 class MetricStyle:
-    """How tables show a metric: its label, its place, and the factor of its own scores."""
+    """How tables show a metric, from its file in `conf/metric/`.
+
+    Attributes:
+        label, order: what it is called, and where it stands.
+        scale, decimals: the factor of its own scores, and their digits.
+        note: what stands below a table that has it.
+        kind: one of `METRIC_KINDS`.
+        citation: BibTeX of its paper, and of the code that computes it; may be empty.
+    """
 
     label: str
     order: float
     scale: float
     decimals: int
     note: str
+    kind: str
+    citation: str
 
 
 def style(chosen: Metric) -> MetricStyle:
     """The style of a metric, from its file in `conf/metric/`."""
     name = registered_name(chosen)  # not its own name, which another class may bear
     if name is None or name not in group("metric"):
-        return MetricStyle(chosen.spec, 1000, 1, 3, "")
+        return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", "")
     table = read("metric", name)
     brackets = chosen.spec.removeprefix(chosen.name)
     return MetricStyle(
@@ -325,6 +339,9 @@ def style(chosen: Metric) -> MetricStyle:
         scale=table["scale"],
         decimals=table["decimals"],
         note=table.get("note", ""),
+        kind=table.get("kind")
+        or ("reference-based" if "references" in chosen.needs else "reference-free"),
+        citation=table.get("citation", ""),
     )
 
 

@@ -14,7 +14,10 @@ from ..datasets.errors import InputError
 RUNS = Path("results") / "runs"
 #: What each command writes beside run.json, so that a run into an old run's folder replaces it all.
 FILES: dict[str, tuple[str, ...]] = {
-    "bench": ("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
+    "bench": (
+        *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
+        *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
+    ),
     "agree": ("agreement.csv", "table.md", "table.tex"),
     "score": ("corpus.json", "scores.csv"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),

@@ -30,6 +30,10 @@ CORRELATION_COLUMNS = (
     "note",
 )
 SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
+RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
+
+#: The form of a run's files, in its run.json; a new number where an older reader would go wrong.
+FORMAT = 1
 
 #: What can move a number, and so belongs into run.json.
 DISTRIBUTIONS = (
@@ -54,6 +58,24 @@ DISTRIBUTIONS = (
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What people said of what was scored, so that a report needs a run's folder alone.
+
+    Attributes:
+        items, ratings, preferences: of all datasets of the run, columns `dataset` and those of a
+            `CaptionSet`; of the items that the protocol chose.
+    """
+
+    items: pd.DataFrame
+    ratings: pd.DataFrame
+    preferences: pd.DataFrame
+
+    def files(self) -> dict[str, bytes]:
+        """The three as Parquet files by name."""
+        return {f"{name}.parquet": to_parquet(frame) for name, frame in vars(self).items()}
+
+
+@dataclass(frozen=True)
 class Results:
     """What a run found.
 
@@ -68,6 +90,8 @@ class Results:
         disattenuated: correlations corrected for the ratings' noise, columns
             `uncertainty.DISATTENUATED_COLUMNS`; None where nobody asked.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
+        judged: what people said of the items; None where a run spans protocols.
+        ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
         summary: a closing line; empty where there is nothing to sum up.
     """
 
@@ -78,15 +102,15 @@ class Results:
     significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
     disattenuated: pd.DataFrame | None = None
     comparison: pd.DataFrame | None = None
+    judged: Judged | None = None
+    ranks: pd.DataFrame | None = None
     summary: str = ""
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
-        buffer = io.BytesIO()
-        self.scores.to_parquet(buffer, index=False)
         files = {
             "correlations.csv": to_csv(self.correlations),
-            "scores.parquet": buffer.getvalue(),
+            "scores.parquet": to_parquet(self.scores),
             **table_files(self.tables),
             "table.csv": "\n".join(csv_of(t) for t in self.tables).encode(),
         }
@@ -94,6 +118,10 @@ class Results:
             files["significance.csv"], files["matrix.csv"] = map(to_csv, self.significance)
         if self.disattenuated is not None:
             files["disattenuated.csv"] = to_csv(self.disattenuated)
+        if self.judged is not None:
+            files |= self.judged.files()
+        if self.ranks is not None:
+            files["ranks.csv"] = to_csv(self.ranks)
         if self.comparison is not None:
             files["comparison.csv"] = to_csv(self.comparison)
         files["run.json"] = to_json(self.run)
@@ -112,6 +140,13 @@ def table_files(tables: Iterable[Table]) -> dict[str, bytes]:
 def to_csv(frame: pd.DataFrame) -> bytes:
     """CSV with every float in the fewest digits that read back as the same number."""
     return frame.to_csv(index=False, lineterminator="\n").encode()
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """A table as a Parquet file."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
 
 
 def to_json(value: Any) -> bytes:
@@ -137,7 +172,7 @@ def correlation_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def environment() -> dict[str, Any]:
-    """Versions and platform."""
+    """The form of the run's files, versions and platform."""
     versions: dict[str, str] = {}
     for name in DISTRIBUTIONS:
         try:
@@ -145,6 +180,7 @@ def environment() -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     return {
+        "format": FORMAT,
         "versions": versions,
         "platform": {
             "python": platform.python_version(),

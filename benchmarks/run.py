@@ -17,7 +17,7 @@ from ..datasets import registry
 from ..datasets.errors import InputError
 from ..datasets.files import locate, sha256
 from ..datasets.folder import used
-from ..datasets.schema import CaptionSet
+from ..datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS, CaptionSet
 from ..metrics.base import Floats, Metric
 from .agreement import CEILINGS, RatingTable
 from .agreement import ceilings as ceilings_of
@@ -40,7 +40,7 @@ from .output import OutputFolder
 from .preferences import MEAN, with_wilson
 from .progress import Progress
 from .protocol import Protocol
-from .results import SCORE_COLUMNS, Results, correlation_rows, environment
+from .results import RANK_COLUMNS, SCORE_COLUMNS, Judged, Results, correlation_rows, environment
 from .scoring import Scorer, marks_of, score_all
 from .significance import Panel, Rated
 from .store import ScoreStore
@@ -181,8 +181,11 @@ def run(config: BenchConfig) -> Results:
         run={
             "command": "compare" if config.tests else "bench",
             "config": dict(config.resolved),
-            "protocols": {n: vars(p) for n, p in config.datasets.items()},
+            "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
             **provenance(reached, [m.caption_set for m in measured], config.where),
+            "metrics": {m.spec: vars(style(m)) for m in config.metrics},
+            "floors": FLOORS,
+            "ceilings": CEILINGS,
             "missing": {
                 m.caption_set.name: {one.spec: reason for one, reason in lacking.items()}
                 for m, lacking in zip(measured, missing, strict=True)
@@ -206,6 +209,34 @@ def run(config: BenchConfig) -> Results:
         disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
         if config.statistics.disattenuate
         else None,
+        judged=_judged(measured),
+        ranks=pd.DataFrame(
+            [
+                (m.caption_set.name, dimension, coefficient, metric, rank)
+                for m in measured
+                for (metric, dimension, coefficient), rank in m.ranks.items()
+            ],
+            columns=pd.Index(RANK_COLUMNS),
+        ),
+    )
+
+
+def _judged(measured: Sequence[Measured]) -> Judged:
+    """What people said of the measured items, in their order."""
+    items: list[pd.DataFrame] = []
+    ratings: list[pd.DataFrame] = []
+    preferences: list[pd.DataFrame] = []
+    for one in measured:
+        of_set, name = one.caption_set, one.caption_set.name
+        here = of_set.ratings["item_id"].isin(one.items["item_id"])
+        for frames, frame, columns in (
+            (items, one.items, ITEM_COLUMNS),
+            (ratings, of_set.ratings[here], RATING_COLUMNS),
+            (preferences, one.preferences(), PREFERENCE_COLUMNS),
+        ):
+            frames.append(frame[list(columns)].assign(dataset=name)[["dataset", *columns]])
+    return Judged(
+        *(pd.concat(frames, ignore_index=True) for frames in (items, ratings, preferences))
     )
 
 
@@ -368,7 +399,8 @@ class Measured:
             return self._floors[metric]
         return self._sign[metric] * self.by_metric[metric]
 
-    def _preferences(self) -> pd.DataFrame:
+    def preferences(self) -> pd.DataFrame:
+        """The dataset's, of two measured items each."""
         preferences = self.caption_set.preferences
         here = set(self.items["item_id"])
         return preferences[preferences["item_a"].isin(here) & preferences["item_b"].isin(here)]
@@ -387,7 +419,7 @@ class Measured:
             found.append(
                 rated_panel(self.items, points, scores, dimension, rated, drop=drop, level=level)
             )
-        pairs = self._preferences()
+        pairs = self.preferences()
         if "accuracy" in self.protocol.coefficients and len(pairs):
             categories = list(dict.fromkeys(pairs["category"]))
             decided = pairs[pairs["winner"] != "tie"]
@@ -488,7 +520,7 @@ class Measured:
         return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
 
     def _accuracy(self, metric: str) -> list[dict[str, Any]]:
-        preferences = self._preferences()
+        preferences = self.preferences()
         scores = self._of(metric)
         ties = preferences["winner"] == "tie"
         gaps = preferences[["item_a", "item_b"]].isin(scores.index[scores.isna()]).any(axis=1)
@@ -626,7 +658,11 @@ def provenance(
                 )
         data[card.name] = {
             "revision": card.revision,
+            "title": card.title,
             "synthetic": card.synthetic,
+            "scales": {name: vars(scale) for name, scale in card.scales.items()},
+            "licence": card.licence,
+            "citation": card.citation,
             "digest": caption_set.digest,
             "files": files,
         }

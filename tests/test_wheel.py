@@ -56,6 +56,10 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
     assert run.returncode == 0, run.stderr
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "correlations.csv",
+        "items.parquet",
+        "preferences.parquet",
+        "ranks.csv",
+        "ratings.parquet",
         "run.json",
         "scores.parquet",
         "table.csv",

@@ -1,0 +1,120 @@
+"""Finished runs as tables and reports read them (`benchmarks/finished.py`)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.finished import check_same_data, read_run
+
+from ..conftest import says
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    results = captau.bench(
+        "demo", ["bleu_1", "cider"], statistics={"replicates": 50}, output_dir=folder
+    )
+    return folder, results
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    return shutil.copytree(finished[0], tmp_path / "run")
+
+
+def test_what_was_written_comes_back(finished):
+    folder, results = finished
+    run = read_run(folder)
+    assert run.command == "bench"
+    pd.testing.assert_frame_equal(run.correlations, results.correlations, check_dtype=False)
+    pd.testing.assert_frame_equal(run.ranks, results.ranks, check_dtype=False)
+    assert run.scores["score"].tolist() == results.scores["score"].tolist()
+
+
+def test_the_folder_has_what_people_said(finished):
+    """A report needs neither the dataset nor the network."""
+    run, demo = read_run(finished[0]), captau.load("demo")
+    chosen = run.items["item_id"]
+    assert chosen.tolist() == demo.items["item_id"].tolist()
+    assert [tuple(r) for r in run.items["references"]] == demo.items["references"].tolist()
+    assert len(run.ratings) == demo.ratings["item_id"].isin(chosen).sum() > 0
+    assert run.preferences["winner"].tolist() == demo.preferences["winner"].tolist()
+    assert run.run["data"]["demo"]["digest"] == demo.digest
+    assert run.run["metrics"]["cider"]["kind"] == "reference-based"
+    assert set(run.ranks["metric"]) == {"bleu_1", "cider"}
+
+
+def test_only_the_chosen_items_are_kept(tmp_path):
+    captau.bench(
+        "demo",
+        "bleu_1",
+        protocol={"split": "test"},
+        statistics={"interval": "none"},
+        output_dir=tmp_path,
+    )
+    run = read_run(tmp_path)
+    assert set(run.items["split"]) == {"test"}
+    assert set(run.ratings["item_id"]) == set(run.items["item_id"])
+    here = set(run.items["item_id"])
+    assert set(run.preferences["item_a"]) | set(run.preferences["item_b"]) <= here
+    assert run.ranks.empty
+
+
+def test_no_folder(tmp_path):
+    with says("absent", "is no folder"):
+        read_run(tmp_path / "absent")
+
+
+def test_an_unfinished_run(copy):
+    (copy / "run.json").unlink()
+    with says(str(copy), "unfinished"):
+        read_run(copy)
+
+
+def test_a_broken_record(copy):
+    (copy / "run.json").write_text("{")
+    with says("run.json", "cannot be read"):
+        read_run(copy)
+
+
+def test_another_form(copy):
+    record = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(record | {"format": 0}))
+    with says("another form", f"captau {record['versions']['captau']}", "again"):
+        read_run(copy)
+
+
+def test_a_run_of_another_command(copy):
+    record = json.loads((copy / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(record | {"command": "agree"}))
+    with says("captau agree", "bench, compare"):
+        read_run(copy)
+
+
+@pytest.mark.parametrize("name", ["correlations.csv", "scores.parquet"])
+def test_a_missing_a_truncated_and_a_foreign_table(copy, name):
+    table = name.partition(".")[0]
+    (copy / name).write_bytes(b"")
+    with says(name, "cannot be read", "again"):
+        getattr(read_run(copy), table)
+    frame = pd.DataFrame({"dataset": ["demo"]})
+    frame.to_csv(copy / name) if name.endswith("csv") else frame.to_parquet(copy / name)
+    with says(name, "has no column", "metric"):
+        getattr(read_run(copy), table)
+    (copy / name).unlink()
+    with says(name, "is missing", "again"):
+        getattr(read_run(copy), table)
+
+
+def test_two_runs_over_different_data(finished, copy):
+    runs = [read_run(finished[0]), read_run(copy)]
+    check_same_data(runs)
+    runs[1].run["data"]["demo"]["digest"] = "0" * 64
+    with says(str(finished[0]), str(copy), "different data", "demo"):
+        check_same_data(runs)
