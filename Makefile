@@ -2,6 +2,8 @@
 # Nothing has to be there but Python 3.11+ and make; uv is used where it is on the PATH.
 
 PYTHON ?= python3
+# Tests run in two processes; more would each start Java and load models of their own.
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -11,7 +13,7 @@ bench: $(VENV)/.runtime
 	$(BIN)/captau bench $(ARGS)
 
 test: lint
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

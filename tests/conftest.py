@@ -45,9 +45,12 @@ def says(*parts: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    """No test reads or fills the user's cache."""
+    """No test reads or fills the user's cache; the workers of one run share theirs."""
     before = os.environ.get("CAPTAU_CACHE")
-    os.environ["CAPTAU_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    cache.mkdir(exist_ok=True)
+    os.environ["CAPTAU_CACHE"] = str(cache)
     yield
     if before is None:
         del os.environ["CAPTAU_CACHE"]
