@@ -42,7 +42,7 @@ from .progress import Progress
 from .protocol import Protocol
 from .results import RANK_COLUMNS, SCORE_COLUMNS, Judged, Results, correlation_rows, environment
 from .scoring import Scorer, marks_of, score_all
-from .significance import Panel, Rated
+from .significance import ONLY, Panel, Rated
 from .store import ScoreStore
 from .tables import COEFFICIENT_STYLE, Table, number
 from .uncertainty import (
@@ -453,7 +453,7 @@ class Measured:
             found = self.panels()
             panels = [panel for panel, _ in found]
             if tests:
-                self._check_comparable(panels)
+                self._check_comparable(panels, tests)
             pairs = len(self.asked) * (len(self.asked) - 1) // 2
             steps = len(panels) * (blocks(options.replicates) + pairs)
             progress.more(steps, f"{self.caption_set.name}: replicates")
@@ -487,10 +487,10 @@ class Measured:
             records = with_wilson(records, options.level)
         self.correlations = correlation_rows(records)
 
-    def _check_comparable(self, panels: Sequence[Panel]) -> None:
+    def _check_comparable(self, panels: Sequence[Panel], tests: Sequence[str]) -> None:
         """
         Raises:
-            InputError: where there is nothing to compare, or too little.
+            InputError: where there is nothing to compare, too little, or no test for it.
         """
         name = self.caption_set.name
         if not panels:
@@ -501,6 +501,15 @@ class Measured:
         if (fewest := min(panel.n_images for panel in panels)) < 2:
             raise InputError(
                 f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two"
+            )
+        have = {"accuracy"} if any(not isinstance(p, Rated) for p in panels) else set[str]()
+        if any(isinstance(p, Rated) for p in panels):
+            have |= set(self.protocol.coefficients) - {"accuracy"}
+        if not any(ONLY.get(test, "") in ("", *have) for test in tests):
+            raise InputError(
+                f"dataset {name}: tests=[{','.join(tests)}] are of "
+                f"{' and '.join(ONLY[test] for test in tests)}; here is {', '.join(sorted(have))}: "
+                "name another test, or another of protocol.coefficients"
             )
         if len(self.asked) < 2:
             raise InputError(

@@ -405,6 +405,10 @@ def test_values_of_pairs_are_those_of_the_metrics(run):
         (["metrics=[rouge_1]"], ("metrics is [rouge_1]", "two are needed")),
         (["tests=[t]"], ("unknown test 't'", "permutation")),
         (["tests=[]"], ("tests is []",)),
+        (
+            ["tests=[mcnemar]", "protocol.coefficients=[tau_c]"],
+            ("dataset demo", "mcnemar", "of accuracy; here is tau_c"),
+        ),
         (["statistics.interval=none"], ("statistics.interval=none", "percentile or bca")),
         (["statistics.replicates=-1"], ("statistics.replicates is -1",)),
         (["statistics.swap=system"], ("statistics.swap", "image")),
