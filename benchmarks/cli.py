@@ -44,6 +44,7 @@ COMMANDS = {
     "data verify": "hash and count the datasets that are here",
     "data overlap": "which images and captions datasets share",
     "data df": "count CIDEr's document frequencies for scoring single images",
+    "check": "fail when a score, a correlation or what they rest on differs from a baseline",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -61,6 +62,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
 
 #: Options whose value is a path: taken as it stands, whatever Hydra's grammar makes of its letters.
 _PATHS = (
+    "baseline",
     "candidates",
     "cache.root",
     "data.images",
@@ -69,6 +71,7 @@ _PATHS = (
     "images",
     "java.home",
     "java.spice",
+    "junit",
     "output",
     "output_dir",
     "references",
@@ -353,6 +356,7 @@ def _options(command: str) -> list[str]:
         "data verify": schema.DataVerifyOptions,
         "data overlap": schema.DataOverlapOptions,
         "data df": schema.DataDfOptions,
+        "check": schema.CheckOptions,
     }[command]
 
     def dotted(table: Any, prefix: str = "") -> list[str]:
@@ -376,6 +380,7 @@ def _options(command: str) -> list[str]:
     }
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {"train": ["rater", "dataset", "protocol"]}
+    groups |= {"check": ["dataset", "protocol"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 
@@ -620,6 +625,21 @@ def _data_df(config: DictConfig) -> None:
     print(f"{output}: document frequencies of {documents:,} images")
 
 
+def _check(config: DictConfig) -> int:
+    from hydra.core.hydra_config import HydraConfig
+
+    from .check import run
+    from .config import check_config
+
+    found = run(check_config(config, HydraConfig.get().overrides.task))
+    if found.tables:
+        _show(found.tables)
+        print()
+    print(found.summary)
+    found.report()
+    return found.status
+
+
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
     "compare": _bench,
@@ -636,4 +656,5 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "data_verify": _data_verify,
     "data_overlap": _data_overlap,
     "data_df": _data_df,
+    "check": _check,
 }

@@ -24,6 +24,7 @@ from ..metrics.neural.device import Device, resolve
 from ..metrics.registry import metric, registered_name
 from ..metrics.registry import names as metric_names
 from ..metrics.text.java import java
+from .baseline import POLICIES, TOLERANCES, tolerance_fault
 from .bootstrap import TESTS, Statistics
 from .protocol import Protocol
 from .store import ScoreStore
@@ -244,6 +245,47 @@ class ScoreConfig:
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
     #: A metric's spec and the least score of a caption that is kept.
     keep: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """What `captau check` does. What goes into a baseline is None where the file says it, or the default.
+
+    Attributes:
+        baseline: the file.
+        update: whether to write it.
+        dataset, protocol, metrics: what is scored, how (what differs from the usual), and with what.
+        optional: as in `BenchConfig`.
+        sample: how many items' scores the file shows; drawn with `seed`.
+        tolerance: how far a score may move.
+        versions: which changed versions fail by themselves, one of `baseline.POLICIES`.
+        packages: distributions whose versions are recorded beside those that metrics name.
+        junit: where to write a JUnit report.
+    """
+
+    baseline: Path
+    update: bool = False
+    dataset: str | None = None
+    protocol: Mapping[str, Any] | None = None
+    metrics: tuple[Metric, ...] | None = None
+    optional: frozenset[str] = frozenset()
+    sample: int | None = None
+    seed: int | None = None
+    tolerance: float | None = None
+    versions: str | None = None
+    packages: tuple[str, ...] = ()
+    junit: Path | None = None
+    where: Where = field(default_factory=Where)
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and self.sample < 1:
+            raise InputError(f"sample is {self.sample}; a whole number from 1 on is expected")
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+        if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
+            raise InputError(tolerance_fault(self.tolerance))
+        if self.versions is not None and self.versions not in POLICIES:
+            raise unknown("value of versions", self.versions, POLICIES)
 
 
 @dataclass(frozen=True)
@@ -622,6 +664,46 @@ def score_config(config: DictConfig) -> ScoreConfig:
     )
 
 
+def check_config(config: DictConfig, given: Iterable[str]) -> CheckConfig:
+    """From the composed configuration of `captau check`.
+
+    Args:
+        given: the overrides as typed, `dataset=demo`: the dataset and the protocol that nobody typed are
+            the baseline's.
+
+    Raises:
+        InputError: on several datasets, or an option that makes no sense.
+    """
+    plain = _plain(config)
+    typed = {word.partition("=")[0] for word in given}
+    names = names_of(list(plain["datasets"]))
+    if len(names) > 1:
+        raise InputError(f"dataset is [{','.join(names)}]; a baseline is of one dataset")
+    packages: Any = plain["packages"]
+    return CheckConfig(
+        baseline=Path(plain["baseline"]).expanduser(),
+        update=plain["update"],
+        dataset=names[0] if "dataset" in typed else None,
+        protocol=plain["protocol"]
+        if any(word.partition(".")[0] == "protocol" for word in typed)
+        else None,
+        metrics=None if plain["metrics"] is None else metrics_of(plain["metrics"]),
+        optional=frozenset() if plain["metrics"] is None else optional_of(plain["metrics"]),
+        sample=plain["sample"],
+        seed=plain["seed"],
+        tolerance=plain["tolerance"],
+        versions=plain["versions"],
+        packages=(packages,) if isinstance(packages, str) else tuple(map(str, packages)),
+        junit=_path(plain["junit"]),
+        where=Where(
+            data_root=_path(plain["data"]["root"]),
+            cache_root=_path(plain["cache"]["root"]),
+            use_cache=False,
+            own=_own(plain),
+        ),
+    )
+
+
 def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:
     """From the composed configuration of `captau data fetch`, `import` and `verify`.
 
@@ -703,7 +785,7 @@ def _plain(config: DictConfig) -> dict[str, Any]:
         use_weights(weights["root"], weights["download"])
     use_java(**(plain.get("java") or {}))
     if cache := plain.get("cache"):
-        use_cache(cache["root"], cache["use"])
+        use_cache(cache["root"], cache.get("use", True))
     return plain
 
 

@@ -41,6 +41,37 @@ ON_DEMAND = ("disattenuated.csv", "kept.json")
 RECORD = "run.json"
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write one file whole, or leave it as it was.
+
+    Raises:
+        InputError: where there is no room or no right to write.
+    """
+    path = path.resolve()  # of a link, what it points to
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path.parent)
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror}); make room or name another file"
+        ) from error
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed run left behind."""
+    for path in folder.glob(".*.tmp"):
+        match = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
+        if match and not _alive(int(match.group(1))):
+            path.unlink(missing_ok=True)
+
+
 class OutputFolder:
     """The folder of one run; a context manager, so that a failed run leaves no empty folder behind.
 
@@ -112,7 +143,7 @@ class OutputFolder:
             InputError: where there is no room or no right to write; nothing is left then.
         """
         temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
-        self._sweep()
+        _sweep(self.path)
         try:
             for name, content in files.items():
                 with temporaries[name].open("wb") as stream:
@@ -143,13 +174,6 @@ class OutputFolder:
             return (RECORD, *FILES[command], *ON_DEMAND)
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # none was, or a file that is not ours
-
-    def _sweep(self) -> None:
-        """Remove what a killed run left behind."""
-        for path in self.path.glob(".*.tmp"):
-            match = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
-            if match and not _alive(int(match.group(1))):
-                path.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:

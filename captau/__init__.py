@@ -8,7 +8,9 @@ cannot use, they answer with an `InputError`. All four are imported on first use
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,8 +29,27 @@ _HOMES = {
     "bench": "captau.benchmarks.run",
 }
 
+#: Modules that go by a shorter name, as in `from captau.testing import assert_scores`.
+_MODULES = {"captau.testing": "captau.benchmarks.testing"}
+
+
+class _Alias(ModuleType):
+    """Stands for a module, which is imported when a name in it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        # Who looks through all modules asks for `__file__` and the like, and is to import nothing.
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return getattr(import_module(_MODULES[self.__name__]), name)
+
+
+for _name in _MODULES:
+    sys.modules.setdefault(_name, _Alias(_name))
+
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if f"captau.{name}" in _MODULES:
+        return sys.modules[f"captau.{name}"]
     raise AttributeError(f"module 'captau' has no attribute '{name}'")

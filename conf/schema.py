@@ -252,6 +252,29 @@ class ScoreOptions(CommonOptions):
 
 
 @dataclass
+class CheckOptions:
+    """`captau check`; None leaves what the baseline says, or the default of a new one."""
+
+    baseline: str = MISSING
+    update: bool = False
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    metrics: Any = None
+    sample: int | None = None
+    seed: int | None = None
+    tolerance: float | None = None
+    versions: str | None = None
+    packages: Any = field(default_factory=list)
+    junit: str | None = None
+    file: FileOptions = field(default_factory=FileOptions)
+    data: DataOptions = field(default_factory=DataOptions)
+    # Nothing is kept or read back: what was kept yesterday would hide what moved today.
+    cache: DataOptions = field(default_factory=DataOptions)
+    java: ScoringJavaOptions = field(default_factory=ScoringJavaOptions)
+    weights: WeightsOptions = field(default_factory=WeightsOptions)
+
+
+@dataclass
 class DataListOptions:
     """`captau data list`."""
 
@@ -333,5 +356,6 @@ def register() -> None:
         ("data_verify", DataVerifyOptions),
         ("data_overlap", DataOverlapOptions),
         ("data_df", DataDfOptions),
+        ("check", CheckOptions),
     ):
         store.store(group="schema", name=name, node=node, package="_global_")
