@@ -367,7 +367,9 @@ class _Tree:
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if isinstance(value, int) and float in kinds and not isinstance(value, bool):
             value = float(value) if abs(value) < 2**1000 else math.inf
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        if not isinstance(value, kinds) or (
+            isinstance(value, bool) and not {bool, object} & set(kinds)
+        ):
             wanted = " or ".join("null" if k is type(None) else k.__name__ for k in kinds)
             raise self.fail(at, f"{at[-1]} is {_shown(value)}, not {wanted}")
         return value

@@ -39,7 +39,7 @@ from .baseline import (
 )
 from .config import CheckConfig, metrics_of, optional_of, usual_protocol
 from .missing import present
-from .output import write_file
+from .output import check_writable, write_file
 from .progress import Progress
 from .protocol import Protocol
 from .run import Measured, measure
@@ -198,6 +198,9 @@ def run(config: CheckConfig) -> Checked:
             f"no baseline {path}; captau check baseline={path} update=true dataset=… metrics=… makes it"
         )
     before = read(path) if there else None
+    for file in (path if config.update else None, config.junit):
+        if file is not None:
+            check_writable(file)
     plan = _plan(config, before)
     if before is not None and not config.update:
         _check_options(config, plan, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -41,6 +42,24 @@ ON_DEMAND = ("disattenuated.csv", "kept.json")
 RECORD = "run.json"
 
 
+def check_writable(path: Path) -> None:
+    """That a file can be written; to be asked before what is to be in it is computed.
+
+    Raises:
+        InputError: where it cannot.
+    """
+    path = path.resolve()
+    folder = next(p for p in path.parents if p.exists())
+    probe = folder / f".probe.{os.getpid()}.tmp"
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write one file whole, or leave it as it was.
 
@@ -51,23 +70,30 @@ def write_file(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent)
+        _sweep(path.parent, re.escape(path.name))
         with temporary.open("wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); make room or name another file"
-        ) from error
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
+        raise _unwritable(path, error) from error
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what a killed run left behind."""
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be written ({error.strerror}); make room or name another file"
+    )
+
+
+def _sweep(folder: Path, name: str = ".+") -> None:
+    """Remove what a killed run left behind of files whose name matches."""
     for path in folder.glob(".*.tmp"):
-        match = re.fullmatch(r"\..+\.(\d+)\.tmp", path.name)
+        match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
         if match and not _alive(int(match.group(1))):
             path.unlink(missing_ok=True)
 

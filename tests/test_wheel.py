@@ -68,4 +68,13 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
     ]
     record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     assert record["data"]["demo"]["synthetic"] is True
+    public = "from captau.testing import assert_scores; print(assert_scores.__module__)"
+    done = subprocess.run(
+        [str(venv / "bin" / "python"), "-c", public],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "captau.benchmarks.testing"
     assert not any(k.startswith("CAPTAU") for k in os.environ if k in environment)

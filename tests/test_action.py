@@ -1,0 +1,123 @@
+"""`action.yml`: GitHub's schema, and its scripts run by bash, with pip put aside."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"),
+    [
+        ("vendor.github-actions", "action.yml"),
+        ("vendor.github-workflows", ".github/workflows/ci.yml"),
+    ],
+)
+def test_github_takes_it(schema, file, tmp_path):
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
+    done = subprocess.run([*command, ROOT / file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "bad.yml").write_text((ROOT / file).read_text(encoding="utf-8") + "\nrunz: 1\n")
+    done = subprocess.run([*command, tmp_path / "bad.yml"], capture_output=True, check=False)
+    assert done.returncode == 1
+
+
+def test_every_input_is_used_and_none_is_pasted_into_a_script():
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(ACTION["inputs"])
+    for step in STEPS.values():
+        assert "${{" not in step.get("run", "")
+        assert ("shell" in step) == ("run" in step)
+    for name, one in ACTION["inputs"].items():
+        assert one["description"].endswith(".")
+        assert one["required"] == (name == "baseline")
+        assert one["required"] or isinstance(one["default"], str)
+
+
+def run(name, folder, bin_, **inputs):
+    """A step as GitHub runs it: its `env` filled in, `bash -eo pipefail`."""
+    values = {k: one.get("default", "") for k, one in ACTION["inputs"].items()} | {
+        k.replace("_", "-"): v for k, v in inputs.items()
+    }
+
+    def filled(template):
+        text = template.replace("${{ github.action_path }}", str(ROOT))
+        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda m: values[m[1]], text)
+
+    environment = {k: filled(v) for k, v in STEPS[name]["env"].items()}
+    script = folder / "step.sh"
+    script.write_text(STEPS[name]["run"])
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
+        cwd=folder,
+        env={**os.environ, **environment, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+@pytest.fixture
+def no_pip(tmp_path):
+    """A `python` on the PATH that prints what pip is given, a word a line, and is itself else."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    fake = folder / "python"
+    fake.write_text(
+        f'#!/bin/bash\nif [ "$1" = -m ]; then printf "%s\\n" "$@"; else exec {sys.executable} "$@"; fi\n'
+    )
+    fake.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({}, [f"captau @ {ROOT.as_uri()}"]),
+        ({"version": "0.1.0"}, ["captau==0.1.0"]),
+        ({"version": "0.1.0", "extras": "neural"}, ["captau[neural]==0.1.0"]),
+        ({"extras": "neural", "install": "-r requirements.txt  .\n mine"},
+         [f"captau[neural] @ {ROOT.as_uri()}", "-r", "requirements.txt", ".", "mine"]),
+        ({"version": "$(touch pwned)", "install": "`touch pwned`"},
+         ["captau==$(touch pwned)", "`touch", "pwned`"]),
+    ],
+)  # fmt: skip
+def test_what_is_installed(tmp_path, no_pip, inputs, words):
+    done = run("Install captau", tmp_path, no_pip, **inputs)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert said == ["-m", "pip", "install", "--disable-pip-version-check", *words]
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_check_itself(tmp_path, monkeypatch):
+    """Green where it makes the baseline, red on what moved; options one a line; summary and report."""
+    ours = Path(sys.executable).parent
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    made = run(
+        "Check",
+        tmp_path,
+        ours,
+        baseline="a b.yaml",
+        options='update=true\nmetrics=["rouge_1"]\n\nsample=3\n',
+    )
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "a b.yaml").read_text(encoding="utf-8")
+    (tmp_path / "a b.yaml").write_text(text.replace("distance", "x").replace("n:1", "n:3"))
+    red = run(
+        "Check", tmp_path, ours, baseline="a b.yaml", options="versions=none", junit="o/j.xml"
+    )
+    assert red.returncode == 1
+    assert "| parameters | rouge_1 | n | 3 | 1 |" in (tmp_path / "summary.md").read_text("utf-8")
+    assert (tmp_path / "o" / "j.xml").is_file()
