@@ -439,7 +439,7 @@ def read(path: Path) -> Baseline:
         line = tree.lines["format",]
         raise InputError(
             f"{path}:{line}: format {version}, and this captau reads {FORMAT}; install the captau that "
-            f"made it, or make it anew with update=true"
+            f"made it, or delete it and make it anew with update=true"
         )
     wanted = ("format", "dataset", "data", "protocol", "seed", "tolerance", "versions", "packages")
     own = ("file",) if "file" in tree.plain else ()

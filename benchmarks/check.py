@@ -206,7 +206,10 @@ def run(config: CheckConfig) -> Checked:
         _check_options(config, plan, before)
     found, metrics, lacking = _measured(plan)
     now = _now(plan, found, metrics, before)
-    differences = [] if before is None else _compare(before, now, found, plan)
+    differences: list[Difference] = []
+    # What is of other data by choice has nothing to be held against.
+    if before is not None and _about(before) == _about(now):
+        differences = _compare(before, now, found, plan)
     checked = Checked(
         path=path,
         dataset=now.dataset,
@@ -228,6 +231,10 @@ def run(config: CheckConfig) -> Checked:
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
     return replace(checked, summary=said + left_out)
+
+
+def _about(one: Baseline) -> tuple[str, dict[str, Any], Protocol]:
+    return one.dataset, dict(one.own), one.protocol
 
 
 def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
