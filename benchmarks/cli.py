@@ -45,6 +45,8 @@ COMMANDS = {
     "data overlap": "which images and captions datasets share",
     "data df": "count CIDEr's document frequencies for scoring single images",
     "check": "fail when a score, a correlation or what they rest on differs from a baseline",
+    "table": "finished runs and published numbers as one table, for a paper",
+    "cite": "BibTeX of what a run used, and a methods sentence",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -60,7 +62,7 @@ _FLAGS: dict[str, tuple[str, ...]] = {
     "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
 }
 
-#: Options whose value is a path: taken as it stands, whatever Hydra's grammar makes of its letters.
+#: Options whose value is a path or free text: taken as it stands, whatever Hydra makes of its letters.
 _PATHS = (
     "baseline",
     "candidates",
@@ -72,10 +74,13 @@ _PATHS = (
     "java.home",
     "java.spice",
     "junit",
+    "label",
     "output",
     "output_dir",
     "references",
+    "run",
     "source",
+    "title",
 )
 
 #: The config group of which each command takes `all` for every name: `paper=all`.
@@ -254,11 +259,21 @@ def _override(command: str, word: str) -> list[str]:
             others = [name for name in names if name not in models]
             rest = [f"{key}=[{','.join(others)}]"] if others else []
             return [f"models=[{','.join(chosen)}]", *rest]
-    elif key in _PATHS and value and value[0] not in "'\"" and value != "null":
-        path = str(Path(value).expanduser()) if value.startswith("~") else value
-        escaped = path.replace("\\", "\\\\").replace("'", "\\'")
-        return [f"{key}='{escaped}'"]
+    elif key == "run" and value.startswith("[") and value.endswith("]"):
+        folders = [folder.strip() for folder in value[1:-1].split(",")]
+        return [f"run=[{','.join(map(_quoted, folders))}]"]
+    elif key in _PATHS:
+        return [f"{key}={_quoted(value)}"]
     return [word]
+
+
+def _quoted(value: str) -> str:
+    """A path as Hydra's grammar takes it, whatever its letters."""
+    if not value or value[0] in "'\"" or value == "null":
+        return value
+    path = str(Path(value).expanduser()) if value.startswith("~") else value
+    escaped = path.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _run_hydra(command: str, words: list[str]) -> int:
@@ -357,6 +372,8 @@ def _options(command: str) -> list[str]:
         "data overlap": schema.DataOverlapOptions,
         "data df": schema.DataDfOptions,
         "check": schema.CheckOptions,
+        "table": schema.JoinedTableOptions,
+        "cite": schema.CiteOptions,
     }[command]
 
     def dotted(table: Any, prefix: str = "") -> list[str]:
@@ -640,6 +657,34 @@ def _check(config: DictConfig) -> int:
     return found.status
 
 
+def _table(config: DictConfig) -> None:
+    from .config import table_config
+    from .joined import join
+    from .layouts import LAYOUTS
+
+    chosen = table_config(config)
+    _print_or_write(LAYOUTS[chosen.style](join(chosen)), chosen.output)
+
+
+def _cite(config: DictConfig) -> None:
+    from .cite import cite
+    from .config import cite_config
+
+    chosen = cite_config(config)
+    _print_or_write(cite(chosen.runs), chosen.output)
+
+
+def _print_or_write(text: str, output: Path | None) -> None:
+    """Onto standard output, or into a file."""
+    from .output import write_file
+
+    if output is None:
+        print(text, end="")
+    else:
+        write_file(output, text.encode())
+        print(f"written to {output}")
+
+
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
     "compare": _bench,
@@ -657,4 +702,6 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "data_overlap": _data_overlap,
     "data_df": _data_df,
     "check": _check,
+    "table": _table,
+    "cite": _cite,
 }

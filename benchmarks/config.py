@@ -336,6 +336,53 @@ class DataConfig:
     images: Path | None
 
 
+#: How `captau table` prints, and how it shows intervals.
+STYLES = ("markdown", "latex", "html", "csv", "json")
+SHOWN_AS = ("subscript", "plusminus", "none")
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """What `captau table` does.
+
+    Attributes:
+        runs: folders of finished runs.
+        style: one of `STYLES`.
+        intervals: one of `SHOWN_AS`.
+        published: papers whose numbers are joined.
+        coefficients, dimensions: which columns, in this order; empty for all.
+        title, label: of the table; None for one of captau's own, and for none.
+        output: the file to write; None for standard output.
+    """
+
+    runs: tuple[Path, ...]
+    style: str = "markdown"
+    intervals: str = "subscript"
+    published: tuple[str, ...] = ()
+    coefficients: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    title: str | None = None
+    label: str | None = None
+    output: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise unknown("style", self.style, STYLES)
+        if self.intervals not in SHOWN_AS:
+            raise unknown("value of intervals", self.intervals, SHOWN_AS)
+        for paper in self.published:
+            if paper not in group("paper"):
+                raise unknown("paper", paper, [*group("paper"), "all"])
+
+
+@dataclass(frozen=True)
+class CiteConfig:
+    """What `captau cite` does: folders of finished runs, and the file to write, if any."""
+
+    runs: tuple[Path, ...]
+    output: Path | None = None
+
+
 @cache
 def read(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
@@ -813,3 +860,50 @@ def _own(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def _path(text: str | None) -> Path | None:
     return Path(text).expanduser() if text else None
+
+
+def table_config(config: DictConfig) -> TableConfig:
+    """From the composed configuration of `captau table`."""
+    plain = _plain(config)
+    published = _listed(plain["published"], "published")
+    return TableConfig(
+        runs=_runs(plain),
+        style=str(plain["style"]),
+        intervals=str(plain["intervals"] or "none"),
+        published=tuple(group("paper")) if published == ("all",) else published,
+        coefficients=_listed(plain["coefficients"], "coefficients"),
+        dimensions=_listed(plain["dimensions"], "dimensions"),
+        title=plain["title"],
+        label=plain["label"],
+        output=_path(plain["output"]),
+    )
+
+
+def cite_config(config: DictConfig) -> CiteConfig:
+    """From the composed configuration of `captau cite`."""
+    plain = _plain(config)
+    return CiteConfig(_runs(plain), _path(plain["output"]))
+
+
+def _runs(plain: Mapping[str, Any]) -> tuple[Path, ...]:
+    """The folders of `run=`, each once.
+
+    Raises:
+        InputError: where there is none.
+    """
+    folders = _listed(plain["run"], "run")
+    if not folders:
+        raise InputError("run= is empty; name the folder of a finished run, or several: run=[A,B]")
+    return tuple(Path(folder).expanduser() for folder in folders)
+
+
+def _listed(given: Any, option: str) -> tuple[str, ...]:
+    """One word or several, each once; none where nothing was given.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    words: Any = [] if given is None else given if isinstance(given, list) else [given]
+    if not all(isinstance(word, str | int | float) for word in words):
+        raise InputError(f"{option} is {given!r}; a name or a list of names is expected")
+    return tuple(dict.fromkeys(str(word) for word in words))

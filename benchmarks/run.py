@@ -864,23 +864,13 @@ def _p(value: float) -> str:
 def _statistics_notes(measured: Measured, shown: set[str]) -> list[str]:
     """What the columns of intervals and ranks mean."""
     options = measured.statistics
-    share = f"{100 * options.level:g} %"
     notes: list[str] = []
     if "reach" in shown:
-        how = "Fisher's formula, data points taken as independent"
-        if options.resamples:
-            kind = {"percentile": "percentile", "bca": "BCa"}[options.interval]
-            how = f"{kind} bootstrap over images, {options.replicates:,} replicates"
         notes.append(
-            f"±: half the width of the {share} interval ({how}); both ends in correlations.csv."
+            f"±: half the width of the {interval_words(options)}; both ends in correlations.csv."
         )
     if "rank" in shown:
-        which = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
-        notes.append(
-            "rank: a new one begins with the first metric that one of the rank before beats "
-            f"significantly (paired bootstrap over images, level {100 * (1 - options.level):g} %, "
-            f"{which[options.correction]})."
-        )
+        notes.append(f"rank: {rank_words(options)}.")
         competing = len(measured.asked)
         pairs = competing * (competing - 1) // 2
         needed = int(np.ceil(2 * pairs / (1 - options.level)))
@@ -890,6 +880,25 @@ def _statistics_notes(measured: Measured, shown: set[str]) -> list[str]:
                 f"statistics.replicates={needed} or more."
             )
     return notes
+
+
+def interval_words(options: Statistics) -> str:
+    """What an interval is."""
+    how = "Fisher's formula, data points taken as independent"
+    if options.resamples:
+        kind = {"percentile": "percentile", "bca": "BCa"}[options.interval]
+        how = f"{kind} bootstrap over images, {options.replicates:,} replicates"
+    return f"{100 * options.level:g} % interval ({how})"
+
+
+def rank_words(options: Statistics) -> str:
+    """What a rank is."""
+    which = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
+    return (
+        "a new one begins with the first metric that one of the rank before beats significantly "
+        f"(paired bootstrap over images, level {100 * (1 - options.level):g} %, "
+        f"{which[options.correction]})"
+    )
 
 
 def describe(protocol: Protocol) -> str:

@@ -337,6 +337,29 @@ class DataDfOptions:
     java: JavaOptions = field(default_factory=JavaOptions)
 
 
+@dataclass
+class JoinedTableOptions:
+    """`captau table`."""
+
+    run: Any = MISSING
+    style: str = "markdown"
+    intervals: str | None = "subscript"
+    published: Any = None
+    coefficients: Any = None
+    dimensions: Any = None
+    title: str | None = None
+    label: str | None = None
+    output: str | None = None
+
+
+@dataclass
+class CiteOptions:
+    """`captau cite`."""
+
+    run: Any = MISSING
+    output: str | None = None
+
+
 def register() -> None:
     """Make the schemas known to Hydra, under the group `schema`."""
     store = ConfigStore.instance()
@@ -357,5 +380,7 @@ def register() -> None:
         ("data_overlap", DataOverlapOptions),
         ("data_df", DataDfOptions),
         ("check", CheckOptions),
+        ("table", JoinedTableOptions),
+        ("cite", CiteOptions),
     ):
         store.store(group="schema", name=name, node=node, package="_global_")
