@@ -14,8 +14,7 @@ import pandas as pd
 from ..conf import group
 from ..datasets.registry import card
 from .config import read
-from .finished import check_same_data, read_run
-from .joined import Source, words_of
+from .joined import Source, read_sources, words_of
 from .layouts import breaking
 from .protocol import Protocol
 from .run import interval_words, rank_words
@@ -126,9 +125,8 @@ def cite(folders: Sequence[Path]) -> str:
     Raises:
         InputError: on a run that cannot be read, or runs over different data.
     """
-    runs = [read_run(folder) for folder in folders]
-    check_same_data(runs)
-    sources = [Source(run) for run in runs]
+    sources = read_sources(folders)
+    runs = [source.run for source in sources]
     versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
     works = Bibliography()
     (own,) = works.add(_OWN.replace("VERSION", ", ".join(versions)))

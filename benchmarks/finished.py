@@ -46,7 +46,10 @@ class Finished:
         """Columns `CORRELATION_COLUMNS`; an empty note is an empty text."""
         frame = self._table("correlations.csv", CORRELATION_COLUMNS)
         texts = ["dataset", "protocol", "dimension", "metric", "coefficient", "note"]
-        return frame.assign(**{name: frame[name].fillna("").astype(str) for name in texts})
+        # A column without any text was read as one of numbers.
+        return frame.assign(
+            **{name: frame[name].astype(object).fillna("").astype(str) for name in texts}
+        )
 
     @cached_property
     def scores(self) -> pd.DataFrame:

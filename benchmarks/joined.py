@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
@@ -24,13 +25,13 @@ from .config import METRIC_KINDS, MetricStyle, TableConfig, style
 from .finished import Finished, check_same_data, read_run
 from .kinds import remarks
 from .protocol import Protocol
-from .published import COMPARED, Printed, differences, printed, short
+from .published import COMPARED, Printed, differences, printed, short, show
 from .run import describe, interval_words, rank_words
 from .tables import COEFFICIENT_STYLE, MISSING, number
 
 #: How rows are grouped, in this order.
 GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
-_HEADINGS = {"given": "given as scores or functions", "published": "published, not in captau"}
+_HEADINGS = {"given": "given as scores or functions", "published": "published alone"}
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,17 @@ Key = tuple[str, tuple[Any, ...], str, str]
 
 @dataclass(frozen=True)
 class Source:
-    """A finished run: its correlations with the columns that they belong to."""
+    """A finished run: its correlations with the columns that they belong to.
+
+    Attributes:
+        name: what tells it from the others.
+
+    Raises:
+        InputError: from rows of which run.json knows nothing.
+    """
 
     run: Finished
+    name: str
 
     @cached_property
     def rows(self) -> list[tuple[Key, dict[str, Any]]]:
@@ -165,9 +174,13 @@ class Source:
     def protocol(self, row: Mapping[str, Any]) -> Protocol:
         """The protocol of a row; run.json has it by dataset, or by a paper's table."""
         told: dict[str, Any] = self.run.run["protocols"]
-        found = told.get(row["dataset"]) or next(
-            p for p in told.values() if p["name"] == row["protocol"]
-        )
+        of_name = (p for p in told.values() if p["name"] == row["protocol"])
+        found = told.get(row["dataset"]) or next(of_name, None)
+        if found is None or row["dataset"] not in self.run.run["data"]:
+            raise InputError(
+                f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
+                f"correlations.csv; run captau {self.run.command} again"
+            )
         values: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
         }
@@ -196,6 +209,18 @@ class Source:
         names = ["dataset", "dimension", "coefficient", "metric", "rank"]
         rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
         return {tuple(of): int(rank) for *of, rank in rows}
+
+
+def read_sources(folders: Sequence[Path]) -> list[Source]:
+    """Finished runs, with names.
+
+    Raises:
+        InputError: on a run that cannot be read, or runs over different data.
+    """
+    runs = [read_run(folder) for folder in folders]
+    check_same_data(runs)
+    unique = len({run.folder.name for run in runs}) == len(runs)
+    return [Source(run, run.folder.name if unique else str(run.folder)) for run in runs]
 
 
 def style_of(spec: str, otherwise: str) -> MetricStyle:
@@ -233,9 +258,7 @@ def join(config: TableConfig) -> JoinedTable:
         InputError: on a run that cannot be read, runs over different data, a coefficient or
             dimension that no run has, or runs without any number.
     """
-    runs = [read_run(folder) for folder in config.runs]
-    check_same_data(runs)
-    sources = [Source(run) for run in runs]
+    sources = read_sources(config.runs)
     columns = _columns(sources, config)
     drafts = _computed(sources, columns, config.intervals)
     drafts += _published(columns, drafts, config.published)
@@ -250,7 +273,7 @@ def join(config: TableConfig) -> JoinedTable:
     notes = _notes(sources, columns, drafts, config)
     if several:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
-    versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
+    versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
     letters: dict[str, str] = {}
     groups: list[Group] = []
     for kind in dict.fromkeys(d.kind for d in drafts):
@@ -323,8 +346,12 @@ def _columns(sources: Sequence[Source], config: TableConfig) -> dict[Key, Column
         source, protocol = found[key]
         data = source.run.run["data"][dataset]
         over = data["title"] + (" (synthetic)" if data["synthetic"] else "")
-        if sum(block[0] == dataset for block in blocks) > 1:
-            over += f", {protocol.name}"
+        others = [block[1] for block in blocks if block[0] == dataset]
+        over += "".join(
+            f", {name} {show(getattr(protocol, name))}"
+            for name, *values in zip(COMPARED, *others, strict=True)
+            if len(set(values)) > 1
+        )
         plain, latex, *_ = COEFFICIENT_STYLE[coefficient]
         rated = {k[2] for k in kept if k[:2] == key[:2] and k[3] != "accuracy"}
         of = (
@@ -352,7 +379,7 @@ def _computed(
             if (kind, spec, signature) not in drafts:
                 label = source.below.get(kind, {}).get(spec, shown.label)
                 if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
-                    label += f" ({source.run.folder.name})"
+                    label += f" ({source.name})"
                 order = (shown.order if kind in METRIC_KINDS else 0, 0, "")
                 drafts[kind, spec, signature] = _Draft(kind, order, label, spec, signature)
             draft = drafts[kind, spec, signature]
@@ -495,15 +522,15 @@ def _notes(
 
 
 def words_of(sources: Sequence[Source], words: Callable[[Statistics], str]) -> list[str]:
-    """What the runs' statistics are; with the folder where they differ."""
+    """What the runs' statistics are; with the run's name where they differ."""
     found = {
-        source.run.folder.name: words(Statistics(**options))
+        source.name: words(Statistics(**options))
         for source in sources
         if (options := source.run.run["config"].get("statistics"))
     }
     if len(set(found.values())) < 2:
         return list(found.values())[:1]
-    return [f"{text} ({folder})" for folder, text in found.items()]
+    return [f"{text} ({name})" for name, text in found.items()]
 
 
 def _on_data(

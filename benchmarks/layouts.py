@@ -20,11 +20,14 @@ def _legend(table: JoinedTable, printed: str) -> list[str]:
     lines: list[str] = []
     if any(cell.emphasis for cell in table.cells):
         lines.append(
-            "Bold and underlined: the best and the second best of a column, as printed; floors, "
-            "ceilings and numbers under another protocol do not compete."
+            "Bold and underlined: the best and the second best of a column, as printed; floors and "
+            "ceilings do not compete."
         )
     if any(row.source for group in table.groups for row in group.rows):
-        lines.append(f"{printed}: as published, not computed by captau.")
+        lines.append(
+            f"{printed}: as published, not computed by captau; out of competition where the protocol "
+            "is another or captau computed the metric."
+        )
     return lines
 
 

@@ -122,11 +122,12 @@ def _printed(
 def differences(paper: Protocol, here: Protocol) -> list[str]:
     """In what two protocols differ: `references mean_over_single (here all)`."""
     return [
-        f"{name} {_show(getattr(paper, name))} (here {_show(getattr(here, name))})"
+        f"{name} {show(getattr(paper, name))} (here {show(getattr(here, name))})"
         for name in COMPARED
         if getattr(paper, name) != getattr(here, name)
     ]
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """A protocol's choice in words."""
     return "all" if value is None else ", ".join(value) if isinstance(value, tuple) else str(value)

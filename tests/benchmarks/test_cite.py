@@ -1,0 +1,191 @@
+"""`captau cite`: BibTeX of all that a run used, once each, and the protocol in full."""
+
+from __future__ import annotations
+
+import re
+
+import bibtexparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captau.benchmarks import cite as module
+from captau.benchmarks.cite import Bibliography, cite, entries
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import read
+from captau.benchmarks.correlation import COEFFICIENTS
+from captau.benchmarks.kinds import LEVELS
+from captau.benchmarks.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
+from captau.conf import group
+from captau.datasets import registry
+from captau.metrics.registry import names
+
+from .made_runs import ROWS, made_run
+
+#: Metrics of nobody's paper: a user's own.
+OWN = ("file", "python", "rater")
+AGAIN = "@misc{a,\n  title={One}\n}"
+
+
+def keys_of(bibtex: str) -> list[str]:
+    """By another parser than captau's."""
+    library = bibtexparser.parse_string(bibtex)
+    assert not library.failed_blocks
+    for entry in library.entries:
+        assert {"title"} <= set(entry.fields_dict)
+    return [entry.key for entry in library.entries]
+
+
+def cited(text: str) -> set[str]:
+    return {key for found in re.findall(r"\\cite\{([^}]*)\}", text) for key in found.split(",")}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return made_run(tmp_path_factory.mktemp("cite") / "run")
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n not in OWN])
+def test_every_metric_names_its_papers(name):
+    citation = read("metric", name)["citation"]
+    library = bibtexparser.parse_string(citation)
+    assert not library.failed_blocks
+    for entry in library.entries:
+        fields = {name: field.value for name, field in entry.fields_dict.items()}
+        assert {"title", "author", "year"} <= set(fields)
+        assert fields["year"] in entry.key
+        assert re.fullmatch(r"\d+--\d+", fields.get("pages", "1--2"))
+    assert [e.key for e in entries(citation)] == keys_of(citation) != []
+
+
+def test_one_key_is_one_work():
+    """Of metrics, datasets and papers; else `captau cite` would print two entries for one paper."""
+    texts = [read("metric", name).get("citation", "") for name in group("metric")]
+    texts += [read("paper", name)["citation"] for name in group("paper")]
+    texts += [registry.card(name).citation for name in registry.names()]
+    titles: dict[str, str] = {}
+    for entry in (e for text in texts for e in entries(text)):
+        assert titles.setdefault(entry.key, entry.title) == entry.title
+    assert len(set(titles.values())) == len(titles)
+
+
+def test_every_choice_has_its_words():
+    assert set(module.COEFFICIENTS) == set(COEFFICIENTS)
+    assert set(module.RATINGS) == set(RATINGS)
+    assert set(module.REFERENCES) == set(REFERENCES)
+    assert set(module.CORPORA) == set(CORPORA)
+    assert set(module.LEVELS) == set(LEVELS)
+    assert set(module.UNDEFINED) == set(UNDEFINED)
+
+
+def test_what_was_used_is_cited_once(run):
+    text = cite([run])
+    keys = keys_of(text)
+    assert len(keys) == len(set(keys))
+    assert cited(text) == set(keys)
+    assert {"captau", "hodosh2013framing", "kasai2022transparent", "papineni2002bleu"} <= set(keys)
+    # CLIP-S is missing in this run, so nothing was used of it.
+    assert "hessel2021clipscore" not in keys
+    assert text == cite([run])
+
+
+def test_the_paragraph_names_the_protocol(run):
+    text = " ".join(cite([run]).split())
+    for part in (
+        r"with captau 1.2.3 \cite{captau}",
+        r"On Flickr8k-Expert \cite{hodosh2013framing} (revision 0123456789ab; 1,234 captions, 3,702 "
+        r"data points of overall) we report Kendall's $\tau_c$ and Kendall's $\tau_b$: each rating is "
+        r"a data point (method A of \cite{hodosh2013framing}); candidates are scored against all "
+        "references at once; corpus statistics (document frequencies) are taken over the dataset; "
+        "coefficients are over all data points; an undefined score leaves the coefficient undefined.",
+        r"On THumB 1.0 \cite{kasai2022transparent}",
+        "an item's ratings are averaged",
+        r"95 \% interval (percentile bootstrap over images, 500 replicates), seed 0",
+        r"Benjamini-Hochberg",
+        r"CIDEr \cite{vedantam2015cider,chen2015microsoft} (\texttt{cider",
+        "computed with numpy 2.0.0, scipy 1.13.0",
+        "% No paper is known here for: Mine <b>|*50%_.",
+    ):
+        assert part in text
+
+
+def test_a_protocol_of_a_paper_is_cited(tmp_path):
+    folder = made_run(
+        tmp_path / "run",
+        ROWS[:2],
+        protocol={
+            "name": "umic_2021",
+            "references": "mean_over_single",
+            "k": 3,
+            "split": "test",
+            "systems": ["a_b"],
+        },
+    )
+    text = " ".join(cite([folder]).split())
+    assert r"the protocol is that of \cite{lee2021umic}" in text
+    assert "one reference at a time and the scores averaged, of the first 3;" in text
+    assert r"those of a\_b; captions are those of the split test" in text
+    assert "lee2021umic" in keys_of(text)
+
+
+def test_preferences_and_synthetic_data(tmp_path):
+    rows = [("demo", "colour", "accuracy", "cider", 0.8, None, None, None, "")]
+    text = " ".join(cite([made_run(tmp_path / "run", rows)]).split())
+    assert "On the synthetic dataset Demo" in text
+    assert "3,702 preference pairs) we report accuracy on preference pairs:" in text
+    assert "equal scores of a pair count half" in text
+    assert "each rating" not in text
+    assert "Intervals" not in text
+    # Its card and captau itself are one work.
+    assert keys_of(text).count("captau") == 1
+
+
+def test_equal_keys_of_two_works_get_letters():
+    works = Bibliography()
+    assert works.add(AGAIN) == ["a"]
+    assert works.add(AGAIN.replace("One", "{One}")) == ["a"]
+    assert works.add(AGAIN.replace("One", "Two") + "\n" + AGAIN.replace("One", "Three")) == [
+        "aa",
+        "ab",
+    ]
+    assert works.add(AGAIN.replace("One", "Two")) == ["aa"]
+    assert keys_of(str(works)) == ["a", "aa", "ab"]
+
+
+def test_entries_that_do_not_end():
+    with pytest.raises(ValueError, match="a does not end"):
+        entries(AGAIN[:-1])
+    with pytest.raises(ValueError, match="a has no title"):
+        entries("@misc{a,\n  note={x}\n}")
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=2), min_size=1, max_size=8))
+def test_keys_are_unique(keys):
+    works = Bibliography()
+    for number, key in enumerate(keys):
+        works.add(f"@misc{{{key},\n  title={{Work {number}}}\n}}")
+    assert len(works.entries) == len(keys)
+    found = keys_of(str(works))
+    assert len(set(found)) == len(keys)
+
+
+def test_command(run, tmp_path, capsys):
+    target = tmp_path / "captau.bib"
+    for arguments in ([f"run={run}"], [f"run=[{run}]", f"output={target}"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["cite", *arguments])
+        assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(cite([run]))
+    assert target.read_text() == cite([run])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "the option run=…"), (["run=absent"], "absent"), (["run=a", "style=x"], "style")],
+)
+def test_faults_are_one_line(capsys, arguments, said):
+    with pytest.raises(SystemExit) as ended:
+        main(["cite", *arguments])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
