@@ -6,7 +6,7 @@ import csv
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -124,7 +124,7 @@ def markdown(table: JoinedTable) -> str:
     for group in table.groups:
         lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
         for row in group.rows:
-            cells = [_plain(_label(row)), *(_marked(c, table, "**", "ins") for c in row.cells)]
+            cells = [_plain(_label(row)), *(_marked(c, table, _IN_MARKDOWN) for c in row.cells)]
             shown = [f"*{cell}*" if row.source and cell else cell for cell in cells]
             lines.append("| " + " | ".join(shown) + " |")
     notes = [*_legend(table, "In italics"), *table.notes]
@@ -136,21 +136,27 @@ def markdown(table: JoinedTable) -> str:
     return "\n".join(lines) + "".join(f"\n\n{line}" for line in below) + "\n"
 
 
-def _marked(cell: Cell | None, table: JoinedTable, bold: str, underline: str) -> str:
+#: How a number is shown, by its emphasis.
+_IN_MARKDOWN = {"": "{}", "best": "**{}**", "second": "<ins>{}</ins>"}
+_IN_HTML = {
+    "": '<span class="number">{}</span>',
+    "best": '<span class="number"><strong>{}</strong></span>',
+    "second": '<span class="number"><u>{}</u></span>',
+}
+
+
+def _marked(cell: Cell | None, table: JoinedTable, signs: Mapping[str, str]) -> str:
     """A cell with HTML's signs, which Markdown takes as well."""
     if cell is None:
         return ""
-    ends = (bold, bold) if bold == "**" else (f"<{bold}>", f"</{bold}>")
-    shown = cell.text
-    if cell.emphasis == "best":
-        shown = shown.join(ends)
-    elif cell.emphasis == "second":
-        shown = f"<{underline}>{shown}</{underline}>"
+    above = ",".join(_above(cell))
+    shown = signs[cell.emphasis].format(cell.text)
     if table.intervals == "plusminus" and cell.reach:
         shown += f" ± {cell.reach}"
+    shown += f"<sup>{above}</sup>" if above else ""
     if table.intervals == "subscript" and cell.low:
         shown += f"<sub>{cell.low}, {cell.high}</sub>"
-    return shown + (f"<sup>{','.join(above)}</sup>" if (above := _above(cell)) else "")
+    return shown
 
 
 def _plain(text: str) -> str:
@@ -164,8 +170,9 @@ _CSS = """\
 .captau-table table { border-collapse: collapse; border-block: 2px solid; }
 .captau-table caption { text-align: left; font-weight: 600; padding-bottom: 0.5em; }
 .captau-table th, .captau-table td { padding: 0.15em 0.7em; font-weight: normal; white-space: nowrap; }
-.captau-table td { text-align: right; font-variant-numeric: tabular-nums; }
-.captau-table tbody th { text-align: left; }
+.captau-table td { font-variant-numeric: tabular-nums; }
+.captau-table .number { display: inline-block; min-width: 2.7em; text-align: right; }
+.captau-table tbody th, .captau-table th[rowspan] { text-align: left; vertical-align: bottom; }
 .captau-table thead tr:last-child th, .captau-table thead th[rowspan] { border-bottom: 1px solid; }
 .captau-table tbody + tbody { border-top: 1px solid #8c959f; }
 .captau-table .kind { font-style: italic; }
@@ -201,7 +208,7 @@ def html_of(table: JoinedTable) -> str:
             f"{escape(group.heading)}</th></tr>"
         )
         for row in group.rows:
-            cells = "".join(f"<td>{_marked(c, table, 'strong', 'u')}</td>" for c in row.cells)
+            cells = "".join(f"<td>{_marked(c, table, _IN_HTML)}</td>" for c in row.cells)
             kind = ' class="published"' if row.source else ""
             lines.append(f'<tr{kind}><th scope="row">{escape(_label(row))}</th>{cells}</tr>')
         lines.append("</tbody>")
