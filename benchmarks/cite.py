@@ -14,7 +14,7 @@ import pandas as pd
 from ..conf import group
 from ..datasets.registry import card
 from .config import read
-from .joined import Source, read_sources, words_of
+from .joined import Source, brief, read_sources, words_of
 from .layouts import breaking
 from .protocol import Protocol
 from .run import interval_words, rank_words
@@ -134,18 +134,17 @@ def cite(folders: Sequence[Path]) -> str:
         "We measure how well metrics agree with people with captau "
         rf"{', '.join(versions)} \cite{{{own}}}."
     ]
-    metrics: dict[str, str] = {}
+    metrics: dict[tuple[str, str], str] = {}
     uncited: dict[str, None] = {}
     for source in sources:
         sentences += _on_data(source, works)
         for spec, label, signature, citation in _metrics(source):
             keys = works.add(citation)
-            told = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            metrics[f"{spec} {signature}"] = (
-                rf"{latex_escape(label)}{told} (\texttt{{{breaking(signature)}}})"
-            )
             if not keys:
                 uncited[label] = None
+            told = rf" \cite{{{','.join(keys)}}}" if keys else ""
+            line = rf"{latex_escape(label)}{told} (\texttt{{{breaking(brief(signature))}}})"
+            metrics.setdefault((spec, signature), line)
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
         said = words_of(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
         sentences += [f"Intervals: {latex_escape(words)}." for words in said]
@@ -175,6 +174,7 @@ def cite(folders: Sequence[Path]) -> str:
 
 _OWN = """@misc{captau,
   title={captau: how well image-caption metrics agree with human ratings},
+  author={{The captau maintainers}},
   note={Version VERSION}
 }"""
 

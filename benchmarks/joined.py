@@ -287,9 +287,14 @@ def join(config: TableConfig) -> JoinedTable:
         tuple(groups),
         tuple((letter, text) for text, letter in letters.items()),
         (*notes, f"Computed by captau {', '.join(versions)}."),
-        tuple((d.label, d.signature) for d in drafts if d.signature),
+        tuple((d.label, brief(d.signature)) for d in drafts if d.signature),
         config.intervals,
     )
+
+
+def brief(signature: str) -> str:
+    """A signature with the first twelve digits of each hash, which tell files apart on paper."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1", signature)
 
 
 def _row(draft: _Draft, columns: Iterable[Key], letters: dict[str, str]) -> Row:
@@ -528,9 +533,12 @@ def words_of(sources: Sequence[Source], words: Callable[[Statistics], str]) -> l
         for source in sources
         if (options := source.run.run["config"].get("statistics"))
     }
-    if len(set(found.values())) < 2:
-        return list(found.values())[:1]
-    return [f"{text} ({name})" for name, text in found.items()]
+    together: dict[str, list[str]] = {}
+    for name, text in found.items():
+        together.setdefault(text, []).append(name)
+    if len(together) < 2:
+        return list(together)
+    return [f"{text} ({', '.join(names)})" for text, names in together.items()]
 
 
 def _on_data(

@@ -109,7 +109,8 @@ def _minus(text: str) -> str:
 
 def breaking(signature: str) -> str:
     """A signature, which is long, with places to break it."""
-    return latex_escape(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
+    escaped = latex_escape(signature).replace(r"\textbar{}", r"\textbar\allowbreak{}")
+    return escaped.replace(":", r":\allowbreak{}")
 
 
 def markdown(table: JoinedTable) -> str:

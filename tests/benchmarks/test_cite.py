@@ -140,6 +140,16 @@ def test_preferences_and_synthetic_data(tmp_path):
     assert keys_of(text).count("captau") == 1
 
 
+def test_two_runs_are_one_paragraph(run, tmp_path):
+    again = made_run(tmp_path / "again")
+    other = made_run(tmp_path / "other", ROWS[:3], statistics={"replicates": 900})
+    assert cite([run, again]) == cite([run])
+    text = " ".join(cite([run, again, other]).split())
+    assert "500 replicates), seed 0 (run, again)" in text
+    assert "900 replicates), seed 0 (other)" in text
+    assert text.count(r"CIDEr \cite") == 1
+
+
 def test_equal_keys_of_two_works_get_letters():
     works = Bibliography()
     assert works.add(AGAIN) == ["a"]

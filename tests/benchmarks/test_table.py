@@ -189,6 +189,13 @@ def test_notes_name_protocol_revision_signatures(run):
     assert made.notes[-1] == "Computed by captau 1.2.3."
 
 
+def test_hashes_are_cut_on_paper(tmp_path):
+    signature = f"meteor|weights:sha256-{'0a' * 32}|n:1"
+    made = table(made_run(tmp_path / "run", ROWS[1:2], signatures={"meteor": signature}))
+    assert made.signatures == (("METEOR", "meteor|weights:sha256-0a0a0a0a0a0a|n:1"),)
+    assert signature in LAYOUTS["json"](made)
+
+
 def test_published_numbers_stand_beside(run):
     """Hessel et al. 2021, Table 1: SPICE 44.9 (τ_c); Lee et al. 2021 under another protocol."""
     made = table(run, published=PAPERS, coefficients=("tau_c", "tau_b"))
