@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,53 +99,89 @@ def read_json(path: Path) -> Any:
             the line), or an object has a key twice, of which JSON readers keep the last without a
             word.
     """
-    return _parsed(read_text(path), path)
+    return parsed(read_text(path), str(path))
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON-lines file with their line numbers, blank lines passed over.
+    """The objects of a JSON-lines file with their line numbers; see `json_lines`.
+
+    Raises:
+        InputError: where the file cannot be read, besides.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from json_lines(stream, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines with their line numbers, blank lines passed over.
 
     Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
 
     Raises:
-        InputError: at a line that is no JSON object or has a key twice, with its number.
+        InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number.
     """
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, raw in enumerate(stream, start=1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}:{number}: not UTF-8 text; save the file as UTF-8") from error
         if not line.strip():
             continue
-        row = _parsed(line, path, number)
+        row = parsed(line, name, number)
         if not isinstance(row, dict):
-            raise InputError(f"{path}:{number}: an object is expected, not {type(row).__name__}")
+            raise InputError(f"{name}:{number}: an object is expected, not {type(row).__name__}")
         yield number, row
 
 
-def _parsed(text: str, path: Path, line: int = 0) -> Any:
-    """What JSON says: a whole file's, or that of one of its lines."""
-    where = f"{path}:{line}" if line else f"{path}"
+class TwiceError(ValueError):
+    """An object has a key twice."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        row = dict(pairs)
-        if len(row) < len(pairs):
-            twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-            raise InputError(f"{where}: '{twice}' stands twice in one object; keep one")
-        return row
 
+def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, for `object_pairs_hook`.
+
+    Raises:
+        TwiceError: of a key that stands twice.
+    """
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise TwiceError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return row
+
+
+def parsed(text: str, name: str, line: int = 0) -> Any:
+    """What JSON says: a whole file's, or that of one of its lines.
+
+    Args:
+        text: the JSON.
+        name: how messages call the file.
+        line: which line `text` is; 0 where it has lines of its own.
+
+    Raises:
+        InputError: as `read_json` has it.
+    """
+    where = f"{name}:{line}" if line else name
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=only_once)
+    except TwiceError as error:
+        raise InputError(f"{where}: '{error}' stands twice in one object; keep one") from error
     except RecursionError as error:
         raise InputError(f"{where}: nested too deeply; get the file anew") from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
+            f"{name}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
             f"get it anew"
         ) from error
     except ValueError as error:  # of json's own, the one that tells no line
         most = sys.get_int_max_str_digits()
         found = re.search(rf"\d{{{most + 1}}}", text)
         at = line or text.count("\n", 0, found.start() if found else 0) + 1
-        raise InputError(f"{path}:{at}: a number of more than {most} digits") from error
+        raise InputError(f"{name}:{at}: a number of more than {most} digits") from error
 
 
 def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
