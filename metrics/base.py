@@ -7,7 +7,7 @@ import math
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +23,9 @@ from ..datasets.files import sha256
 from ..datasets.schema import CaptionSet
 
 Floats = NDArray[np.float64]
+
+#: From how often each row counts, shape (n_rows, n), to n corpus scores.
+Pooled = Callable[[Floats], Floats]
 
 
 class UnavailableError(InputError):
@@ -286,6 +289,24 @@ class Metric(ABC):
         rows = Rows.of(items).required()
         values = self.score(rows) if scores is None else scores
         return float(np.average(values, weights=rows.weights))
+
+    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+        """The score of all items as a function of how often each counts, for resampling.
+
+        Scores of items stay as they are: CIDEr's document frequencies are not drawn anew.
+
+        Args:
+            items: as for `score`.
+            scores: what `score(items)` returned.
+
+        Returns:
+            None where a program computes it that would have to run for each sample.
+        """
+
+        def pooled(weights: Floats) -> Floats:
+            return scores @ weights / weights.sum(axis=0)
+
+        return pooled
 
     def _check(self, rows: Rows) -> None:
         _ = rows.weights

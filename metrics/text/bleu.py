@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Items, Rows
+from ..base import Floats, Items, Pooled, Rows
 from ..registry import register
 from .corpus import Corpus, Ints, added, spread
 from .ptb import TokenMetric, tokenized
@@ -56,8 +56,19 @@ class Bleu(TokenMetric):
             return float(_by_pycocoevalcap(rows.repeated())[0][self.n - 1])
         return bleu((rows.weights @ _statistics(rows)).tolist())[self.n - 1]
 
+    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+        """BLEU of the summed n-gram counts."""
+        if self.backend == "pycocoevalcap":
+            return None
+        statistics = _statistics(Rows.of(items))
 
-def bleu(statistics: Sequence[int]) -> list[float]:
+        def pooled(weights: Floats) -> Floats:
+            return np.array([bleu(row)[self.n - 1] for row in (weights.T @ statistics).tolist()])
+
+        return pooled
+
+
+def bleu(statistics: Sequence[float]) -> list[float]:
     """BLEU-1…4 from the matches of 1-grams to 4-grams, their number, and the reference's words."""
     correct, guessed, wanted = statistics[:ORDERS], statistics[ORDERS:-1], statistics[-1]
     words = guessed[0]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Floats, Items, Rows, version_of
+from ..base import Floats, Items, Pooled, Rows, version_of
 from ..registry import register
 from . import meteor_jar
 from .meteor_align import CHUNK, MATCHES, Aligner
@@ -74,7 +74,16 @@ class Meteor(TokenMetric):
             return meteor_jar.program().evaluate([lines[i] for i in inverse])[1]
         rows = Rows.of(items).required()
         self._check(rows)
-        return float(score(_scored(rows.unique[0])[1][None])[0])
+        unique = rows.unique[0]
+        return float(score(unique.weights[None] @ _scored(unique)[1])[0])
+
+    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+        """METEOR of the summed statistics."""
+        if self.backend == "pycocoevalcap":
+            return None
+        unique, inverse = Rows.of(items).unique
+        statistics = _scored(unique)[1][inverse]
+        return lambda weights: score(weights.T @ statistics)
 
 
 def _lines(rows: Rows) -> list[str]:
@@ -86,21 +95,17 @@ def _lines(rows: Rows) -> list[str]:
     return rows.share("meteor(backend=pycocoevalcap)", compute)
 
 
-def _scored(rows: Rows) -> tuple[Floats, Floats]:
-    """The score of each row, shape (len(rows),), and the corpus' statistics, shape (23,)."""
+def _scored(rows: Rows) -> tuple[Floats, Ints]:
+    """The score of each row, shape (len(rows),), and what corpora sum of it, shape (len(rows), 23)."""
 
-    def compute() -> tuple[Floats, Floats]:
+    def compute() -> tuple[Floats, Ints]:
         scores: list[Floats] = []
-        corpus = np.zeros(_MATCHED_REFERENCE + 1)
-        done = 0
+        pooled: list[Ints] = []
         for some in statistics(*tokenized(rows), rows.label):
-            weights = rows.weights[done : done + len(some)]
-            done += len(some)
             scores.append(score(some))
-            pooled = some.astype(np.float64)
-            pooled[_whole(pooled), _CHUNKS] = 0
-            corpus += weights @ pooled
-        return np.concatenate(scores), corpus
+            some[_whole(some), _CHUNKS] = 0
+            pooled.append(some)
+        return np.concatenate(scores), np.concatenate(pooled)
 
     return rows.share("meteor(backend=captau)", compute)
 
@@ -190,7 +195,7 @@ def score(rows: NDArray[Any]) -> Floats:
     return np.where(np.isnan(result), 0.0, np.maximum(result, 0.0))
 
 
-def _whole(s: Floats) -> NDArray[np.bool_]:
+def _whole(s: NDArray[Any]) -> NDArray[np.bool_]:
     """Which statistics are of texts whose words all match in one chunk."""
     return (
         (s[:, 4:20:2].sum(axis=1) == s[:, 0])

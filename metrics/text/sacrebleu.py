@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Items, Metric, Rows
+from ..base import Floats, Items, Metric, Pooled, Rows
 from ..registry import register
 
 
@@ -63,3 +63,28 @@ class SacreBleu(Metric):
         # One stream a reference position; sacreBLEU passes over None.
         streams = [[r[k] if k < len(r) else None for r in rows.references] for k in range(most)]
         return float(self._scorer(False).corpus_score(rows.candidates, streams).score)
+
+    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+        """SacreBLEU of the summed n-gram counts."""
+        rows = Rows.of(items)
+        # Of unsmoothed sentence scores the counts are as they were counted.
+        plain = replace(self, smooth_method="none")._scorer(True)
+        found = [
+            plain.sentence_score(candidate, list(references))
+            for candidate, references in zip(rows.candidates, rows.references, strict=True)
+        ]
+        counts = np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
+        scorer = self._scorer(False)
+
+        def one(summed: list[int]) -> float:
+            *grams, ours, theirs = summed
+            half = len(grams) // 2
+            return scorer.compute_bleu(
+                grams[:half], grams[half:], ours, theirs, smooth_method=self.smooth_method
+            ).score
+
+        def pooled(weights: Floats) -> Floats:
+            summed = np.rint(weights.T @ counts).astype(np.int64)
+            return np.array([one(row) for row in summed.tolist()])
+
+        return pooled

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...datasets.cache import cache_folder
-from ..base import Floats, Items, Rows, version_of
+from ..base import Floats, Items, Pooled, Rows, version_of
 from ..progress import counted
 from ..registry import register
 from .ptb import TokenMetric, tokenized
@@ -95,27 +95,45 @@ class Spice(TokenMetric):
             return super().corpus(rows, values)
         return float(np.average(values[defined], weights=rows.weights[defined]))
 
+    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+        """The mean over the rows where it is defined."""
+        defined = ~np.isnan(scores)
+        if self.part == "f" or defined.all():
+            return super().pooled(items, scores)
+
+        def pooled(weights: Floats) -> Floats:
+            with np.errstate(invalid="ignore"):
+                return scores[defined] @ weights[defined] / weights[defined].sum(axis=0)
+
+        return pooled
+
 
 def _scores(rows: Rows) -> Floats:
     """Shape (len(rows), len(PARTS)), in the order of `PARTS`."""
+    scores = np.full((len(rows), len(PARTS)), np.nan)
+    for i, by_kind in figures(rows):
+        values = [by_kind[kind][figure] for kind, figure in PARTS.values()]
+        scores[i] = [np.nan if v is None else v for v in values]
+    return scores
+
+
+def figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The figures of each row that could be parsed, by kind of tuple, as the jar prints them."""
     candidates, references = tokenized(rows)
     texts = [(c, *refs) for c, refs in zip(candidates, references, strict=True)]
     parsed = scenes(t for row in texts for t in row)
-    scores = np.full((len(rows), len(PARTS)), np.nan)
     failed = {t: found for t, found in parsed.items() if isinstance(found, Failure)}
     scenes_of = {t: found for t, found in parsed.items() if not isinstance(found, Failure)}
     if failed:
         _warn(rows, texts, failed)
     whole = [i for i, row in enumerate(texts) if not any(t in failed for t in row)]
     if not whole:
-        return scores
+        return
     with counted("SPICE, rows", len(whole)) as advance:
         requests = ([scenes_of[t] for t in texts[i]] for i in whole)
         for i, by_kind in zip(whole, score(requests), strict=True):
-            figures = [by_kind[kind][figure] for kind, figure in PARTS.values()]
-            scores[i] = [np.nan if f is None else f for f in figures]
+            yield i, by_kind
             advance(1)
-    return scores
 
 
 def scenes(captions: Iterable[str]) -> dict[str, Parsed]:
