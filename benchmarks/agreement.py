@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..datasets.schema import Scale
 from .correlation import Agreement, correlate
@@ -228,7 +228,7 @@ def kendall_w(ratings: Floats) -> float:
         ratings: shape (n_items, n_raters).
     """
     n, m = ratings.shape
-    ranks = stats.rankdata(ratings, axis=0)
+    ranks = scipy.stats.rankdata(ratings, axis=0)
     sums = ranks.sum(axis=1)
     spread = float(((sums - sums.mean()) ** 2).sum())
     ties = 0.0
@@ -344,7 +344,7 @@ def krippendorff_alpha(table: RatingTable, level: str) -> Found:
         across = float(len(value) ** 2 - (totals**2).sum())
     else:
         if level == "ordinal":
-            value = stats.rankdata(value)
+            value = scipy.stats.rankdata(value)
         means = np.bincount(item, value) / count
         within = 2 * count * np.bincount(item, (value - means[item]) ** 2)
         across = 2 * len(value) * float(((value - value.mean()) ** 2).sum())

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from ..datasets.errors import InputError, unknown
 from .weighted import Floats, Ints, Statistic
@@ -245,15 +245,15 @@ def interval(
 def _bca(value: float, drawn: Floats, tails: Floats, left_out: Floats) -> Floats:
     """Where BCa looks for its quantiles; NaN where the bias is without bounds."""
     below = ((drawn < value).mean() + (drawn <= value).mean()) / 2
-    bias = stats.norm.ppf(below)
+    bias = scipy.stats.norm.ppf(below)
     apart = left_out.mean() - left_out if len(left_out) else np.zeros(1)
     spread = (apart**2).sum()
     # Values that differ in the last bits alone have no skew.
     flat = spread <= len(apart) * (1e-14 * max(1.0, abs(value))) ** 2
     acceleration = 0.0 if flat else float((apart**3).sum() / (6 * spread**1.5))
     with np.errstate(all="ignore"):
-        moved = bias + stats.norm.ppf(tails)
-        return stats.norm.cdf(bias + moved / (1 - acceleration * moved))
+        moved = bias + scipy.stats.norm.ppf(tails)
+        return scipy.stats.norm.cdf(bias + moved / (1 - acceleration * moved))
 
 
 def fisher(value: float, n_points: int, level: float) -> Interval:
@@ -267,6 +267,6 @@ def fisher(value: float, n_points: int, level: float) -> Interval:
         return Interval(note=f"no Fisher interval: {n_points} data points; four are needed")
     if abs(value) >= 1:
         return Interval(value, value, "Fisher interval, data points taken as independent")
-    reach = stats.norm.ppf((1 + level) / 2) / np.sqrt(n_points - 3)
+    reach = scipy.stats.norm.ppf((1 + level) / 2) / np.sqrt(n_points - 3)
     low, high = np.tanh(np.arctanh(value) + reach * np.array([-1, 1]))
     return Interval(float(low), float(high), "Fisher interval, data points taken as independent")

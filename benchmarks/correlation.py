@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from .pairs import calibrate, pair_counts
 from .preferences import outcomes
@@ -109,7 +109,7 @@ def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
         return Agreement(counts.accuracy, float("nan"))
     value = counts.tau_a if coefficient == "tau_a" else counts.gamma
     # They are zero exactly where τ_b is, so that its test is theirs.
-    return Agreement(value, float(stats.kendalltau(scores, ratings).pvalue))
+    return Agreement(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
 
 
 def tie_calibrated(groups: Sequence[tuple[Floats, Floats]]) -> Agreement:
@@ -126,10 +126,10 @@ def tie_calibrated(groups: Sequence[tuple[Floats, Floats]]) -> Agreement:
 
 
 _FUNCTIONS: dict[str, Callable[[Floats, Floats], Any]] = {
-    "tau_c": lambda x, y: stats.kendalltau(x, y, variant="c"),
-    "tau_b": lambda x, y: stats.kendalltau(x, y, variant="b"),
-    "spearman": lambda x, y: stats.spearmanr(x, y),
-    "pearson": lambda x, y: stats.pearsonr(x, y),
+    "tau_c": lambda x, y: scipy.stats.kendalltau(x, y, variant="c"),
+    "tau_b": lambda x, y: scipy.stats.kendalltau(x, y, variant="b"),
+    "spearman": lambda x, y: scipy.stats.spearmanr(x, y),
+    "pearson": lambda x, y: scipy.stats.pearsonr(x, y),
 }
 
 
@@ -151,7 +151,7 @@ def pairwise_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Agreement
     gaps = int(np.isnan(found).sum())
     if gaps:
         return Agreement.undefined(f"{gaps} of {len(decided)} pairs have an undefined score")
-    p_value = stats.binomtest(round(found.sum()), len(decided), 0.5).pvalue
+    p_value = scipy.stats.binomtest(round(found.sum()), len(decided), 0.5).pvalue
     tied = int((found == 0.5).sum())
     note = f"{tied} tied pairs count half" if tied else ""
     return Agreement(float(found.mean()), float(p_value), note)

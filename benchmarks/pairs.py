@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def pair_counts(scores: Floats, ratings: Floats) -> PairCounts:
     surplus = 0
     if x < total and y < total:
         # τ_b is (C - D) / sqrt(untied in x · untied in y), and C - D a whole number.
-        tau_b = float(stats.kendalltau(scores, ratings, variant="b").statistic)
+        tau_b = float(scipy.stats.kendalltau(scores, ratings, variant="b").statistic)
         surplus = round(tau_b * math.sqrt(total - x) * math.sqrt(total - y))
     ordered = total - x - y + both
     return PairCounts((ordered + surplus) // 2, (ordered - surplus) // 2, x - both, y - both, both)

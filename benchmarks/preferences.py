@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def wilson(accuracy: float, n_pairs: int, confidence: float = CONFIDENCE) -> tup
     """
     if not n_pairs or math.isnan(accuracy):
         return math.nan, math.nan
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
     shrink = 1 + z**2 / n_pairs
     centre = (accuracy + z**2 / (2 * n_pairs)) / shrink
     variance = accuracy * (1 - accuracy) / n_pairs + z**2 / (4 * n_pairs**2)
@@ -132,15 +132,15 @@ def mcnemar(first: Floats, second: Floats) -> McNemar:
     squares = float((d**2).sum())
     exact = asymptotic = 1.0
     if squares:
-        asymptotic = float(stats.chi2.sf(total**2 / squares, 1))
+        asymptotic = float(scipy.stats.chi2.sf(total**2 / squares, 1))
     if total:
         # Each whole difference is ±1 and each half one ±1/2, by a fair coin.
         whole, half = int((np.abs(d) == 1).sum()), int((np.abs(d) == 0.5).sum())
         heads = np.arange(whole + 1)
         # The half ones have to make up for what the whole ones lack: (2k - half) / 2 >= lack.
         lack = total - (2 * heads - whole)
-        chance = stats.binom.sf(np.ceil(lack + half / 2) - 1, half, 0.5)
-        exact = min(1.0, 2 * float(stats.binom.pmf(heads, whole, 0.5) @ chance))
+        chance = scipy.stats.binom.sf(np.ceil(lack + half / 2) - 1, half, 0.5)
+        exact = min(1.0, 2 * float(scipy.stats.binom.pmf(heads, whole, 0.5) @ chance))
     return McNemar(
         len(d), int((d > 0).sum()), int((d < 0).sum()), float(d.mean()), exact, asymptotic
     )

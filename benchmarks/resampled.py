@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.sparse import csr_matrix
 
 from .correlation import OF_PAIRS
 from .kinds import OF_SYSTEMS, OF_TIES, correlate_at, groups_of, key_of
@@ -152,7 +151,7 @@ def _at_threshold(scores: Floats, ratings: Floats, unit: Ints, threshold: float)
     distinct, rows = np.unique(scores, return_inverse=True)
     levels, columns = np.unique(ratings, return_inverse=True)
     n_rows, n_levels, n_units = len(distinct), len(levels), int(unit.max(initial=-1)) + 1
-    cells = csr_matrix(
+    cells = scipy.sparse.csr_matrix(
         (np.ones(len(scores)), (rows * n_levels + columns, unit)),
         shape=(n_rows * n_levels, n_units),
     )
@@ -254,7 +253,9 @@ def _of_systems(
         if "pearson" in coefficients:
             found["pearson"] = _pearson(x, y)
         if "spearman" in coefficients:
-            found["spearman"] = _pearson(stats.rankdata(x, axis=0), stats.rankdata(y, axis=0))
+            found["spearman"] = _pearson(
+                scipy.stats.rankdata(x, axis=0), scipy.stats.rankdata(y, axis=0)
+            )
         if "acc_eq" in coefficients:
             found["acc_eq"] = np.array([_best(a, b) for a, b in zip(x.T, y.T, strict=True)])
         nothing = np.full(x.shape[1], np.nan)

@@ -19,8 +19,8 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from .bootstrap import (
     BLOCK,
@@ -515,7 +515,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
     if not below > 1e-14:
         return float("nan"), float("nan")
     t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab) / below)
-    return float(t), float(2 * stats.t.sf(abs(t), n - 3))
+    return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))
 
 
 def corrected(p_values: ArrayLike, correction: str) -> Floats:
@@ -531,7 +531,7 @@ def corrected(p_values: ArrayLike, correction: str) -> Floats:
     known = np.flatnonzero(~np.isnan(given))
     if correction == "bh":
         if len(known):
-            found[known] = stats.false_discovery_control(given[known], method="bh")
+            found[known] = scipy.stats.false_discovery_control(given[known], method="bh")
     elif correction == "holm":
         order = known[np.argsort(given[known], kind="stable")]
         stepped = given[order] * np.arange(len(order), 0, -1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ...datasets.errors import InputError
 from ..base import Floats, Rows, version_of
@@ -256,7 +256,7 @@ def midranks(examples: Examples) -> Floats:
         rows = np.flatnonzero(datasets == name)
         counts = [len(examples.ratings[i]) for i in rows]
         ratings = np.concatenate([examples.ratings[i] for i in rows])
-        ranks = (stats.rankdata(ratings) - 0.5) / len(ratings)
+        ranks = (scipy.stats.rankdata(ratings) - 0.5) / len(ratings)
         out[rows] = [part.mean() for part in np.split(ranks, np.cumsum(counts)[:-1])]
     return out
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
+import scipy
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
@@ -256,7 +256,7 @@ def _weights(differences: list[Floats], strength: float) -> Floats:
 
     n = int(used.sum())
     # Where all preferences can be met, the loss has no minimum: the weights stop at this bound.
-    found = minimize(
+    found = scipy.optimize.minimize(
         objective,
         np.ones(n),
         jac=True,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from ...datasets.errors import InputError, unknown
 from ..base import Floats, Rows
@@ -117,9 +117,9 @@ def agreement(predicted: Floats, examples: Examples, coefficient: Coefficient) -
     if coefficient == "spearman":
         if np.ptp(predicted) == 0 or np.ptp(examples.values) == 0:
             return float("nan")
-        return float(stats.spearmanr(predicted, examples.values).statistic)
+        return float(scipy.stats.spearmanr(predicted, examples.values).statistic)
     repeated = np.repeat(predicted, [len(r) for r in examples.ratings])
-    found = stats.kendalltau(repeated, np.concatenate(examples.ratings), variant="c")
+    found = scipy.stats.kendalltau(repeated, np.concatenate(examples.ratings), variant="c")
     return float(found.statistic)
 
 
