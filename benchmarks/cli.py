@@ -81,7 +81,10 @@ _PATHS = (
     "run",
     "source",
     "title",
+    "trust",
 )
+#: Of these, the ones that may be several.
+_SEVERAL = ("candidates", "references", "run")
 
 #: The config group of which each command takes `all` for every name: `paper=all`.
 _ALL = {"reproduce": "paper"} | {
@@ -259,19 +262,18 @@ def _override(command: str, word: str) -> list[str]:
             others = [name for name in names if name not in models]
             rest = [f"{key}=[{','.join(others)}]"] if others else []
             return [f"models=[{','.join(chosen)}]", *rest]
-    elif key == "run" and value.startswith("[") and value.endswith("]"):
-        folders = [folder.strip() for folder in value[1:-1].split(",")]
-        return [f"run=[{','.join(map(_quoted, folders))}]"]
-    elif key in _PATHS:
+    elif key in _PATHS and value and value[0] not in "'\"" and value != "null":
+        if key in _SEVERAL and value[0] == "[" and value[-1] == "]":
+            parts = re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value[1:-1])
+            paths = [_quoted(re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", p.strip())) for p in parts]
+            return [f"{key}=[{','.join(paths)}]"]
         return [f"{key}={_quoted(value)}"]
     return [word]
 
 
-def _quoted(value: str) -> str:
-    """A path as Hydra's grammar takes it, whatever its letters."""
-    if not value or value[0] in "'\"" or value == "null":
-        return value
-    path = str(Path(value).expanduser()) if value.startswith("~") else value
+def _quoted(path: str) -> str:
+    """A path in quotes of Hydra's grammar, its `~` spelt out."""
+    path = str(Path(path).expanduser()) if path.startswith("~") else path
     escaped = path.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -580,7 +582,18 @@ def _score(config: DictConfig) -> None:
     from .own import run
 
     chosen = score_config(config)
-    _finish("score", chosen.where.output_dir, lambda: run(chosen))
+    if chosen.stdout == "table":
+        _finish("score", chosen.where.output_dir, lambda: run(chosen))
+        return
+    if chosen.where.output_dir is None:  # in a pipe nobody asked for a folder
+        found = run(chosen)
+    else:
+        with _folder(chosen.where.output_dir, "score") as folder:
+            found = run(chosen)
+            folder.write(found.files())
+    sys.stdout.flush()
+    sys.stdout.buffer.write(found.printed(chosen.stdout))
+    sys.stdout.buffer.flush()
 
 
 def _data_list(config: DictConfig) -> None:

@@ -18,6 +18,7 @@ from ..datasets.cache import cache_root, keep
 from ..datasets.errors import InputError, unknown
 from ..datasets.registry import load
 from ..datasets.schema import CaptionSet
+from ..datasets.streams import STDIN
 from ..metrics.base import Metric
 from ..metrics.learned.recipe import Recipe, make
 from ..metrics.neural.device import Device, resolve
@@ -233,18 +234,58 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class ScoreConfig:
-    """What `captau score` does."""
+class Named:
+    """A file of the user's, `-` for standard input, and what results call it."""
 
-    candidates: Path
-    references: Path | None
+    name: str
+    path: Path
+
+
+#: What `captau score` can print: tables, or one of its files and nothing else.
+PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """What `captau score` does.
+
+    Attributes:
+        candidates: each system's captions.
+        references: sets of references, each scored against by itself; empty for metrics without.
+        images: the folder of the images.
+        partial: whether images may lack a caption, or references in some set.
+        trust: where metrics' agreement with people is from: `published`, or a run's folder; None for
+            no word on it.
+        keep: a metric's spec and the least score of a caption that is kept.
+        stdout: what is printed, of `PRINTED`.
+    """
+
+    candidates: tuple[Named, ...]
+    references: tuple[Named, ...]
     images: Path | None
     metrics: tuple[Metric, ...]
     optional: frozenset[str] = frozenset()
     where: Where = field(default_factory=Where)
     resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: A metric's spec and the least score of a caption that is kept.
     keep: tuple[str, float] | None = None
+    partial: bool = False
+    trust: str | None = None
+    stdout: str = "table"
+    statistics: Statistics = field(default_factory=Statistics)
+
+    def __post_init__(self) -> None:
+        if self.statistics.interval == "fisher":
+            raise InputError(
+                "statistics.interval=fisher is of correlations; choose percentile, bca or none"
+            )
+        if self.keep is not None and len(self.candidates) * len(self.references or "-") > 1:
+            raise InputError("keep.metric= is of one system and one set of references")
+        if self.stdout not in PRINTED:
+            raise unknown("value of stdout", self.stdout, PRINTED)
+        if self.stdout == "kept.json" and self.keep is None:
+            raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
+        if sum(one.path == STDIN for one in (*self.candidates, *self.references)) > 1:
+            raise InputError("standard input can be read once; name a file for the others")
 
 
 @dataclass(frozen=True)
@@ -701,13 +742,17 @@ def score_config(config: DictConfig) -> ScoreConfig:
             raise unknown("metric to keep by", keep[0], known)
     return ScoreConfig(
         keep=keep,
-        candidates=Path(plain["candidates"]).expanduser(),
-        references=_path(plain["references"]),
+        candidates=files_of(plain["candidates"], "candidates"),
+        references=files_of(plain["references"], "references") if plain["references"] else (),
         images=_path(plain["images"]),
         metrics=metrics_of(plain["metrics"]),
         optional=optional_of(plain["metrics"]),
         where=_where(plain),
         resolved=plain,
+        partial=plain["partial"],
+        trust=plain["trust"],
+        stdout=plain["stdout"],
+        statistics=statistics_of(plain["statistics"]),
     )
 
 
@@ -749,6 +794,46 @@ def check_config(config: DictConfig, given: Iterable[str]) -> CheckConfig:
             own=_own(plain),
         ),
     )
+
+
+def files_of(given: Any, option: str) -> tuple[Named, ...]:
+    """Files, from one or several, each as `path` or `name=path`.
+
+    A file without a name is called by its own without the ending, or, where two would be called
+    alike, by its path.
+
+    Raises:
+        InputError: where there is none, or two have one name.
+    """
+    entries: Any = [given] if isinstance(given, str) else given
+    if not isinstance(entries, list | tuple) or not entries or not all(entries):
+        raise InputError(f"{option} is {given!r}; a file is expected, or several as [A,B]")
+    found: list[tuple[str, Path]] = []
+    for entry in map(str, entries):
+        name, equals, rest = entry.partition("=")
+        # A path may hold an equals sign as well: lr=0.1/results.json
+        named = equals and rest and "/" not in name and not Path(entry).expanduser().exists()
+        found.append((name, Path(rest)) if named else ("", Path(entry)))
+    own = [_own_name(path) for name, path in found if not name]
+    files = [
+        Named(
+            name or (_own_name(path) if own.count(_own_name(path)) == 1 else str(path)),
+            path.expanduser(),
+        )
+        for name, path in found
+    ]
+    names = [one.name for one in files]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(
+            f"two of {option} are called '{twice}'; name them: {option}=[a=FILE,b=FILE]"
+        )
+    return tuple(files)
+
+
+def _own_name(path: Path) -> str:
+    if path == STDIN:
+        return "stdin"
+    return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
 
 
 def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:

@@ -15,7 +15,7 @@ from ..datasets.images import find_image
 from ..datasets.schema import CaptionSet, Card
 from ..metrics.text import spice_models
 from ..metrics.text.cider import document_frequencies
-from .own import read_references
+from .captions import read_references
 from .progress import Download, Progress
 from .tables import MISSING, Table
 
@@ -284,9 +284,7 @@ def save_df(references: Path, output: Path) -> int:
     Raises:
         InputError: where the references cannot be read or the file cannot be written.
     """
-    sets = read_references(references)
-    if not sets:
-        raise InputError(f"{references}: no references in it")
+    sets = read_references(references).texts
     frequencies = document_frequencies(sets.values())
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:

@@ -20,7 +20,7 @@ FILES: dict[str, tuple[str, ...]] = {
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
     "agree": ("agreement.csv", "table.md", "table.tex"),
-    "score": ("corpus.json", "scores.csv"),
+    "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",
@@ -38,7 +38,7 @@ FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.m
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 #: What they write on demand; these go as well.
-ON_DEMAND = ("disattenuated.csv", "kept.json")
+ON_DEMAND = ("disattenuated.csv", "kept.json", "differences.csv")
 RECORD = "run.json"
 
 

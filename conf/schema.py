@@ -241,14 +241,29 @@ class KeepOptions:
 
 
 @dataclass
+class ScoreStatisticsOptions:
+    """What of `statistics.` bears on corpus scores."""
+
+    interval: str = "percentile"
+    replicates: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    correction: str = "bh"
+
+
+@dataclass
 class ScoreOptions(CommonOptions):
     """`captau score`."""
 
-    candidates: str = MISSING
-    references: str | None = None
+    candidates: Any = MISSING
+    references: Any = None
     images: str | None = None
+    partial: bool = False
     metrics: Any = "text"
+    trust: str | None = "published"
+    stdout: str = "table"
     keep: KeepOptions = field(default_factory=KeepOptions)
+    statistics: ScoreStatisticsOptions = field(default_factory=ScoreStatisticsOptions)
 
 
 @dataclass

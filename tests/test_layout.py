@@ -99,6 +99,12 @@ def test_heavy_imports_are_lazy(code, heavy):
     assert not loaded & heavy
 
 
+def test_scipys_statistics_load_when_they_are_used():
+    """They take a second, which `captau score` and `--cfg job` have no use for."""
+    code = "import captau.benchmarks.own, sys; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
     from captau.benchmarks.config import group, metrics_of, read
     from captau.metrics.registry import names

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from captau.benchmarks.config import ScoreConfig, Where, metrics_of
-from captau.benchmarks.own import Scored, read_candidates, read_references, run
+from captau.benchmarks.captions import read_candidates, read_references
+from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.output import FILES
+from captau.benchmarks.own import Scored, run
 from captau.metrics.base import Metric, Rows
 from tests.conftest import says
 
@@ -91,8 +93,10 @@ def test_candidates(form: str, key: Any, tmp_path: Path) -> None:
     found = read_candidates(path)
     assert found.captions == CAPTIONS
     assert list(found.captions) == list(CAPTIONS), "in the file's order"
-    assert found.places.keys() == CAPTIONS.keys()
-    assert all(place.startswith(str(path)) for place in found.places.values())
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for image_id, line in found.lines.items():
+        assert image_id in "".join(lines[line - 1 : line + 1])
+        assert found.where(image_id) == f"{path}:{line}: image '{image_id}'"
 
 
 @pytest.mark.parametrize("key", [int, str])
@@ -100,7 +104,7 @@ def test_candidates(form: str, key: Any, tmp_path: Path) -> None:
     "form", ["annotations", "annotations, indented", "dict", "lines", "lines, named .json"]
 )
 def test_references(form: str, key: Any, tmp_path: Path) -> None:
-    assert read_references(write(tmp_path, references_as(form, key))) == REFERENCES
+    assert read_references(write(tmp_path, references_as(form, key))).texts == REFERENCES
 
 
 @pytest.mark.parametrize("key", [int, str])
@@ -111,11 +115,29 @@ def test_one_image(name: str, key: Any, tmp_path: Path) -> None:
     path.write_text(lines([{"image_id": key("7"), "caption": "two cats"}]))
     assert read_candidates(path).captions == {"7": "two cats"}
     path.write_text(lines([{"image_id": key("7"), "references": ["two cats sleep"]}]))
-    assert read_references(path) == {"7": ("two cats sleep",)}
+    assert read_references(path).texts == {"7": ("two cats sleep",)}
 
 
-def scored(folder: Path, candidates: Path, references: Path, specs: Any) -> Scored:
-    return run(ScoreConfig(candidates, references, None, metrics_of(specs)))
+def config_of(
+    candidates: Any, references: Any, specs: Any, images: Path | None = None, **options: Any
+) -> ScoreConfig:
+    """Options of a run; files as `candidates=` and `references=` take them."""
+    options.setdefault("partial", True)  # REFERENCES has an image without a caption
+    return ScoreConfig(
+        files_of(_typed(candidates), "candidates"),
+        files_of(_typed(references), "references") if references else (),
+        images,
+        metrics_of(specs),
+        **options,
+    )
+
+
+def _typed(files: Any) -> Any:
+    return [str(f) for f in files] if isinstance(files, list) else str(files)
+
+
+def scored(candidates: Any, references: Any, specs: Any, **options: Any) -> Scored:
+    return run(config_of(candidates, references, specs, **options))
 
 
 def test_equal_scores_whichever_form(tmp_path: Path) -> None:
@@ -136,7 +158,7 @@ def test_equal_scores_whichever_form(tmp_path: Path) -> None:
     ):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found = scored(folder, write(folder, theirs), write(folder, ours), specs)
+        found = scored(write(folder, theirs), write(folder, ours), specs)
         first = first or found
         assert found.corpus == first.corpus
         assert found.scores.equals(first.scores)
@@ -154,9 +176,13 @@ CANDIDATE_FAULTS = {
     "two in results": (
         "c.json",
         json.dumps([json.loads(s) for s in TWO.splitlines()]),
-        ["entry 1: a second caption for image '1'"],
+        [":1: entry 1: a second caption for image '1', whose first is on line 1"],
     ),
-    "two in lines": ("c.jsonl", TWO, [":2: a second caption for image '1'"]),
+    "two in lines": (
+        "c.jsonl",
+        TWO,
+        [":2: a second caption for image '1', whose first is on line 1"],
+    ),
     "two in a dict": ("c.json", '{"1": "a", "2": "b", "1": "c"}', ["'1' stands twice"]),
     "truncated results": ("c.json", '[{"image_id": 1,\n"caption": "a', [":2: not valid JSON"]),
     "truncated line": ("c.jsonl", TWO[:32] + '{"image_id": 2, "cap', [":2: not valid JSON"]),
@@ -190,8 +216,8 @@ CANDIDATE_FAULTS = {
         '[{"image_id": 1.5, "caption": "a"}]',
         ["'image_id' is 1.5, not str or int"],
     ),
-    "caption null": ("c.json", '{"1": null}', ["image '1': '1' is None, not str"]),
-    "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': '1' is ['a'], not str"]),
+    "caption null": ("c.json", '{"1": null}', [":1: image '1': 'caption' is None, not str"]),
+    "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': 'caption' is ['a'], not str"]),
     "a number": ("c.json", "3", ["COCO results, an object", "JSON lines are expected"]),
     "empty": ("c.json", "", [":1: not valid JSON"]),
     "empty lines": ("c.jsonl", "\n\n", ["no captions in it"]),
@@ -215,9 +241,15 @@ REFERENCE_FAULTS = {
         [":2: image '1' has a line already"],
     ),
     "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' stands twice"]),
-    "a list": ("r.json", "[]", ["COCO annotations, an object", "JSON lines are expected"]),
-    "a text for a list": ("r.json", '{"1": "a"}', ["image '1': '1' is 'a', not list"]),
-    "a number for a text": ("r.json", '{"1": ["a", 2]}', ["image '1': '1' holds 2, not a text"]),
+    "a list": ("r.json", '["a"]', ["COCO annotations, an object", "JSON lines are expected"]),
+    "an empty list": ("r.json", "[]", [": no references in it"]),
+    "no annotations": ("r.json", '{"info": {}, "annotations": []}', [": no references in it"]),
+    "a text for a list": ("r.json", '{"1": "a"}', ["image '1': 'references' is 'a', not list"]),
+    "a number for a text": (
+        "r.json",
+        '{"1": ["a", 2]}',
+        ["image '1': 'references' holds 2, not a text"],
+    ),
     "a line without": ("r.jsonl", '{"image_id": 1}\n', [":1: 'references' is missing"]),
     "a bad line": ("r.jsonl", '{"image_id": 1, "references": []}\nx', [":2: not valid JSON"]),
     "annotation without image": (
@@ -253,7 +285,7 @@ def test_files_that_cannot_be_read(read: Any, name: str, tmp_path: Path) -> None
     with says(f"{path}: cannot be read (Is a directory)"):
         read(path)
     path.rmdir()
-    path.write_bytes(b'{"image_id": 1,\n "caption": "caf\xe9"}')
+    path.write_bytes(b'\n{"image_id": 1, "caption": "caf\xe9"}')
     with says(f"{path}:2: not UTF-8 text"):
         read(path)
 
@@ -261,7 +293,7 @@ def test_files_that_cannot_be_read(read: Any, name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("left", ["absent", "empty"])
 @pytest.mark.parametrize(
     ("form", "place"),
-    [("results", ": entry 1: "), ("dict", ": image '7': "), ("lines", ":2: ")],
+    [("results", ":1: "), ("results, a line each", ":2: "), ("dict", ":1: "), ("lines", ":2: ")],
 )
 def test_a_candidate_without_references(form: str, place: str, left: str, tmp_path: Path) -> None:
     candidates = write(tmp_path, candidates_as(form, int))
@@ -270,21 +302,21 @@ def test_a_candidate_without_references(form: str, place: str, left: str, tmp_pa
     )
     references = write(tmp_path, references_as("dict", str, kept))
     with says(f"{candidates}{place}image '7' has no references in {references}"):
-        scored(tmp_path, candidates, references, "rouge_1")
+        scored(candidates, references, "rouge_1")
 
 
 def test_a_metric_that_needs_references_says_so(tmp_path: Path) -> None:
     candidates = write(tmp_path, candidates_as("dict", str))
     with says("metric rouge_1 needs references; give references=FILE"):
-        run(ScoreConfig(candidates, None, None, metrics_of("rouge_1")))
+        scored(candidates, None, "rouge_1")
 
 
 def test_files_of_a_run(tmp_path: Path) -> None:
     candidates = write(tmp_path, candidates_as("lines", int))
     references = write(tmp_path, references_as("annotations", int))
-    found = scored(tmp_path, candidates, references, ["rouge_1", "rouge_2"])
+    found = scored(candidates, references, ["rouge_1", "rouge_2"])
     files = found.files()
-    assert list(files) == ["corpus.json", "scores.csv", "run.json"]
+    assert [*files] == [*FILES["score"], "run.json"]
     assert json.loads(files["corpus.json"]) == found.corpus
     told = json.loads(files["run.json"])
     assert (told["command"], told["candidates"]) == ("score", str(candidates))
@@ -298,9 +330,7 @@ def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
     references = write(tmp_path, references_as("annotations", int))
     where = Where(cache_root=tmp_path / "cache")
     chosen = metrics_of(["rouge_1", "cider"])
-    config = ScoreConfig(
-        candidates, references, None, chosen, where=where, resolved={"metrics": "x"}
-    )
+    config = config_of(candidates, references, list(chosen), where=where, resolved={"metrics": "x"})
     first, again = run(config), run(config)
     told = first.run
     assert told["config"] == {"metrics": "x"}
@@ -324,7 +354,7 @@ def test_undefined_is_null_with_a_reason_and_scales_are_told(
     monkeypatch.chdir(tmp_path)
     candidates = write(tmp_path, candidates_as("lines", int))
     references = write(tmp_path, references_as("annotations", int))
-    found = scored(tmp_path, candidates, references, ["rouge_1", "python(nothing:nan)"])
+    found = scored(candidates, references, ["rouge_1", "python(nothing:nan)"])
     files = found.files()
     assert None in json.loads(files["corpus.json"]).values()
     assert b"NaN" not in files["corpus.json"] + files["run.json"]
@@ -333,7 +363,7 @@ def test_undefined_is_null_with_a_reason_and_scales_are_told(
     assert found.tables[0].notes[0].startswith("3 captions. Scores ×100, but for ")
     assert "nan" in found.tables[0].notes[0]
     assert any(reason in note for note in found.tables[0].notes)
-    alone = scored(tmp_path, candidates, references, "rouge_1")
+    alone = scored(candidates, references, "rouge_1")
     assert alone.tables[0].notes[0] == "3 captions. Scores ×100."
 
 
@@ -358,12 +388,12 @@ class Seen(Metric):
 def test_images_are_found_by_name_or_stem(tmp_path: Path) -> None:
     candidates = write(tmp_path, ("c.json", '{"7": "two cats", "x.png": "a bus"}'))
     folder = tmp_path / "images"
-    config = ScoreConfig(candidates, None, folder, (Seen(),))
+    config = config_of(candidates, None, [Seen()], folder)
     with says(f"images={folder} is no folder"):
         run(config)
     folder.mkdir()
     (folder / "7.jpg").touch()
-    with says(f"{candidates}: image 'x.png': no file for image 'x.png' in {folder}"):
+    with says(f"{candidates}:1: image 'x.png' has no file in {folder}"):
         run(config)
     (folder / "x.png").touch()
     found = run(config)

@@ -1,0 +1,447 @@
+"""Several systems and sets of references, intervals, trust, pipes, and files that do not fit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.benchmarks.bootstrap import BLOCK, Statistics, blocks, draw
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.own import Scored, run
+from captau.benchmarks.trust import agreements
+from captau.metrics.base import Rows
+from captau.metrics.registry import metric
+from tests.conftest import AWKWARD, says
+
+WORDS = [
+    "a",
+    "the",
+    "dog",
+    "cat",
+    "runs",
+    "sits",
+    "on",
+    "under",
+    "red",
+    "big",
+    "bus",
+    "grass",
+    "two",
+    "men",
+    "with",
+    "hat",
+]
+#: Of each kind of corpus score.
+SPECS = [
+    "bleu_1",
+    "bleu_4",
+    "rouge_l",
+    "meteor",
+    "cider",
+    "sacrebleu",
+    "sacrebleu(smooth_method=add-k)",
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems on 40 images, and two sets of references."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+
+    def caption() -> str:
+        return " ".join(rng.choice(WORDS, 7))
+
+    references = {str(i): [caption() for _ in range(4)] for i in range(40)}
+    good = {i: refs[0].replace("a", "the", 1) for i, refs in references.items()}
+    poor = {i: " ".join(c.split()[:4]) if int(i) % 2 else c for i, c in good.items()}
+    for name, table in {
+        "good": good,
+        "poor": poor,
+        "c4": references,
+        "c2": {i: refs[1:3] for i, refs in references.items()},
+        "half": {i: references[i] for i in list(references)[:20]},
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(table))
+    return folder
+
+
+def score(
+    folder: Path,
+    candidates: list[str],
+    references: list[str],
+    specs: Any = "bleu_4",
+    **options: Any,
+) -> Scored:
+    return run(
+        ScoreConfig(
+            files_of([str(folder / c) for c in candidates], "candidates"),
+            files_of([str(folder / r) for r in references], "references"),
+            None,
+            metrics_of(specs),
+            where=Where(use_cache=False),
+            **options,
+        )
+    )
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_pooled_is_the_corpus_score_of_the_drawn_rows(spec: str) -> None:
+    """Of resampled rows `pooled` has what `corpus` has of the rows themselves, each as often."""
+    pairs = [(c, (r,)) for c in AWKWARD for r in AWKWARD]
+    pairs += [(c, tuple(r for r in AWKWARD if r != c)) for c in AWKWARD]
+    frame = pd.DataFrame(pairs, columns=["caption", "references"])
+    one, rows = metric(spec), Rows(frame)
+    scores = one.score(rows)
+    pooled = one.pooled(rows, scores)
+    assert pooled is not None
+    assert pooled(np.ones((len(frame), 1)))[0] == pytest.approx(one.corpus(rows, scores), rel=1e-12)
+    weights = draw(len(frame), 0, 0)[:, :4]
+    for column, value in zip(weights.T, pooled(weights), strict=True):
+        drawn = np.repeat(np.arange(len(frame)), column.astype(int))
+        # The scores of rows are kept, so CIDEr's are not those of the drawn rows' own frequencies.
+        expected = one.corpus(Rows(frame.iloc[drawn]), scores[drawn])
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_a_program_that_would_run_for_every_sample_has_no_interval() -> None:
+    rows = Rows.of([{"caption": "a dog", "references": ["a dog"]}])
+    for spec in ("bleu_4(backend=pycocoevalcap)", "meteor(backend=pycocoevalcap)"):
+        assert metric(spec).pooled(rows, np.ones(1)) is None
+
+
+def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
+    """Against the plain way: each drawn sample's BLEU from its own captions, both systems on it."""
+    options = Statistics(replicates=BLOCK)
+    found = score(files, ["good.json", "poor.json"], ["c4.json"], ["bleu_4"], statistics=options)
+    frames = {t.system: t.items for t in found.trials}
+    assert list(frames) == ["good", "poor"]
+    assert blocks(BLOCK) == 1
+    values: dict[str, list[float]] = {"good": [], "poor": []}
+    for column in draw(40, options.seed, 0).T:
+        drawn = np.repeat(np.arange(40), column.astype(int))
+        for system, frame in frames.items():
+            values[system].append(metric("bleu_4").corpus(frame.iloc[drawn]))
+    for trial in found.trials:
+        ends = trial.intervals["bleu_4"]
+        expected = np.quantile(values[trial.system], [0.025, 0.975])
+        assert (ends.low, ends.high) == pytest.approx(tuple(expected), rel=1e-9)
+    assert found.differences is not None
+    row = found.differences.iloc[0]
+    apart = np.array(values["good"]) - np.array(values["poor"])
+    assert row["difference"] == pytest.approx(row["score_a"] - row["score_b"])
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(
+        tuple(np.quantile(apart, [0.025, 0.975]))
+    )
+    assert row["p_value"] == pytest.approx(2 * ((apart <= 0).sum() + 1) / (BLOCK + 1))
+    assert (row["system_a"], row["system_b"], row["n_images"]) == ("good", "poor", 40)
+
+
+def test_systems_and_sets_side_by_side(files: Path) -> None:
+    names = ["good.json", "poor.json"], ["c4.json", "c2.json"]
+    found = score(files, *names, ["bleu_1", "cider"])
+    alone = {
+        (s, r): score(files, [f"{s}.json"], [f"{r}.json"], ["bleu_1", "cider"])
+        for s in ("good", "poor")
+        for r in ("c4", "c2")
+    }
+    for (system, references), one in alone.items():
+        assert found.corpus[system][references] == one.corpus
+        columns = {c: f"{c}@{references}" for c in ("bleu_1", "cider")}
+        mine = found.scores.query("system == @system")
+        for column, named in columns.items():
+            assert mine[named].tolist() == one.scores[column].tolist()
+    assert [*found.scores.columns][:3] == ["item_id", "image_id", "system"]
+    assert found.scores["item_id"].is_unique
+    assert len(found.scores) == 80
+    assert len(found.corpus_rows) == 8
+    main_table, *differences = found.tables
+    assert main_table.columns[:8] == [
+        "good, c4",
+        "±",
+        "poor, c4",
+        "±",
+        "good, c2",
+        "±",
+        "poor, c2",
+        "±",
+    ]
+    assert [t.title for t in differences] == [
+        "Differences, references c4",
+        "Differences, references c2",
+    ]
+    (label, cells) = differences[0].rows[0]
+    assert label == "good − poor"
+    assert all(cell.startswith("+") for cell in cells)
+    assert cells[0].endswith("*"), "half of every other caption is gone"
+    assert "differences.csv" in found.files()
+    one_set = score(files, ["good.json"], ["c4.json", "c2.json"], "bleu_1")
+    assert list(one_set.corpus) == ["c4", "c2"]
+    assert list(one_set.scores.columns) == ["item_id", "image_id", "bleu_1@c4", "bleu_1@c2"]
+    assert one_set.differences is None
+
+
+def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
+    found = run(
+        ScoreConfig(
+            files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
+            files_of(str(files / "c4.json"), "references"),
+            None,
+            metrics_of(SPECS[:5]),
+        )
+    )
+    assert found.differences is not None
+    assert (found.differences["difference"] == 0).all()
+    assert (found.differences["p_value"] == 1).all()
+    assert not any("*" in cell for _, cells in found.tables[1].rows for cell in cells)
+
+
+def test_intervals_on_demand(files: Path) -> None:
+    none = score(
+        files, ["good.json", "poor.json"], ["c4.json"], statistics=Statistics(interval="none")
+    )
+    assert none.differences is None
+    assert "±" not in none.tables[0].columns
+    bca = score(files, ["poor.json"], ["c4.json"], statistics=Statistics(interval="bca"))
+    plain = score(files, ["poor.json"], ["c4.json"])
+    ends = [one.trials[0].intervals["bleu_4"] for one in (bca, plain)]
+    assert ends[0] != ends[1]
+    assert all(one.low < plain.corpus["bleu_4"] < one.high for one in ends)
+    with says("statistics.interval=fisher is of correlations"):
+        score(files, ["poor.json"], ["c4.json"], statistics=Statistics(interval="fisher"))
+
+
+def test_images_that_not_all_have(files: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.json"
+    few.write_text(json.dumps({"3": "a dog", "5": "a cat"}))
+    good, c4, half = (str(files / f"{name}.json") for name in ("good", "c4", "half"))
+    with says(f"{few}: 38 of the 40 images of {c4} have no caption, such as '0'", "partial=true"):
+        score(files, [str(few)], [c4])
+    with says(f"{files / 'good.json'}:1: image '20' has no references in {half}"):
+        score(files, [good], [half])
+    with says(f"{good}:1: image '20' is not in {half}; leave it out", "partial=true"):
+        score(files, [good], [c4, half])
+    found = score(files, [good], [c4, half], partial=True)
+    assert {t.references: len(t.items) for t in found.trials} == {"c4": 40, "half": 20}
+    assert found.tables[0].notes[0].startswith("Captions: 40 with c4, 20 with half.")
+    assert found.scores["bleu_4@half"].isna().sum() == 20
+    assert found.scores["bleu_4@c4"].notna().all()
+    both = score(files, [good, str(few)], [c4], partial=True)
+    assert [t.items["image_id"].tolist() for t in both.trials] == [["3", "5"]] * 2
+    assert "partial: 2 of the 40 images of c4." in both.tables[0].notes
+    stranger = tmp_path / "stranger.json"
+    stranger.write_text(json.dumps({"nobody": "a dog"}))
+    with says(f"{stranger}:1: image 'nobody' has no references in {c4}"):
+        score(files, [str(stranger)], [c4], partial=True)
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"7": "a dog"}))
+    with says(f"no image has a caption by {few}, {other} and references in {c4}"):
+        score(files, [str(few), str(other)], [c4], partial=True)
+
+
+def test_names_of_files(tmp_path: Path) -> None:
+    def names(*entries: str) -> list[tuple[str, str]]:
+        return [(one.name, str(one.path)) for one in files_of(list(entries), "candidates")]
+
+    assert names("a/x.json", "b/y.jsonl.gz") == [("x", "a/x.json"), ("y", "b/y.jsonl.gz")]
+    assert names("a/r.json", "b/r.json") == [("a/r.json", "a/r.json"), ("b/r.json", "b/r.json")]
+    assert names("mine=a/r.json", "b/r.json") == [("mine", "a/r.json"), ("r", "b/r.json")]
+    assert names("lr=0.1/r.json") == [("lr", "0.1/r.json")]
+    folder = tmp_path / "lr=0.1"
+    folder.mkdir()
+    (folder / "r.json").touch()
+    assert names(str(folder / "r.json")) == [("r", str(folder / "r.json"))]
+    assert names("-") == [("stdin", "-")]
+    for twice in (("x=a", "x=b"), ("a.json", "a.json")):
+        with says("two of candidates are called", "name them: candidates=[a=FILE,b=FILE]"):
+            names(*twice)
+    for empty in ([], [""], {}, None, 3):
+        with says("a file is expected, or several as [A,B]"):
+            files_of(empty, "references")
+
+
+def test_trust_as_published() -> None:
+    """The numbers of CLIPScore's Table 1, and what no paper there prints."""
+    found = agreements(
+        ["bleu_1", "bleu_2", "cider", "pac_s", "umic", "sacrebleu", "x"], "published"
+    )
+    assert list(found) == ["bleu_1", "cider", "pac_s", "umic", "sacrebleu"]
+    assert str(found["bleu_1"]) == "τ_c 32.3 on flickr8k_expert"
+    assert (found["cider"].value, found["cider"].source) == (0.439, "Hessel et al. 2021, Table 1")
+    assert "hessel2021clipscore" in found["cider"].citation
+    assert str(found["pac_s"]) == "τ_c 54.3 on flickr8k_expert", (
+        "of another paper, on the same rows"
+    )
+    assert found["umic"].source.endswith("(column Flickr8k, protocol.references=mean_over_single)")
+    assert str(found["sacrebleu"]) == "r 13.0 on thumb (total)"
+    assert found["sacrebleu"].source == "Kasai et al. 2022, Table 4 (column w/ Human Total)"
+    assert agreements(["cider(variant=plain)"], "published") == {}
+
+
+def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "metrics=[bleu_4]", "ceilings=false", f"output_dir={tmp_path / 'run'}"])
+    capsys.readouterr()
+    table = pd.read_csv(tmp_path / "run" / "correlations.csv").iloc[0]
+    found = score(
+        files, ["good.json"], ["c4.json"], ["bleu_4", "cider"], trust=str(tmp_path / "run")
+    )
+    one = found.trust["bleu_4"]
+    assert (one.value, one.low, one.high) == tuple(table[["value", "ci_low", "ci_high"]])
+    half = f"{50 * (one.high - one.low):.1f}"
+    cells = {label: cells[-1] for label, cells in found.tables[0].rows}
+    assert cells == {"BLEU-4": f"τ_c {100 * one.value:.1f} ± {half} on demo", "CIDEr": "not known"}
+    assert any(f"run {tmp_path / 'run'}" in note for note in found.tables[0].notes)
+    rows = found.corpus_rows.set_index("metric")
+    assert rows.loc["bleu_4", "agreement"] == one.value
+    assert np.isnan(rows.loc["cider", "agreement"])
+    with says("trust=nowhere is neither 'published' nor the folder of a run"):
+        score(files, ["good.json"], ["c4.json"], trust="nowhere")
+    (tmp_path / "empty").mkdir()
+    with says("has no run.json"):
+        score(files, ["good.json"], ["c4.json"], trust=str(tmp_path / "empty"))
+    without = score(files, ["good.json"], ["c4.json"])
+    assert "agreement with people" not in without.tables[0].columns
+
+
+@pytest.fixture
+def captau(capsysbinary: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs `captau score`; gives status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPTAU_JAVA", "")
+    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])
+
+    def run(*words: str, stdin: bytes = b"") -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            main(["score", *words])
+        out, err = capsysbinary.readouterr()
+        return ended.value.code, out.decode(), err.decode()
+
+    return run
+
+
+def test_pipes(captau: Any, files: Path, tmp_path: Path) -> None:
+    words = ("candidates=-", f"references={files / 'c4.json'}", "metrics=[bleu_4,rouge_l]")
+    lines = "".join(
+        json.dumps({"image_id": i, "caption": c}) + "\n"
+        for i, c in json.loads((files / "good.json").read_text()).items()
+    ).encode()
+    status, out, err = captau(*words, "stdout=scores.jsonl", stdin=lines)
+    assert (status, err) == (0, "")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == 40
+    assert list(rows[0]) == ["item_id", "image_id", "bleu_4", "rouge_l"]
+    assert not list(tmp_path.iterdir()), "a pipe leaves no folder"
+    status, table, _ = captau(
+        *words, "stdout=scores.csv", "output_dir=out", stdin=gzip.compress(lines)
+    )
+    assert status == 0
+    assert table == (tmp_path / "out" / "scores.csv").read_text()
+    assert pd.read_csv(io.StringIO(table))["rouge_l"].tolist() == [r["rouge_l"] for r in rows]
+    run_json = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert set(run_json["data"]) == {"standard input", str(files / "c4.json")}
+    status, out, _ = captau(*words, "stdout=corpus.json", stdin=lines)
+    assert json.loads(out)["rouge_l"] == pytest.approx(np.mean([r["rouge_l"] for r in rows]))
+    keep = ("keep.metric=rouge_l", "keep.above=0.99", "stdout=kept.json")
+    assert len(json.loads(captau(*words, *keep, stdin=lines)[1])) == sum(
+        r["rouge_l"] >= 0.99 for r in rows
+    )
+
+
+def test_undefined_is_null_in_lines(captau: Any, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "nowhere.py").write_text(
+        "def nan(items):\n    return [float('nan')] * len(items)\n"
+    )
+    status, out, _ = captau(
+        f"candidates={files / 'good.json'}",
+        'metrics=["python(nowhere:nan)"]',
+        "stdout=scores.jsonl",
+    )
+    assert status == 0
+    assert {json.loads(line)["nan"] for line in out.splitlines()} == {None}
+
+
+def test_lists_on_the_command_line(captau: Any, files: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "a, (b) it's.json"
+    odd.write_bytes((files / "poor.json").read_bytes())
+    status, out, err = captau(
+        f'candidates=[{files / "good.json"},"{odd}",x y={files / "poor.json"}]',
+        f"references=[c4={files / 'c4.json'},two={files / 'c2.json'}]",
+        "metrics=[bleu_1]",
+        "output_dir=out",
+    )
+    assert status == 0, err
+    corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert {s: list(of) for s, of in corpus.items()} == {
+        s: ["c4", "two"] for s in ("good", "a, (b) it's", "x y")
+    }
+    assert "Differences, references two" in out
+    assert (tmp_path / "out" / "differences.csv").is_file()
+    one = (f"candidates={files / 'good.json'}", f"references={files / 'c4.json'}")
+    assert captau(*one, "metrics=[bleu_1]", "output_dir=out")[0] == 0
+    assert not (tmp_path / "out" / "differences.csv").exists(), "of an earlier run"
+
+
+FAULTS = {
+    "two of a name": (["candidates=[g.json,g.json]"], "two of candidates are called 'g.json'"),
+    "no file": (["candidates=[]"], "a file is expected, or several as [A,B]"),
+    "stdin twice": (["candidates=-", "references=-"], "standard input can be read once"),
+    "nothing piped": (["candidates=-"], "standard input:1: not valid JSON (nothing is in it)"),
+    "keep of two": (
+        ["candidates=[g.json,h.json]", "keep.metric=bleu_1", "keep.above=1"],
+        "keep.metric= is of one system",
+    ),
+    "stdout": (["stdout=scores.jsnl"], "unknown value of stdout 'scores.jsnl': did you mean"),
+    "stdout of nothing kept": (["stdout=kept.json"], "needs keep.metric=METRIC"),
+    "trust": (["trust=publishd"], "trust=publishd is neither 'published' nor"),
+    "captions that are no texts": (
+        ["candidates=n.json"],
+        "n.json:2: image '1': 'caption' is 3, not str",
+    ),
+    "twice": (
+        ["candidates=t.json"],
+        "t.json:3: entry 1: a second caption for image '0', whose first is on line 2",
+    ),
+    "cut": (["candidates=cut.json"], "cut.json:2: not valid JSON"),
+    "empty": (["candidates=empty.json"], "empty.json:1: not valid JSON (nothing is in it)"),
+    "references for captions": (
+        ["candidates=r.json"],
+        "r.json:1: image '0': 'caption' is ['a'], not str",
+    ),
+    "statistics": (["statistics.replicates=0"], "statistics.replicates is 0"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_one_line_and_status_2(fault: str, captau: Any, tmp_path: Path) -> None:
+    for name, text in {
+        "g.json": '{"0": "a", "1": "b"}',
+        "h.json": '{"0": "a", "1": "b"}',
+        "n.json": '{"0": "a",\n"1": 3}',
+        "t.json": '[\n{"image_id": 0, "caption": "a"},\n{"image_id": 0, "caption": "b"}]',
+        "cut.json": '[{"image_id": 0, "caption": "a"},\n{"image_id": 1, "cap',
+        "empty.json": "",
+        "r.json": '{"0": ["a"], "1": ["b"]}',
+    }.items():
+        (tmp_path / name).write_text(text)
+    words, said = FAULTS[fault]
+    defaults = ["candidates=g.json", "references=r.json", "metrics=[bleu_1]"]
+    keys = {word.partition("=")[0] for word in words}
+    given = [*words, *(d for d in defaults if d.partition("=")[0] not in keys)]
+    status, out, err = captau(*given)
+    assert status == 2
+    assert out == ""
+    (line,) = err.strip().splitlines()
+    assert said in line
+    assert not (tmp_path / "results").exists()
