@@ -210,20 +210,3 @@ def _alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole, or not at all.
-
-    Raises:
-        InputError: where it cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"output={path} cannot be written ({error.strerror})") from error

@@ -30,7 +30,10 @@ _HOMES = {
 }
 
 #: Modules that go by a shorter name, as in `from captau.testing import assert_scores`.
-_MODULES = {"captau.testing": "captau.benchmarks.testing"}
+_MODULES = {
+    "captau.compat": "captau.benchmarks.compat",
+    "captau.testing": "captau.benchmarks.testing",
+}
 
 
 class _Alias(ModuleType):
