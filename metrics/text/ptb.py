@@ -1,6 +1,6 @@
 """The Penn Treebank tokenisation that the COCO server and pycocoevalcap apply to every caption.
 
-Chen et al. 2015, section 3.2: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
+Chen et al. 2015, section 3.1: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
 removed. `captau` is our own (`penn.py`), equal to it; `pycocoevalcap` is the Java program itself.
 """
 

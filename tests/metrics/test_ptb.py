@@ -161,3 +161,28 @@ def test_tokens_survive_a_locale_without_letters():
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == r"['ein m\xe4dchen l\xe4uft', '\u72d7 dog']"
+
+
+def test_punctuation_is_the_list_of_the_paper():
+    """Chen et al. 2015, footnote 1, in the tokeniser's spelling of quotes, dash and dots."""
+    printed = [
+        "“",
+        "”",
+        "‘",
+        "’",
+        "-LRB-",
+        "-RRB-",
+        "-LCB-",
+        "-RCB-",
+        ".",
+        "?",
+        "!",
+        ",",
+        ":",
+        "-",
+        "–",
+        "…",
+        ";",
+    ]
+    spelt = {"“": "``", "”": "''", "‘": "`", "’": "'", "–": "--", "…": "..."}
+    assert {spelt.get(mark, mark) for mark in printed} == ptb.PUNCTUATION
