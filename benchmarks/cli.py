@@ -38,6 +38,7 @@ COMMANDS = {
     "train": "train a learned rater, and see how it agrees with people on images it has not seen",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
+    "validate": "check a submission, captions or a metric's scores, and list what is wrong",
     "data list": "the datasets, and whether they are here",
     "data fetch": "download datasets",
     "data import": "take datasets' files from what you downloaded by hand",
@@ -69,6 +70,7 @@ _PATHS = (
     "cache.root",
     "data.images",
     "data.root",
+    "file",
     "file.path",
     "images",
     "java.home",
@@ -219,6 +221,8 @@ def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
         elif equals:
             overrides += _override(command, word)
         else:
+        elif command == "validate" and not any(w.startswith("file=") for w in overrides):
+            overrides += _override(command, f"file={word}")
             raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
     for flag, after in pairwise([*flags, ""]):
         if flag in ("--cfg", "-c") and after not in _FLAGS[flag]:
@@ -368,6 +372,7 @@ def _options(command: str) -> list[str]:
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
         "data list": schema.DataListOptions,
+        "validate": schema.ValidateOptions,
         "data fetch": schema.DataFetchOptions,
         "data import": schema.DataImportOptions,
         "data verify": schema.DataVerifyOptions,
@@ -609,6 +614,17 @@ def _data_fetch(config: DictConfig) -> int:
     chosen = data_config(config)
     failed = fetch(chosen.names, chosen.root, chosen.offline, print)
     return _told(failed + (fetch_models(chosen.offline, print) if chosen.models else []))
+def _validate(config: DictConfig) -> int:
+    from .config import validate_config
+    from .validate import validate
+
+    verdict = validate(validate_config(config))
+    for line in verdict.faults:
+        print(f"captau: {' '.join(line.split())}", file=sys.stderr)
+    print(verdict.summary)
+    return 2 if verdict.n_faults else 0
+
+
 
 
 def _data_import(config: DictConfig) -> int:
@@ -718,3 +734,4 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "table": _table,
     "cite": _cite,
 }
+    "validate": _validate,

@@ -425,6 +425,51 @@ class CiteConfig:
 
 
 @cache
+#: What `captau validate` checks, and the endings that are of scores where nobody says.
+SUBMITTED = ("captions", "scores")
+_SCORES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class ValidateConfig:
+    """What `captau validate` does.
+
+    Attributes:
+        file: the submission.
+        kind: `captions` or `scores`; None goes by the dataset and the file's ending.
+        references: of the images that need a caption each.
+        dataset: whose items need a score each.
+        member: which file of a zip the references are of; None where there is one.
+        limit: how many faults are listed.
+        data_root: the data folder; None for the usual one.
+    """
+
+    file: Path
+    kind: str | None = None
+    references: Path | None = None
+    dataset: str | None = None
+    member: str | None = None
+    limit: int = 20
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in SUBMITTED:
+            raise unknown("kind", self.kind, SUBMITTED)
+        if self.limit < 1:
+            raise InputError(f"limit is {self.limit}; a whole number from 1 on is expected")
+        if self.of_scores and (self.references or self.member):
+            raise InputError("references=… and member=… are of captions; scores want dataset=NAME")
+        if not self.of_scores and self.dataset:
+            raise InputError("dataset=… is of scores; captions want references=FILE")
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether the file holds a metric's scores."""
+        if self.kind is not None:
+            return self.kind == "scores"
+        return self.dataset is not None or self.file.suffix.lower() in _SCORES
+
+
 def read(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
@@ -925,6 +970,20 @@ def _where(plain: Mapping[str, Any]) -> Where:
     return Where(
         data_root=_path(plain["data"]["root"]),
         cache_root=_path(plain["cache"]["root"]),
+def validate_config(config: DictConfig) -> ValidateConfig:
+    """From the composed configuration of `captau validate`."""
+    plain = _plain(config)
+    return ValidateConfig(
+        file=Path(plain["file"]).expanduser(),
+        kind=plain["kind"],
+        references=_path(plain["references"]),
+        dataset=plain["dataset"],
+        member=plain["member"],
+        limit=plain["limit"],
+        data_root=_path(plain["data"]["root"]),
+    )
+
+
         use_cache=plain["cache"]["use"],
         output_dir=_path(plain["output_dir"]),
         own=_own(plain),

@@ -305,6 +305,19 @@ class FetchOptions(DataOptions):
 class DataFetchOptions:
     """`captau data fetch`; `models` are what a metric needs, among the datasets on the command line."""
 
+@dataclass
+class ValidateOptions:
+    """`captau validate`."""
+
+    file: str = MISSING
+    kind: str | None = None
+    references: str | None = None
+    dataset: str | None = None
+    member: str | None = None
+    limit: int = 20
+    data: DataOptions = field(default_factory=DataOptions)
+
+
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     data: FetchOptions = field(default_factory=FetchOptions)
@@ -399,3 +412,4 @@ def register() -> None:
         ("cite", CiteOptions),
     ):
         store.store(group="schema", name=name, node=node, package="_global_")
+        ("validate", ValidateOptions),
