@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
     "compare": "which metrics differ: intervals of differences, tests, rank clusters",
-    "agree": "how well the raters agree, and the ceilings that follow for metrics",
+    "agree": "how well people agree: raters, and the ceilings that follow; captions; words",
     "sensitivity": "how far numbers move with images, raters, references and protocols",
     "complement": "which metrics say the same, and which add to one another",
     "thresholds": "what a metric keeps and how much of it is good, by threshold",
@@ -84,6 +84,7 @@ _PATHS = (
     "source",
     "title",
     "trust",
+    "words.scores",
 )
 #: Of these, the ones that may be several.
 _SEVERAL = ("candidates", "references", "run")
@@ -220,9 +221,9 @@ def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
             flags.append(word)
         elif equals:
             overrides += _override(command, word)
-        else:
         elif command == "validate" and not any(w.startswith("file=") for w in overrides):
             overrides += _override(command, f"file={word}")
+        else:
             raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
     for flag, after in pairwise([*flags, ""]):
         if flag in ("--cfg", "-c") and after not in _FLAGS[flag]:
@@ -371,8 +372,8 @@ def _options(command: str) -> list[str]:
         "train": schema.TrainOptions,
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
-        "data list": schema.DataListOptions,
         "validate": schema.ValidateOptions,
+        "data list": schema.DataListOptions,
         "data fetch": schema.DataFetchOptions,
         "data import": schema.DataImportOptions,
         "data verify": schema.DataVerifyOptions,
@@ -514,11 +515,21 @@ def _bench(config: DictConfig) -> None:
 
 
 def _agree(config: DictConfig) -> None:
-    from .agree import run
-    from .config import agree_config
+    from . import agree, human, words
+    from .config import agree_config, human_config
+    from .figures import NO_FIGURES, can_draw
 
-    chosen = agree_config(config)
-    _finish("agree", chosen.where.output_dir, lambda: run(chosen))
+    if config.kind not in ("captions", "words"):
+        chosen = agree_config(config)
+        _finish("agree", chosen.where.output_dir, lambda: agree.run(chosen))
+        return
+    people = human_config(config)
+    if people.kind == "captions":
+        _finish("agree", people.where.output_dir, lambda: human.run(people))
+        return
+    _finish("agree", people.where.output_dir, lambda: words.run(people))
+    if not can_draw():
+        print(NO_FIGURES)
 
 
 def _sensitivity(config: DictConfig) -> None:
@@ -601,6 +612,17 @@ def _score(config: DictConfig) -> None:
     sys.stdout.buffer.flush()
 
 
+def _validate(config: DictConfig) -> int:
+    from .config import validate_config
+    from .validate import validate
+
+    verdict = validate(validate_config(config))
+    for line in verdict.faults:
+        print(f"captau: {' '.join(line.split())}", file=sys.stderr)
+    print(verdict.summary)
+    return 2 if verdict.n_faults else 0
+
+
 def _data_list(config: DictConfig) -> None:
     from .data import overview as datasets
 
@@ -614,17 +636,6 @@ def _data_fetch(config: DictConfig) -> int:
     chosen = data_config(config)
     failed = fetch(chosen.names, chosen.root, chosen.offline, print)
     return _told(failed + (fetch_models(chosen.offline, print) if chosen.models else []))
-def _validate(config: DictConfig) -> int:
-    from .config import validate_config
-    from .validate import validate
-
-    verdict = validate(validate_config(config))
-    for line in verdict.faults:
-        print(f"captau: {' '.join(line.split())}", file=sys.stderr)
-    print(verdict.summary)
-    return 2 if verdict.n_faults else 0
-
-
 
 
 def _data_import(config: DictConfig) -> int:
@@ -724,6 +735,7 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "train": _train,
     "reproduce": _reproduce,
     "score": _score,
+    "validate": _validate,
     "data_list": _data_list,
     "data_fetch": _data_fetch,
     "data_import": _data_import,
@@ -734,4 +746,3 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "table": _table,
     "cite": _cite,
 }
-    "validate": _validate,

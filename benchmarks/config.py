@@ -105,6 +105,55 @@ class AgreeConfig:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
 
 
+#: What `captau agree` measures: ratings, captions, or the words that people use.
+AGREED = ("ratings", "captions", "words")
+#: Which caption of an image is held out.
+HELD_OUT = ("each", "last", "draw")
+
+
+@dataclass(frozen=True)
+class HumanConfig:
+    """What `captau agree kind=captions` and `kind=words` do.
+
+    Attributes:
+        kind: `captions` or `words`.
+        references: a file of them; None for those of the datasets.
+        held_out: which caption of an image is held out, see `human.held_out`.
+        k: how many captions the held-out one is set against; the first k + 1 of an image count.
+        n_words: how many words, the most frequent ones.
+        scores: a system's file of `image_id, word, score`.
+        label: words to name in the figure; empty for some of all.
+    """
+
+    kind: str
+    datasets: tuple[str, ...]
+    references: Path | None = None
+    metrics: tuple[Metric, ...] = ()
+    optional: frozenset[str] = frozenset()
+    held_out: str = "each"
+    k: int | None = None
+    seed: int = 0
+    draws: int = 20
+    n_words: int = 1000
+    scores: Path | None = None
+    label: tuple[str, ...] = ()
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        if self.held_out not in HELD_OUT:
+            raise unknown("value of held_out", self.held_out, HELD_OUT)
+        if self.kind == "words" and self.held_out == "draw":
+            raise InputError(
+                "held_out=draw is of kind=captions; of words, held_out=each is the mean of all draws"
+            )
+        for name, value in (("draws", self.draws), ("k", self.k), ("words.n", self.n_words)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; a whole number from 1 on is expected")
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+
+
 #: What `captau sensitivity` varies.
 KINDS = ("images", "raters", "references", "power", "protocols")
 
@@ -329,6 +378,51 @@ class CheckConfig:
             raise unknown("value of versions", self.versions, POLICIES)
 
 
+#: What `captau validate` checks, and the endings that are of scores where nobody says.
+SUBMITTED = ("captions", "scores")
+_SCORES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class ValidateConfig:
+    """What `captau validate` does.
+
+    Attributes:
+        file: the submission.
+        kind: `captions` or `scores`; None goes by the dataset and the file's ending.
+        references: of the images that need a caption each.
+        dataset: whose items need a score each.
+        member: which file of a zip the references are of; None where there is one.
+        limit: how many faults are listed.
+        data_root: the data folder; None for the usual one.
+    """
+
+    file: Path
+    kind: str | None = None
+    references: Path | None = None
+    dataset: str | None = None
+    member: str | None = None
+    limit: int = 20
+    data_root: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in SUBMITTED:
+            raise unknown("kind", self.kind, SUBMITTED)
+        if self.limit < 1:
+            raise InputError(f"limit is {self.limit}; a whole number from 1 on is expected")
+        if self.of_scores and (self.references or self.member):
+            raise InputError("references=… and member=… are of captions; scores want dataset=NAME")
+        if not self.of_scores and self.dataset:
+            raise InputError("dataset=… is of scores; captions want references=FILE")
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether the file holds a metric's scores."""
+        if self.kind is not None:
+            return self.kind == "scores"
+        return self.dataset is not None or self.file.suffix.lower() in _SCORES
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """One table of a paper, as its file in `conf/paper/` describes it."""
@@ -425,51 +519,6 @@ class CiteConfig:
 
 
 @cache
-#: What `captau validate` checks, and the endings that are of scores where nobody says.
-SUBMITTED = ("captions", "scores")
-_SCORES = (".csv", ".tsv", ".parquet")
-
-
-@dataclass(frozen=True)
-class ValidateConfig:
-    """What `captau validate` does.
-
-    Attributes:
-        file: the submission.
-        kind: `captions` or `scores`; None goes by the dataset and the file's ending.
-        references: of the images that need a caption each.
-        dataset: whose items need a score each.
-        member: which file of a zip the references are of; None where there is one.
-        limit: how many faults are listed.
-        data_root: the data folder; None for the usual one.
-    """
-
-    file: Path
-    kind: str | None = None
-    references: Path | None = None
-    dataset: str | None = None
-    member: str | None = None
-    limit: int = 20
-    data_root: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind is not None and self.kind not in SUBMITTED:
-            raise unknown("kind", self.kind, SUBMITTED)
-        if self.limit < 1:
-            raise InputError(f"limit is {self.limit}; a whole number from 1 on is expected")
-        if self.of_scores and (self.references or self.member):
-            raise InputError("references=… and member=… are of captions; scores want dataset=NAME")
-        if not self.of_scores and self.dataset:
-            raise InputError("dataset=… is of scores; captions want references=FILE")
-
-    @property
-    def of_scores(self) -> bool:
-        """Whether the file holds a metric's scores."""
-        if self.kind is not None:
-            return self.kind == "scores"
-        return self.dataset is not None or self.file.suffix.lower() in _SCORES
-
-
 def read(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
@@ -594,10 +643,75 @@ def _tests(wanted: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(test) for test in tests))
 
 
-def agree_config(config: DictConfig) -> AgreeConfig:
-    """From the composed configuration of `captau agree`."""
+#: Options of `captau agree` that not all kinds have: which have them, and what they are where nobody says.
+_OF_KINDS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "references": (("captions", "words"), None),
+    "held_out": (("captions", "words"), "each"),
+    "k": (("captions", "words"), None),
+    "metrics": (("captions",), None),
+    "words.n": (("words",), 1000),
+    "words.scores": (("words",), None),
+    "words.label": (("words",), []),
+    "protocol.dimension": (("ratings",), None),
+    "protocol.systems": (("ratings",), None),
+    "protocol.split": (("ratings",), None),
+}
+
+
+def _agreed(config: DictConfig) -> dict[str, Any]:
+    """The plain configuration of `captau agree`.
+
+    Raises:
+        InputError: on an unknown kind, or an option of another one.
+    """
     plain = _plain(config)
+    if plain["kind"] not in AGREED:
+        raise unknown("kind", plain["kind"], AGREED)
+    for name, (kinds, usual) in _OF_KINDS.items():
+        group_, _, key = name.rpartition(".")
+        value = (plain[group_] if group_ else plain)[key]
+        if value != usual and plain["kind"] not in kinds:
+            raise InputError(f"{name}=… belongs to {' or '.join(f'kind={k}' for k in kinds)}")
+    return plain
+
+
+def agree_config(config: DictConfig) -> AgreeConfig:
+    """From the composed configuration of `captau agree kind=ratings`."""
+    plain = _agreed(config)
     return AgreeConfig(_datasets(plain), plain["seed"], plain["draws"], _where(plain), plain)
+
+
+def human_config(config: DictConfig) -> HumanConfig:
+    """From the composed configuration of `captau agree kind=captions` or `kind=words`.
+
+    Raises:
+        InputError: where both a file of references and a dataset are given, or an option makes no
+            sense.
+    """
+    plain = _agreed(config)
+    references, datasets = _path(plain["references"]), tuple(plain["datasets"])
+    if references is not None and datasets != ("demo",):
+        raise InputError("give references=FILE or dataset=NAME, not both")
+    names_of(plain["datasets"])
+    words, captions = plain["words"], plain["kind"] == "captions"
+    wanted = "text" if plain["metrics"] is None else plain["metrics"]
+    label: Any = [words["label"]] if isinstance(words["label"], str) else words["label"]
+    return HumanConfig(
+        kind=plain["kind"],
+        datasets=datasets if references is None else (),
+        references=references,
+        metrics=metrics_of(wanted) if captions else (),
+        optional=optional_of(wanted) if captions else frozenset(),
+        held_out=plain["held_out"],
+        k=plain["k"],
+        seed=plain["seed"],
+        draws=plain["draws"],
+        n_words=words["n"],
+        scores=_path(words["scores"]),
+        label=tuple(map(str, label)),
+        where=_where(plain),
+        resolved=plain,
+    )
 
 
 def sensitivity_config(config: DictConfig) -> SensitivityConfig:
@@ -881,6 +995,20 @@ def _own_name(path: Path) -> str:
     return path.with_suffix("").stem if path.suffix == ".gz" else path.stem
 
 
+def validate_config(config: DictConfig) -> ValidateConfig:
+    """From the composed configuration of `captau validate`."""
+    plain = _plain(config)
+    return ValidateConfig(
+        file=Path(plain["file"]).expanduser(),
+        kind=plain["kind"],
+        references=_path(plain["references"]),
+        dataset=plain["dataset"],
+        member=plain["member"],
+        limit=plain["limit"],
+        data_root=_path(plain["data"]["root"]),
+    )
+
+
 def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:
     """From the composed configuration of `captau data fetch`, `import` and `verify`.
 
@@ -970,20 +1098,6 @@ def _where(plain: Mapping[str, Any]) -> Where:
     return Where(
         data_root=_path(plain["data"]["root"]),
         cache_root=_path(plain["cache"]["root"]),
-def validate_config(config: DictConfig) -> ValidateConfig:
-    """From the composed configuration of `captau validate`."""
-    plain = _plain(config)
-    return ValidateConfig(
-        file=Path(plain["file"]).expanduser(),
-        kind=plain["kind"],
-        references=_path(plain["references"]),
-        dataset=plain["dataset"],
-        member=plain["member"],
-        limit=plain["limit"],
-        data_root=_path(plain["data"]["root"]),
-    )
-
-
         use_cache=plain["cache"]["use"],
         output_dir=_path(plain["output_dir"]),
         own=_own(plain),

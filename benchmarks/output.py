@@ -19,8 +19,11 @@ FILES: dict[str, tuple[str, ...]] = {
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
-    "agree": ("agreement.csv", "table.md", "table.tex"),
     "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
+    "agree": (
+        *("agreement.csv", "table.md", "table.tex"),
+        *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
+    ),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",

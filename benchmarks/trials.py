@@ -21,7 +21,7 @@ from .scoring import Scorer, score_all
 from .store import ScoreStore
 
 #: All references at once, and all captions as the corpus; nothing here meets ratings.
-_PLAIN = Protocol(
+PLAIN = Protocol(
     name="score",
     dimension=(),
     ratings="mean",
@@ -79,7 +79,7 @@ def trial(
     Raises:
         InputError: of the first metric that fails.
     """
-    scorer = Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
+    scorer = Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), PLAIN)
     scores = score_all(scorer, metrics, store, progress)
     corpus = {m.spec: m.corpus(scorer.whole, scores[m.spec]) for m in metrics}
     pooled = {

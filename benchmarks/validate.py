@@ -24,8 +24,8 @@ from ..datasets.errors import InputError
 from ..datasets.registry import load
 from ..datasets.table import Table, read_table
 from ..metrics.text.ptb import tokenize
+from .captions import read_references
 from .config import ValidateConfig
-from .own import read_references
 
 #: A submission of 40,000 captions has some 4 MB; what is larger, packed or not, is turned away unread.
 MOST_BYTES = 64 << 20
@@ -114,7 +114,7 @@ def validate(config: ValidateConfig) -> Verdict:
 
 def _captions(config: ValidateConfig, faults: Faults) -> str:
     """Check captions; returns what was found."""
-    wanted = None if config.references is None else list(read_references(config.references))
+    wanted = None if config.references is None else list(read_references(config.references).texts)
     try:
         data = config.file.read_bytes()
     except OSError as error:

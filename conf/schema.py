@@ -144,8 +144,24 @@ class AgreeProtocolOptions:
 
 
 @dataclass
+class WordsOptions:
+    """Options of `captau agree kind=words`."""
+
+    n: int = 1000
+    scores: str | None = None
+    label: Any = field(default_factory=list)
+
+
+@dataclass
 class AgreeOptions(CommonOptions):
     """`captau agree`."""
+
+    kind: str = "ratings"
+    references: str | None = None
+    metrics: Any = None
+    held_out: str = "each"
+    k: int | None = None
+    words: WordsOptions = field(default_factory=WordsOptions)
 
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     protocol: AgreeProtocolOptions = field(default_factory=AgreeProtocolOptions)
@@ -290,6 +306,19 @@ class CheckOptions:
 
 
 @dataclass
+class ValidateOptions:
+    """`captau validate`."""
+
+    file: str = MISSING
+    kind: str | None = None
+    references: str | None = None
+    dataset: str | None = None
+    member: str | None = None
+    limit: int = 20
+    data: DataOptions = field(default_factory=DataOptions)
+
+
+@dataclass
 class DataListOptions:
     """`captau data list`."""
 
@@ -304,19 +333,6 @@ class FetchOptions(DataOptions):
 @dataclass
 class DataFetchOptions:
     """`captau data fetch`; `models` are what a metric needs, among the datasets on the command line."""
-
-@dataclass
-class ValidateOptions:
-    """`captau validate`."""
-
-    file: str = MISSING
-    kind: str | None = None
-    references: str | None = None
-    dataset: str | None = None
-    member: str | None = None
-    limit: int = 20
-    data: DataOptions = field(default_factory=DataOptions)
-
 
     datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
@@ -401,6 +417,7 @@ def register() -> None:
         ("train", TrainOptions),
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),
+        ("validate", ValidateOptions),
         ("data_list", DataListOptions),
         ("data_fetch", DataFetchOptions),
         ("data_import", DataImportOptions),
@@ -412,4 +429,3 @@ def register() -> None:
         ("cite", CiteOptions),
     ):
         store.store(group="schema", name=name, node=node, package="_global_")
-        ("validate", ValidateOptions),

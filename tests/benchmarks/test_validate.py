@@ -15,9 +15,9 @@ import pytest
 
 import captau
 from captau.benchmarks import validate as module
+from captau.benchmarks.captions import read_candidates
 from captau.benchmarks.cli import main
 from captau.benchmarks.config import ValidateConfig
-from captau.benchmarks.own import read_candidates
 from captau.benchmarks.validate import Verdict, validate
 from tests.conftest import AWKWARD, says
 

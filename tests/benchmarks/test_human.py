@@ -1,0 +1,209 @@
+"""`captau agree kind=captions`: which caption is held out, and that it is scored as a system's is."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.benchmarks.agree import AGREEMENT_COLUMNS
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import HumanConfig, Where, metrics_of
+from captau.benchmarks.human import HUMAN_COLUMNS, held_out, interval, run
+from captau.metrics.text.ptb import tokenize
+from tests.conftest import AWKWARD, says
+
+CAPTIONS = {
+    "1": ("a dog runs on the grass", "the brown dog runs", "a dog on green grass"),
+    "2": ("two cats sleep on a bed", "cats lie on the bed", "a bed with two cats on it"),
+    "3": ("a red bus", "one big red bus in the street", "the bus is red"),
+    "4": ("people at a table", "a family eats at the table", "they eat dinner"),
+}
+
+
+def config(path, **options) -> HumanConfig:
+    options.setdefault("metrics", metrics_of(["bleu_1", "bleu_4", "rouge_l", "cider"]))
+    return HumanConfig(
+        kind="captions", datasets=(), references=path, where=Where(use_cache=False), **options
+    )
+
+
+@pytest.fixture
+def references(tmp_path):
+    path = tmp_path / "refs.json"
+    path.write_text(json.dumps(CAPTIONS), encoding="utf-8")
+    return path
+
+
+def ended(*words: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(list(words))
+    return caught.value.code
+
+
+def test_each_place_is_held_out_in_turn():
+    captions = {"1": ("a", "b", "c"), "2": ("d", "e", "f", "g")}
+    assert list(held_out(captions, "each", 1, 0)) == [
+        ("1", {"1": "a", "2": "d"}, {"1": ("b", "c"), "2": ("e", "f", "g")}),
+        ("2", {"1": "b", "2": "e"}, {"1": ("a", "c"), "2": ("d", "f", "g")}),
+        ("3", {"1": "c", "2": "f"}, {"1": ("a", "b"), "2": ("d", "e", "g")}),
+    ]
+
+
+def test_the_last_is_held_out_as_in_the_paper():
+    captions = {"1": ("a", "b", "c"), "2": ("d", "e", "f", "g")}
+    assert list(held_out(captions, "last", 1, 0)) == [
+        ("last", {"1": "c", "2": "g"}, {"1": ("a", "b"), "2": ("d", "e", "f")})
+    ]
+
+
+def test_a_draw_is_of_its_seed_and_of_all_places():
+    first = list(held_out(CAPTIONS, "draw", 40, 7))
+    assert first == list(held_out(CAPTIONS, "draw", 40, 7))
+    assert first != list(held_out(CAPTIONS, "draw", 40, 8))
+    for image_id, texts in CAPTIONS.items():
+        assert {trial[1][image_id] for trial in first} == set(texts)
+        for _, chosen, others in first:
+            assert sorted([chosen[image_id], *others[image_id]]) == sorted(texts)
+
+
+def test_equal_to_captau_score_on_the_same_files(references, tmp_path):
+    found = run(config(references, held_out="last")).choices.set_index("metric")["value"]
+    (tmp_path / "c.json").write_text(json.dumps({i: t[-1] for i, t in CAPTIONS.items()}))
+    (tmp_path / "r.json").write_text(json.dumps({i: t[:-1] for i, t in CAPTIONS.items()}))
+    names = "[bleu_1,bleu_4,rouge_l,cider]"
+    folder = tmp_path / "out"
+    assert not ended(
+        *["score", f"candidates={tmp_path}/c.json", f"references={tmp_path}/r.json"],
+        *[f"metrics={names}", f"output_dir={folder}"],
+    )
+    assert found.to_dict() == json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+
+
+def test_equal_to_pycocoevalcap(tmp_path):
+    """Parity, on captions that break things; by the same tokens."""
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    captions = {str(i): (text, *CAPTIONS["1"]) for i, text in enumerate(AWKWARD)}
+    path = tmp_path / "awkward.json"
+    path.write_text(json.dumps(captions), encoding="utf-8")
+    found = run(config(path, held_out="each")).choices
+    for place in range(4):
+        res = {i: tokenize([t[place]]) for i, t in captions.items()}
+        gts = {i: tokenize([*t[:place], *t[place + 1 :]]) for i, t in captions.items()}
+        bleu = Bleu(4).compute_score(gts, res, verbose=0)[0]
+        wanted = {
+            "bleu_1": bleu[0],
+            "bleu_4": bleu[3],
+            "rouge_l": Rouge().compute_score(gts, res)[0],
+            "cider": Cider().compute_score(gts, res)[0],
+        }
+        of_place = found[found["choice"] == str(place + 1)].set_index("metric")["value"]
+        assert of_place.to_dict() == pytest.approx(wanted, abs=1e-12)
+
+
+def test_mean_and_deviation_over_the_choices(references):
+    result = run(config(references))
+    assert list(result.agreement.columns) == list(AGREEMENT_COLUMNS)
+    assert list(result.choices.columns) == list(HUMAN_COLUMNS)
+    for row in result.agreement.to_dict("records"):
+        part = result.choices[result.choices["metric"] == row["measure"]].set_index("choice")
+        assert list(part.index) == ["1", "2", "3", "mean"]
+        values = part["value"].to_numpy()
+        assert row["value"] == values[3] == pytest.approx(values[:3].mean())
+        assert row["std"] == pytest.approx(values[:3].std(ddof=1))
+        assert row["n_items"] == 4
+        assert "mean over 3 choices" in row["note"]
+        assert "against 2 others" in row["note"]
+
+
+def test_k_cuts_to_the_first_captions(references):
+    two = {i: texts[:2] for i, texts in CAPTIONS.items()}
+    references.with_name("two.json").write_text(json.dumps(two))
+    cut, whole = run(config(references, k=1)), run(config(references.with_name("two.json")))
+    pd.testing.assert_series_equal(cut.choices["value"], whole.choices["value"])
+
+
+def test_images_with_one_caption_are_counted(references):
+    references.write_text(json.dumps({**CAPTIONS, "9": ["alone"]}))
+    result = run(config(references))
+    assert (result.agreement["n_items"] == 4).all()
+    assert result.agreement["note"].str.contains("1 images with fewer captions left out").all()
+
+
+def test_interval_by_random_groups():
+    # Worked by hand: mean 3, s = 1, s / √4 = 0.5, t of 3 degrees at 97.5 % = 3.182446.
+    groups = np.array([2.0, 4.0, 2.0 + 1e-15, 4.0]) * np.sqrt(3) / 2
+    low, high = interval(10.0, groups)
+    assert high - 10 == pytest.approx(3.182446305 * 0.5, abs=1e-6)
+    assert 10 - low == pytest.approx(high - 10)
+    assert np.isnan(interval(1.0, np.empty(0))).all()
+
+
+def test_interval_covers():
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        sample = rng.exponential(1.0, 400)
+        low, high = interval(sample.mean(), sample.reshape(20, 20).mean(axis=1))
+        hits += low <= 1.0 <= high
+    assert 0.92 <= hits / 400 <= 0.97
+
+
+def test_of_a_dataset_and_its_files(tmp_path):
+    folder = tmp_path / "out"
+    assert not ended("agree", "kind=captions", "metrics=[bleu_1,cider]", f"output_dir={folder}")
+    names = {p.name for p in folder.iterdir()}
+    assert names == {"agreement.csv", "human.csv", "table.md", "table.tex", "run.json"}
+    assert "SYNTHETIC" in (folder / "table.md").read_text(encoding="utf-8")
+    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert told["command"] == "agree"
+    assert set(told["signatures"]) == {"bleu_1", "cider"}
+    assert not ended("agree", f"output_dir={folder}")
+    assert not (folder / "human.csv").exists(), "of the run before"
+
+
+def test_bad_input(references, tmp_path, capsys):
+    references.write_text(json.dumps({"1": ["alone"]}))
+    with says(str(references), "no image has 2 captions", "the most is 1"):
+        run(config(references))
+    with says("unknown value of held_out 'lst'", "did you mean last"):
+        config(references, held_out="lst")
+    for words, part in [
+        (["kind=caption"], "did you mean captions"),
+        ([f"references={references}"], "belongs to kind=captions"),
+        (
+            ["kind=captions", "dataset=thumb", f"references={references}"],
+            "references=FILE or dataset=NAME, not both",
+        ),
+        (["kind=captions", "words.n=3"], "words.n=… belongs to kind=words"),
+        (["kind=words", "metrics=text"], "metrics=… belongs to kind=captions"),
+        (["kind=words", "protocol.split=test"], "protocol.split=… belongs to kind=ratings"),
+        (["kind=captions", "k=0"], "k is 0"),
+        (["kind=words", "held_out=draw"], "held_out=draw is of kind=captions"),
+        (["kind=captions", f"references={tmp_path}/none.json"], "none.json"),
+    ]:
+        assert ended("agree", *words, f"output_dir={tmp_path}/out") == 2
+        error = capsys.readouterr().err
+        assert part in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_people_on_coco_against_fewer_captions(data_root, tmp_path):
+    """As Chen et al. 2015, Table I, from c5 to c40: more references, higher BLEU, ROUGE and METEOR."""
+    path = data_root / "coco" / "karpathy_test_references.json"
+    some = dict(list(json.loads(path.read_text(encoding="utf-8")).items())[:200])
+    (tmp_path / "some.json").write_text(json.dumps(some))
+    metrics = metrics_of(["bleu_1", "bleu_4", "rouge_l"])
+    by_k = [
+        run(config(tmp_path / "some.json", k=k, held_out="last", metrics=metrics)).agreement[
+            "value"
+        ]
+        for k in (1, 4)
+    ]
+    assert (by_k[1] > by_k[0]).all()
