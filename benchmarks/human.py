@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class Described:
         alone: how many images were left out for want of captions.
         source: the file; None where it is a dataset.
         caption_set: the dataset; None where it is a file.
+        images: the image files, where a dataset has them.
     """
 
     name: str
@@ -68,11 +69,13 @@ class Described:
     alone: int
     source: Path | None = None
     caption_set: CaptionSet | None = None
+    images: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
 
     @property
     def left_out(self) -> str:
         """What must be said of the images left out; empty where there is none."""
-        return f"{self.alone} images with fewer captions left out" if self.alone else ""
+        images = "image" if self.alone == 1 else "images"
+        return f"{self.alone:,} {images} with fewer captions left out" if self.alone else ""
 
     def first(self, k: int | None) -> Described:
         """Cut to the first k + 1 captions of each image that has so many; None keeps all.
@@ -93,7 +96,7 @@ class Described:
                 f"the most is {most}"
             )
         alone = self.alone + len(self.captions) - len(kept)
-        return Described(self.name, kept, alone, self.source, self.caption_set)
+        return replace(self, captions=kept, alone=alone)
 
 
 def described(config: HumanConfig) -> list[Described]:
@@ -117,7 +120,8 @@ def _of_dataset(caption_set: CaptionSet) -> Described:
                 f"dataset {caption_set.name}: rows of image '{image_id}' have different references; "
                 f"give the image's in a file, references=FILE"
             )
-    return Described(caption_set.name, captions, 0, caption_set=caption_set)
+    images = dict(zip(items["image_id"], items["image"], strict=True))
+    return Described(caption_set.name, captions, 0, caption_set=caption_set, images=images)
 
 
 def told(
@@ -180,9 +184,12 @@ def run(config: HumanConfig) -> Human:
         for one in sets:
             chosen = one.first(config.k)
             trials = list(held_out(chosen.captions, config.held_out, config.draws, config.seed))
-            absent = lacking(config.metrics, config.optional, _items(*trials[0][1:]))
+            items = _items(*trials[0][1:], chosen.images)
+            absent = lacking(config.metrics, config.optional, items)
             metrics = [m for m in config.metrics if m not in absent]
-            found, remarks = measured(trials, metrics, store, progress, config.seed)
+            found, remarks = measured(
+                trials, metrics, store, progress, config.seed, images=chosen.images
+            )
             rows = _rows(chosen, config, found)
             choices += rows
             tables.append(listed(_table(chosen, config, rows, metrics), metrics, remarks, absent))
@@ -242,8 +249,17 @@ def _without(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
     return texts[:place] + texts[place + 1 :]
 
 
-def _items(candidates: Mapping[str, str], others: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    items = make_items(list(candidates), list(candidates.values()), [others[i] for i in candidates])
+def _items(
+    candidates: Mapping[str, str],
+    others: Mapping[str, tuple[str, ...]],
+    images: Mapping[str, str | None],
+) -> pd.DataFrame:
+    items = make_items(
+        list(candidates),
+        list(candidates.values()),
+        [others[i] for i in candidates],
+        images=[images.get(i) for i in candidates],
+    )
     return items.assign(weight=np.ones(len(items), dtype=np.int64))
 
 
@@ -262,15 +278,25 @@ def measured(
     store: ScoreStore,
     progress: Progress,
     seed: int,
+    *,
+    images: Mapping[str, str | None] | None = None,
 ) -> tuple[dict[str, _Found], dict[str, list[str]]]:
-    """The metrics' corpus scores, as the COCO server computes them, and what they remarked."""
+    """The metrics' corpus scores, as the COCO server computes them, and what they remarked.
+
+    Args:
+        trials: what is scored against what.
+        metrics: by what.
+        store, progress: where scores are kept and steps are counted.
+        seed: of the random groups of images.
+        images: the files of those that metrics may look at.
+    """
     names: list[str] = []
     values: dict[str, list[float]] = {m.spec: [] for m in metrics}
     grouped: dict[str, list[list[float]]] = {m.spec: [] for m in metrics}
     remarks: dict[str, list[str]] = {}
     for name, candidates, others in trials:
         names.append(name)
-        items = _items(candidates, others)
+        items = _items(candidates, others, images or {})
         scorer = Scorer("captions", items, PLAIN)
         progress.more(len(metrics), name)
         columns = score_all(scorer, metrics, store, progress)

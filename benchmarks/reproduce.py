@@ -6,7 +6,10 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
 - `system_means`: a cell is the mean rating or score (column) of a system (row);
 - `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
-- `agreement`: a measure of `captau agree` (row).
+- `agreement`: a measure of `captau agree` (row);
+- `human`: a metric's score (row) of one human caption an image against references (column), from files in the
+  data folder;
+- `counts`: how many images or captions (column) a file of references has (row).
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from ..metrics.base import Metric
 from ..metrics.registry import metric
 from ..metrics.registry import names as metric_names
 from .agreement import RatingTable, measures
+from .captions import read_candidates, read_references
 from .config import PaperTable, ReproduceConfig, usual_protocol
+from .human import measured
 from .progress import Progress
 from .protocol import Protocol
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
@@ -346,11 +351,59 @@ def _agreement(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     }
 
 
+def _human(workshop: Workshop, table: PaperTable, label: str) -> Cells:
+    root = registry.data_root(workshop.config.where.data_root)
+    cells = Cells()
+    for column, options in table.columns.items():
+        files = root / options["references"], root / options["held_out"]
+        absent = [str(path) for path in files if not path.is_file()]
+        for row, spec in table.rows.items():
+            if absent:
+                cells[row, column] = Cell.missing(f"no file {absent[0]}; {options['why']}")
+            elif spec.partition("(")[0] in workshop.config.leave_out:
+                cells[row, column] = Cell.missing(f"leave_out={spec.partition('(')[0]}")
+            else:
+                workshop.metrics[spec] = metric(spec)
+        wanted = [metric(s) for r, s in table.rows.items() if (r, column) not in cells]
+        if not wanted:
+            continue
+        references, held_out = read_references(files[0]).texts, read_candidates(files[1]).captions
+        if lacking := [i for i in references if i not in held_out]:
+            raise InputError(f"{files[1]}: no caption of image '{lacking[0]}' of {files[0]}")
+        held_out = {i: held_out[i] for i in references}
+        found, _ = measured(
+            [(label, held_out, references)], wanted, workshop.store, workshop.progress, seed=0
+        )
+        for row, spec in table.rows.items():
+            if (row, column) not in cells:
+                cells[row, column] = Cell(float(found[metric(spec).spec].values[0]) * table.scale)
+    return cells
+
+
+def _counts(workshop: Workshop, table: PaperTable, label: str) -> Cells:
+    root = registry.data_root(workshop.config.where.data_root)
+    cells = Cells()
+    for row, file in table.rows.items():
+        path = root / str(file)
+        if str(file).startswith(_WHY) or not path.is_file():
+            reason = str(file).removeprefix(_WHY)
+            reason = reason if reason != file else f"no file {path}; {table.note}"
+            cells.update({(row, column): Cell.missing(reason) for column in table.columns})
+            continue
+        references = read_references(path).texts
+        counts = {"images": len(references), "captions": sum(map(len, references.values()))}
+        for column, options in table.columns.items():
+            cells[row, column] = Cell(float(counts[options["of"]]))
+    return cells
+
+
 KINDS: dict[str, Callable[[Workshop, PaperTable, str], Cells]] = {
     "correlation": _correlation,
     "system_means": _system_means,
     "best_worst": _best_worst,
     "agreement": _agreement,
+    "human": _human,
+    "counts": _counts,
 }
 
 

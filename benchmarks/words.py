@@ -328,7 +328,8 @@ def _of_set(
         columns=pd.Index(WORD_COLUMNS),
     )
     unused = [] if scores is None else [w for w in scores.words if w not in uses.words]
-    note = f"{len(unused)} words of the scores that nobody uses left out" if unused else ""
+    of = "word" if len(unused) == 1 else "words"
+    note = f"{len(unused)} {of} of the scores that nobody uses left out" if unused else ""
     return frame, dict(sorted(by_k.items())), fit_k(precision, recall), note
 
 

@@ -132,7 +132,7 @@ def test_images_with_one_caption_are_counted(references):
     references.write_text(json.dumps({**CAPTIONS, "9": ["alone"]}))
     result = run(config(references))
     assert (result.agreement["n_items"] == 4).all()
-    assert result.agreement["note"].str.contains("1 images with fewer captions left out").all()
+    assert result.agreement["note"].str.contains("1 image with fewer captions left out").all()
 
 
 def test_interval_by_random_groups():
@@ -165,6 +165,17 @@ def test_of_a_dataset_and_its_files(tmp_path):
     assert set(told["signatures"]) == {"bleu_1", "cider"}
     assert not ended("agree", f"output_dir={folder}")
     assert not (folder / "human.csv").exists(), "of the run before"
+
+
+def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "captau.metrics.external.PythonFunction._load",
+        lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
+    )
+    metrics = metrics_of(["python(any:looks)"])
+    run(HumanConfig("captions", ("demo",), metrics=metrics, held_out="last", where=Where()))
+    assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
 
 def test_bad_input(references, tmp_path, capsys):
@@ -207,3 +218,50 @@ def test_people_on_coco_against_fewer_captions(data_root, tmp_path):
         for k in (1, 4)
     ]
     assert (by_k[1] > by_k[0]).all()
+
+
+def test_table_1_where_the_references_are(tmp_path):
+    """`captau reproduce`: a held-out caption an image, against c5; without files, the reason."""
+    coco = tmp_path / "data" / "coco"
+    (coco / "annotations").mkdir(parents=True)
+    held = [{"image_id": int(i), "caption": t[0]} for i, t in CAPTIONS.items()]
+    others = {i: t[1:] for i, t in CAPTIONS.items()}
+    (coco / "captions_test2014_human_results.json").write_text(json.dumps(held))
+    (coco / "captions_test2014_c5.json").write_text(json.dumps(others))
+    annotations = [{"image_id": int(i), "caption": c} for i, t in CAPTIONS.items() for c in t]
+    train = coco / "annotations" / "captions_train2014.json"
+    train.write_text(json.dumps({"annotations": annotations}))
+    where = [f"data.root={tmp_path}/data", "leave_out=[meteor]"]
+    folder = tmp_path / "out"
+    assert not ended("reproduce", "paper=coco_captions_2015", *where, f"output_dir={folder}")
+    table = pd.read_csv(folder / "comparison.csv", keep_default_na=False, dtype=str)
+    cells = table.set_index(["row", "column"])
+    (tmp_path / "r.json").write_text(json.dumps(others))
+    wanted = tmp_path / "score"
+    assert not ended(
+        *["score", f"candidates={coco}/captions_test2014_human_results.json"],
+        *[f"references={tmp_path}/r.json", "metrics=[bleu_4,cider]", f"output_dir={wanted}"],
+    )
+    corpus = json.loads((wanted / "corpus.json").read_text(encoding="utf-8"))
+    for row, metric in (("BLEU 4", "bleu_4"), ("CIDEr-D", "cider")):
+        reproduced = float(cells.loc[(row, "MS COCO c5"), "reproduced"])
+        assert reproduced == pytest.approx(corpus[metric], abs=1e-6)
+        assert "captions_test2014_c40.json" in cells.loc[(row, "MS COCO c40"), "note"]
+        assert cells.loc[(row, "MS COCO c40"), "match"] == ""
+    assert cells.loc[("METEOR", "MS COCO c5"), "note"] == "missing: leave_out=meteor"
+    assert float(cells.loc[("training", "captions"), "reproduced"]) == 12
+    assert float(cells.loc[("training", "images"), "reproduced"]) == 4
+    assert "captions_val2014.json" in cells.loc[("validation", "images"), "note"]
+
+
+def test_the_printed_counts_do_not_add_up():
+    """A check on the typing of section 2: test is c5 and c40, and the total is not the sum."""
+    from captau.benchmarks.reproduce import read_published
+
+    printed = read_published("coco_captions_2015").query("table == 'Section 2'")
+    n = printed.query("column == 'captions'").set_index("row")["published"].astype(int)
+    images = printed.query("column == 'images'").set_index("row")["published"].astype(int)
+    assert n["test"] == n["test c5"] + n["test c40"]
+    parts = n["training"] + n["validation"] + n["test"]
+    assert (parts, parts + images["test"]) == (995684, 1036459)
+    assert n["in all"] == 1026459

@@ -192,7 +192,7 @@ def test_a_system_that_knows_beats_people(references, tmp_path):
     assert (never["note"] == "undefined: people never agree on the word").all()
     summary = result.agreement.set_index("measure").loc["precision_at_human_recall"]
     assert summary["value"] == pytest.approx(known["precision_at_human_recall"].mean())
-    assert "1 words of the scores that nobody uses left out" in summary["note"]
+    assert "1 word of the scores that nobody uses left out" in summary["note"]
 
 
 @pytest.mark.parametrize(
