@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric, Rows
+from ..metrics.learned.background import plain
 from ..metrics.learned.rater import CARD, RaterCard
 from ..metrics.learned.recipe import Examples, Ints, Model
 from ..metrics.learned.training import HISTORY_COLUMNS, Session
@@ -242,18 +243,13 @@ def _borrowed(corpus: Corpus) -> dict[int, set[str]]:
     rows = corpus.examples.rows
     for image, references in zip(corpus.examples.images, rows.references, strict=True):
         for text in references:
-            owners.setdefault(_plain(text), set()).add(str(image))
+            owners.setdefault(plain(text), set()).add(str(image))
     return {
-        row: owners.get(_plain(text), set()) - {str(image)}
+        row: owners.get(plain(text), set()) - {str(image)}
         for row, (text, image) in enumerate(
             zip(rows.candidates, corpus.examples.images, strict=True)
         )
     }
-
-
-def _plain(text: str) -> str:
-    """A caption without what its copies differ in: case, and what is no letter or figure."""
-    return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _leave_one_out(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:

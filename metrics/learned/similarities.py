@@ -8,6 +8,7 @@ vectors of what the two share. None of it depends on the other rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,11 @@ class Texts:
     def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
         """Of each text, shape (n_tokens, 4, width), float32."""
         return [s.reshape(len(s), 4, -1).astype(np.float32) for s in self._found[np.asarray(texts)]]
+
+    @cached_property
+    def sentences(self) -> Array:
+        """Each text's mean state at the four layers, of length 1, shape (n_texts, 4, width), float32."""
+        return np.stack([_directions(s)[1] for s in self.states(range(len(self.lengths)))])
 
     def middle(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
         """States of the middle layer, one text's after the other's, and the texts' lengths."""
@@ -212,7 +218,7 @@ def likeness(texts: Texts) -> Array:
     Returns:
         their product and absolute difference, by layer, shape (n_rows, 8 × width), float32.
     """
-    sentences = np.stack([_directions(s)[1] for s in texts.states(range(len(texts.lengths)))])
+    sentences = texts.sentences
     out: list[Array] = []
     for candidate, references in zip(texts.candidates, texts.references, strict=True):
         centroids = sentences[references].mean(0)

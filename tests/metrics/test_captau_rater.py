@@ -176,6 +176,26 @@ def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
     assert np.ptp(before) > 0
 
 
+def test_the_frozen_part_weighs_its_share(trained):
+    test = examples("test").rows
+    parts = trained.parts(test)
+    tuned = (parts["finetuned-1"] + parts["finetuned-2"]) / 2
+    expected = SMALL.share * parts["frozen"] + (1 - SMALL.share) * tuned
+    np.testing.assert_allclose(trained.predict(test), expected)
+
+
+def test_a_background_is_kept_and_can_be_left_out(trained, encoders, tmp_path):
+    without = replace(SMALL, encoder="frozen", background=False)
+    model = without.fit(examples("train"), examples("validation"), Session(3))
+    test = examples("test").rows
+    predicted = model.predict(test)
+    assert (predicted != trained.parts(test)["frozen"]).any()
+    model.save(tmp_path)
+    np.testing.assert_array_equal(without.load(tmp_path).predict(test), predicted)
+    with says("frozen.safetensors", "the weights of another architecture"):
+        replace(without, background=True).load(tmp_path)
+
+
 def test_order_company_and_order_of_references_do_not_matter(
     trained, encoders, tmp_path, monkeypatch
 ):
