@@ -440,7 +440,7 @@ FAULTS = [
         ["run=RUN", "dimensions=[total]", "coefficients=[tau_c]"],
         ["no column has both", "dimensions="],
     ),
-    (["run=RUN", "output=absent/table.md"], ["output=absent/table.md", "cannot be written"]),
+    (["run=RUN", "output=RUN"], ["cannot be written", "name another file"]),
     (["run=RUN", "styles=latex"], ["unknown option of captau table", "style"]),
 ]
 
