@@ -628,10 +628,25 @@ def distribution(ratings: pd.DataFrame, scale: Scale) -> dict[float, int]:
     Returns:
         level → number of items, every level of the scale in it.
     """
-    step = scale.step or (scale.high - scale.low) / 10
-    levels = round((scale.high - scale.low) / step) + 1
     means = ratings.groupby("item_id", sort=False)["value"].mean().to_numpy(dtype=float)
+    known = levels(scale)
+    counts = np.bincount(nearest(means, scale), minlength=len(known))
+    return {level: int(counts[k]) for k, level in enumerate(known)}
+
+
+def levels(scale: Scale) -> list[float]:
+    """The levels of a scale; one without a step is cut into ten."""
+    step = _step(scale)
+    return [
+        round(scale.low + k * step, 9) for k in range(round((scale.high - scale.low) / step) + 1)
+    ]
+
+
+def nearest(values: Floats, scale: Scale) -> Ints:
+    """Which of the scale's levels each value is nearest to, halves up, shape (n,)."""
     # A mean that is a half but for the last bit counts as a half.
-    nearest = np.floor((means - scale.low) / step + 0.5 + 1e-9).astype(int)
-    counts = np.bincount(nearest, minlength=levels)
-    return {round(scale.low + k * step, 9): int(counts[k]) for k in range(levels)}
+    return np.floor((values - scale.low) / _step(scale) + 0.5 + 1e-9).astype(np.int64)
+
+
+def _step(scale: Scale) -> float:
+    return scale.step or (scale.high - scale.low) / 10

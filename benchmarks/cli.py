@@ -39,6 +39,8 @@ COMMANDS = {
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
     "validate": "check a submission, captions or a metric's scores, and list what is wrong",
+    "report": "a finished run as one self-contained HTML page",
+    "plot": "a finished run's figures as SVG and PNG files",
     "data list": "the datasets, and whether they are here",
     "data fetch": "download datasets",
     "data import": "take datasets' files from what you downloaded by hand",
@@ -373,6 +375,8 @@ def _options(command: str) -> list[str]:
         "reproduce": schema.ReproduceOptions,
         "score": schema.ScoreOptions,
         "validate": schema.ValidateOptions,
+        "report": schema.ReportOptions,
+        "plot": schema.PlotOptions,
         "data list": schema.DataListOptions,
         "data fetch": schema.DataFetchOptions,
         "data import": schema.DataImportOptions,
@@ -623,6 +627,23 @@ def _validate(config: DictConfig) -> int:
     return 2 if verdict.n_faults else 0
 
 
+def _report(config: DictConfig) -> None:
+    from .config import report_config
+    from .report import run
+
+    print(run(report_config(config)).summary)
+
+
+def _plot(config: DictConfig) -> None:
+    from .config import plot_config
+    from .plot import run
+
+    plots = run(plot_config(config))
+    for line in plots.lacking:
+        print(line)
+    print(f"{plots.folder}: {len(plots.files)} files")
+
+
 def _data_list(config: DictConfig) -> None:
     from .data import overview as datasets
 
@@ -736,6 +757,8 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "reproduce": _reproduce,
     "score": _score,
     "validate": _validate,
+    "report": _report,
+    "plot": _plot,
     "data_list": _data_list,
     "data_fetch": _data_fetch,
     "data_import": _data_import,

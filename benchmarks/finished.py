@@ -17,6 +17,11 @@ from .output import RECORD
 from .results import CORRELATION_COLUMNS, FORMAT, RANK_COLUMNS, SCORE_COLUMNS
 from .uncertainty import SIGNIFICANCE_COLUMNS
 
+#: Columns of the CSV files that are texts even where they are empty, or say "NA".
+_TEXTS = (
+    *("dataset", "protocol", "dimension", "metric", "metric_a", "metric_b"),
+    *("coefficient", "test", "note"),
+)
 #: Whose runs have correlations in them.
 COMMANDS = ("bench", "compare", "reproduce", "train")
 
@@ -44,12 +49,7 @@ class Finished:
     @cached_property
     def correlations(self) -> pd.DataFrame:
         """Columns `CORRELATION_COLUMNS`; an empty note is an empty text."""
-        frame = self._table("correlations.csv", CORRELATION_COLUMNS)
-        texts = ["dataset", "protocol", "dimension", "metric", "coefficient", "note"]
-        # A column without any text was read as one of numbers.
-        return frame.assign(
-            **{name: frame[name].astype(object).fillna("").astype(str) for name in texts}
-        )
+        return self._table("correlations.csv", CORRELATION_COLUMNS)
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -88,7 +88,12 @@ class Finished:
     def _table(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
         path = self.folder / name
         try:
-            frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+            if path.suffix == ".csv":
+                kinds = dict.fromkeys(_TEXTS, "str")
+                frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+                frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
+            else:
+                frame = pd.read_parquet(path)
         except FileNotFoundError as error:
             raise InputError(f"{path} is missing; {self._again}") from error
         except (OSError, ValueError) as error:

@@ -40,8 +40,10 @@ FILES["thresholds"] = (
 FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.md", "table.tex")
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
-#: What they write on demand; these go as well.
-ON_DEMAND = ("disattenuated.csv", "kept.json", "differences.csv")
+#: What they write on demand, and `captau report` later; these go as well.
+ON_DEMAND = ("disattenuated.csv", "kept.json", "differences.csv", "report.html")
+#: Where `captau plot` writes; these go as well.
+PLOTS = "plots"
 RECORD = "run.json"
 
 
@@ -200,7 +202,8 @@ class OutputFolder:
         """The files of the run that was written here before, as its run.json tells."""
         try:
             command = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["command"]
-            return (RECORD, *FILES[command], *ON_DEMAND)
+            plots = (p for p in (self.path / PLOTS).glob("*") if p.suffix in (".svg", ".png"))
+            return (RECORD, *FILES[command], *ON_DEMAND, *(f"{PLOTS}/{p.name}" for p in plots))
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # none was, or a file that is not ours
 

@@ -51,6 +51,7 @@ from .uncertainty import (
     Uncertainty,
     disattenuated,
     fisher_intervals,
+    p_column,
     preferred_panel,
     rated_panel,
 )
@@ -183,7 +184,10 @@ def run(config: BenchConfig) -> Results:
             "config": dict(config.resolved),
             "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
             **provenance(reached, [m.caption_set for m in measured], config.where),
-            "metrics": {m.spec: vars(style(m)) for m in config.metrics},
+            "metrics": {
+                m.spec: {**vars(style(m)), "higher_is_better": m.higher_is_better}
+                for m in config.metrics
+            },
             "floors": FLOORS,
             "ceilings": CEILINGS,
             "missing": {
@@ -778,7 +782,7 @@ def _significance(
     ]
     frame = pd.concat(frames, ignore_index=True)
     frame = frame[frame["test"].isin(config.tests)].reset_index(drop=True)
-    p_value = f"p_{config.statistics.correction}".replace("p_none", "p_value")
+    p_value = p_column(config.statistics.correction)
     metrics = [m.spec for m in config.metrics]
     rows: list[dict[str, Any]] = []
     keys = ["dataset", "protocol", "dimension", "coefficient", "test"]
@@ -800,7 +804,7 @@ def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
     options = config.statistics
     labels = {m.spec: style(m).label for m in config.metrics}
     frame = measured.uncertainty.frame(measured.caption_set.name, measured.protocol.name)
-    p_value = f"p_{options.correction}".replace("p_none", "p_value")
+    p_value = p_column(options.correction)
     heads = {
         "bootstrap": "p bootstrap",
         "permutation": "p permutation",

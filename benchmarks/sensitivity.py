@@ -20,7 +20,8 @@ from ..metrics.base import Floats
 from .bootstrap import BLOCK
 from .config import SensitivityConfig, style
 from .correlation import Agreement
-from .figures import can_draw, files_of
+from .figures import can_draw, files_of, legend
+from .figures import style as figure_style
 from .missing import advice
 from .progress import Progress
 from .protocol import RATINGS, REFERENCES, Protocol
@@ -583,19 +584,21 @@ def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]
     panels = list(curves.groupby(["dataset", "dimension", "coefficient", "kind"], sort=False))
     across = min(2, len(panels))
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(6 * across, 4 * down), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for axis in axes[len(panels) :]:
-        axis.set_visible(False)
-    for axis, (key, part) in zip(axes, panels, strict=False):
-        dataset, dimension, coefficient, kind = map(str, key)
-        for metric, line in part.groupby("metric", sort=False):
-            axis.plot(line["size"], 100 * line["value"], marker="o", label=labels[str(metric)])
-            axis.fill_between(line["size"], 100 * line["low"], 100 * line["high"], alpha=0.15)
-        axis.set_title(f"{dataset}, {dimension}")
-        axis.set_xlabel(f"number of {kind}")
-        axis.set_ylabel(f"{COEFFICIENT_STYLE[coefficient][0]} × 100")
-        if kind == "images":
-            axis.set_xscale("log")
-        axis.legend(fontsize="small")
-    return files_of(figure, "sensitivity")
+    with figure_style():
+        figure = Figure(figsize=(6 * across, 4 * down), layout="constrained")
+        axes = figure.subplots(down, across, squeeze=False).ravel()
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
+        for axis, (key, part) in zip(axes, panels, strict=False):
+            dataset, dimension, coefficient, kind = map(str, key)
+            handles: dict[str, Any] = {}
+            for metric, line in part.groupby("metric", sort=False):
+                (handles[str(metric)],) = axis.plot(line["size"], 100 * line["value"], marker="o")
+                axis.fill_between(line["size"], 100 * line["low"], 100 * line["high"], alpha=0.15)
+            axis.set_title(f"{dataset}, {dimension}")
+            axis.set_xlabel(f"number of {kind}")
+            axis.set_ylabel(f"{COEFFICIENT_STYLE[coefficient][0]} × 100")
+            if kind == "images":
+                axis.set_xscale("log")
+            legend(axis, list(handles.values()), [labels[metric] for metric in handles])
+        return files_of(figure, "sensitivity")

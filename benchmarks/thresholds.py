@@ -17,9 +17,11 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError
+from ..datasets.schema import Scale
 from ..metrics.base import Floats
 from .config import ThresholdsConfig, style
-from .figures import can_draw, files_of
+from .figures import MUTED, SERIES, can_draw, files_of, legend
+from .figures import style as figure_style
 from .missing import advice
 from .progress import Progress
 from .results import table_files, to_csv, to_json
@@ -142,15 +144,21 @@ def run(config: ThresholdsConfig) -> Thresholds:
         for study in studies:
             scores = study.scores(study.items, study.protocol)
             for dimension in study.protocol.dimension:
-                good = good_of(study, dimension, config.good)
+                good = good_of(
+                    study.set.ratings[study.set.ratings["item_id"].isin(study.items["item_id"])],
+                    dimension,
+                    study.set.card.scales[dimension],
+                    config.good,
+                    study.set.name,
+                )
                 common = {
                     "dataset": study.set.name,
                     "protocol": study.protocol.name,
                     "dimension": dimension,
                 }
                 for metric, column in scores.items():
-                    of_metric, summary = _of_metric(
-                        column.loc[good.index].to_numpy(dtype=np.float64), good, config
+                    of_metric, summary = curve_of(
+                        column.loc[good.index].to_numpy(dtype=np.float64), good, config.precision
                     )
                     mark = study.marks.get(metric, "")
                     note = "; ".join(n for n in (summary.pop("note"), mark) if n)
@@ -169,42 +177,46 @@ def run(config: ThresholdsConfig) -> Thresholds:
     )
 
 
-def good_of(study: Study, dimension: str, least: float) -> pd.Series:
+def good_of(
+    ratings: pd.DataFrame, dimension: str, scale: Scale, least: float, dataset: str
+) -> pd.Series:
     """By item id, 1 where most of its ratings are `least` or more of the scale, else 0.
 
     Raises:
         InputError: where all are good, or none is.
     """
-    ratings = study.set.ratings
-    ratings = ratings[
-        (ratings["dimension"] == dimension) & ratings["item_id"].isin(study.items["item_id"])
-    ]
-    scale = study.set.card.scales[dimension]
+    ratings = ratings[ratings["dimension"] == dimension]
     high = scale.share(ratings["value"]) >= least - 1e-9
     share = high.groupby(ratings["item_id"], sort=False).mean()
     good = (share > 0.5).astype(float)
     if good.nunique() < 2:
         what = "every caption is" if good.all() else "no caption is"
         raise InputError(
-            f"dataset {study.set.name}, {dimension}: {what} good at good={least:g} of the scale {scale}; "
+            f"dataset {dataset}, {dimension}: {what} good at good={least:g} of the scale {scale}; "
             f"set good= between 0 and 1 to another share of it"
         )
     return good
 
 
-def _of_metric(
-    scores: Floats, good: pd.Series, config: ThresholdsConfig
+def curve_of(
+    scores: Floats, good: pd.Series, wanted: float
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows of a metric's curve, and what they come to."""
+    """The rows of a metric's curve, and what they come to; columns of both by name, but for the names.
+
+    Args:
+        scores: shape (n_items,).
+        good: as `good_of` gives it, in the same order.
+        wanted: the precision at which the recall is asked for.
+    """
     n_items, n_good = len(good), int(good.sum())
     gaps = int((~np.isfinite(scores)).sum())
     if gaps:
         nothing = {"auc": np.nan, "recall": np.nan, "threshold": np.nan}
         note = f"undefined: {gaps} of {n_items} captions have no finite score"
-        counts = {"wanted_precision": config.precision, "n_good": n_good, "n_items": n_items}
+        counts = {"wanted_precision": wanted, "n_good": n_good, "n_items": n_items}
         return [], {**nothing, **counts, "note": note}
     curve = Curve.of(scores, good.to_numpy(dtype=np.float64))
-    recall, threshold = curve.at(config.precision)
+    recall, threshold = curve.at(wanted)
     rows = [
         {"threshold": t, "precision": p, "recall": r, "n_kept": int(k), "n_items": n_items}
         for t, p, r, k in zip(
@@ -213,7 +225,7 @@ def _of_metric(
     ]
     return rows, {
         "auc": curve.auc,
-        "wanted_precision": config.precision,
+        "wanted_precision": wanted,
         "recall": recall,
         "threshold": threshold,
         "n_good": n_good,
@@ -261,14 +273,45 @@ def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]
         return {}
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 4 * len(panels)), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False).ravel()
-    for axis, (key, part) in zip(axes, panels, strict=True):
-        for metric, line in part.groupby("metric", sort=False):
-            axis.step(line["recall"], line["precision"], where="pre", label=labels[str(metric)])
-        axis.set_title(", ".join(map(str, key)))
-        axis.set_xlabel("recall")
-        axis.set_ylabel("precision")
-        axis.set_ylim(0, 1.02)
-        axis.legend(fontsize="small")
-    return files_of(figure, "precision_recall")
+    with figure_style():
+        figure = Figure(figsize=(6, 4 * len(panels)), layout="constrained")
+        axes = figure.subplots(len(panels), 1, squeeze=False).ravel()
+        for axis, (key, part) in zip(axes, panels, strict=True):
+            draw_curves(axis, part, labels)
+            axis.set_title(", ".join(map(str, key)))
+        return files_of(figure, "precision_recall")
+
+
+def draw_curves(axis: Any, rows: pd.DataFrame, labels: Mapping[str, str]) -> None:
+    """Precision over recall on matplotlib's axis; the best curves in colour, by area.
+
+    Args:
+        axis: to draw on.
+        rows: columns `metric, recall, precision`, in the curves' order.
+        labels: what the metrics are called.
+    """
+    curves = {str(metric): line for metric, line in rows.groupby("metric", sort=False)}
+    areas = {
+        metric: float(np.diff(line["recall"], prepend=0.0) @ line["precision"])
+        for metric, line in curves.items()
+    }
+    best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
+    handles: dict[str, Any] = {}
+    for metric in [m for m in curves if m not in best] + best[::-1]:
+        line = curves[metric]
+        how: dict[str, Any] = (
+            {"color": SERIES[best.index(metric)], "linewidth": 1.4}
+            if metric in best
+            else {"color": MUTED, "linewidth": 0.5}
+        )
+        (handles[metric],) = axis.step(
+            line["recall"], line["precision"], where="pre", linestyle="-", **how
+        )
+    shown, names = [handles[m] for m in best], [labels[m] for m in best]
+    if others := [handles[m] for m in curves if m not in best]:
+        shown, names = [*shown, others[0]], [*names, f"{len(others)} more"]
+    axis.set_xlabel("recall")
+    axis.set_ylabel("precision")
+    axis.set_ylim(0, 1.02)
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+    legend(axis, shown, names, **below)

@@ -71,6 +71,11 @@ DISATTENUATED_COLUMNS = (
 RELIABILITIES = {"per_rating": "icc1", "mean": "icc1k"}
 
 
+def p_column(correction: str) -> str:
+    """The column of `SIGNIFICANCE_COLUMNS` with the p-values by a correction of `Statistics`."""
+    return "p_value" if correction == "none" else f"p_{correction}"
+
+
 @dataclass(frozen=True)
 class Extra:
     """A row that is no metric's score on the panel's points, such as a ceiling.

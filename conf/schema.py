@@ -319,6 +319,29 @@ class ValidateOptions:
 
 
 @dataclass
+class PlotOptions:
+    """`captau plot`."""
+
+    run: str = MISSING
+    kind: Any = None
+    good: float = 0.5
+    precision: float = 0.8
+    output_dir: str | None = None
+
+
+@dataclass
+class ReportOptions:
+    """`captau report`."""
+
+    run: str = MISSING
+    output: str | None = None
+    images: str | None = None
+    megabytes: float = 3.0
+    good: float = 0.5
+    precision: float = 0.8
+
+
+@dataclass
 class DataListOptions:
     """`captau data list`."""
 
@@ -418,6 +441,8 @@ def register() -> None:
         ("reproduce", ReproduceOptions),
         ("score", ScoreOptions),
         ("validate", ValidateOptions),
+        ("report", ReportOptions),
+        ("plot", PlotOptions),
         ("data_list", DataListOptions),
         ("data_fetch", DataFetchOptions),
         ("data_import", DataImportOptions),

@@ -30,7 +30,10 @@ def test_wheel_holds_every_module_yaml_and_table(wheel):
     held = set(zipfile.ZipFile(wheel).namelist())
     for package in ("benchmarks", "conf", "datasets", "metrics", "results"):
         for path in (ROOT / package).rglob("*"):
-            if path.suffix in (".py", ".js", ".yaml", ".csv") and "runs" not in path.parts:
+            if (
+                path.suffix in (".py", ".js", ".css", ".html", ".yaml", ".csv")
+                and "runs" not in path.parts
+            ):
                 assert f"captau/{path.relative_to(ROOT).as_posix()}" in held
     assert "captau/py.typed" in held
 

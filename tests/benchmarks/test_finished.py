@@ -118,3 +118,16 @@ def test_two_runs_over_different_data(finished, copy):
     runs[1].run["data"]["demo"]["digest"] = "0" * 64
     with says(str(finished[0]), str(copy), "different data", "demo"):
         check_same_data(runs)
+
+
+def test_texts_are_texts(copy):
+    """A column of remarks may be empty from top to bottom, and a metric be called NA."""
+    for name in ("correlations.csv", "ranks.csv"):
+        frame = pd.read_csv(copy / name)
+        frame["metric"] = "NA"
+        if "note" in frame:
+            frame["note"] = ""
+        frame.to_csv(copy / name, index=False)
+    run = read_run(copy)
+    assert set(run.correlations["note"]) == {""}
+    assert set(run.correlations["metric"]) == set(run.ranks["metric"]) == {"NA"}

@@ -1,0 +1,519 @@
+"""`captau report`: the page, what is embedded in it, and a browser that opens it (`benchmarks/report.py`)."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import importlib.util
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import captau
+from captau.benchmarks import figures
+from captau.benchmarks.browser import STEPS, UNDEFINED, percentiles, script_json
+from captau.benchmarks.cli import main
+from captau.benchmarks.config import ReportConfig
+from captau.benchmarks.report import build
+
+from ..conftest import AWKWARD
+
+#: What a page must not take for its own, and must show as it stands.
+HOSTILE = [
+    "</script><script>document.title = 'taken'</script>",
+    '<img src=x onerror="document.title = `taken`">',
+    "<!-- <script> & &amp; \u2028 ' \" \\",
+    "כלב רץ בפארק עם ילד",
+    "{{ 7 * 7 }} {% raw %}",
+]
+CAPTIONS = [*dict.fromkeys([*AWKWARD[1:], *HOSTILE])]
+
+
+def command(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return ended.value.code
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A finished run of the demo, with a page."""
+    folder = tmp_path_factory.mktemp("report") / "run"
+    protocol = {"coefficients": ["tau_c", "accuracy"]}
+    captau.bench(
+        "demo",
+        ["bleu_1", "cider"],
+        protocol=protocol,
+        statistics={"replicates": 20},
+        output_dir=folder,
+    )
+    assert command("report", f"run={folder}") == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A finished run with few charts."""
+    folder = tmp_path_factory.mktemp("small") / "run"
+    captau.bench(
+        "demo",
+        "cider",
+        protocol={"coefficients": ["tau_c"]},
+        statistics={"interval": "none"},
+        output_dir=folder,
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A run over captions and names that would break a careless page."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with (folder / "mine.csv").open("w", encoding="utf-8", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["image", "caption", "value", "references", "system"])
+        for at, caption in enumerate(CAPTIONS):
+            rows.writerow(
+                [f"{at}<b>.jpg", caption, at % 5 + 1, CAPTIONS[-at - 1], "a <i>system</i>"]
+            )
+    scores = pd.DataFrame({"image_id": [f"{at}<b>.jpg" for at in range(len(CAPTIONS))]})
+    scores["caption"] = [captau.datasets.schema.whole(c) for c in CAPTIONS]
+    scores["score"] = np.arange(len(CAPTIONS))
+    scores.to_parquet(folder / "scores.parquet")
+    captau.bench(
+        "file",
+        ["bleu_1", f'file(path="{folder / "scores.parquet"}",name="</script><b>")'],
+        file={"path": str(folder / "mine.csv"), "low": 1, "high": 5, "step": 1},
+        statistics={"interval": "none"},
+        output_dir=folder / "run",
+    )
+    assert command("report", f"run={folder / 'run'}") == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def copy(small, tmp_path):
+    return shutil.copytree(small, tmp_path / "run")
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page, as far as it matters here."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1][0] == "script" and self.cdata_elem:
+            self.scripts.append(data)
+        self.texts.append(data)
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(folder):
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def data_of(folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return json.loads(data)
+
+
+def numbers(text, kind):
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def test_the_page_holds_the_runs_captions_ratings_and_scores(demo):
+    (part,) = data_of(demo)
+    set_, results = captau.load("demo"), pd.read_parquet(demo / "scores.parquet")
+    assert part["items"]["caption"] == set_.items["caption"].tolist()
+    references = [part["references"][i] for i in part["items"]["references"]]
+    assert [tuple(r) for r in references] == set_.items["references"].tolist()
+    values = set_.ratings.groupby("item_id", sort=False)["value"].apply(list)
+    assert part["ratings"][0] == values.loc[set_.items["item_id"]].tolist()
+    assert part["metrics"] == ["BLEU-1", "CIDEr"]
+    scores = numbers(part["scores"], "<f4").reshape(2, -1)
+    for row, metric in zip(scores, ("bleu_1", "cider"), strict=True):
+        expected = results.loc[results["metric"] == metric, "score"].to_numpy()
+        np.testing.assert_allclose(row, expected, rtol=1e-6)
+    assert len(part["pairs"]) == len(set_.preferences)
+    ids = [
+        part["images"][image] + rest[1:] if rest.startswith(" ") else rest
+        for rest, image in zip(part["items"]["id"], part["items"]["image"], strict=True)
+    ]
+    assert ids == set_.items["item_id"].tolist()
+
+
+def test_percentiles_by_hand(demo):
+    """Of 3, 1, 2, 2: 3 has three below it and itself half, 3.5 of 4."""
+    frame = pd.DataFrame({"a": [3.0, 1, 2, 2], "b": [np.nan, 5, 5, np.inf]})
+    shares = percentiles(frame)
+    assert shares["a"].tolist() == [3.5 / 4, 0.5 / 4, 2 / 4, 2 / 4]
+    assert shares["b"].tolist()[1:] == [1 / 3, 1 / 3, 2.5 / 3]
+    assert np.isnan(shares["b"][0])
+    (part,) = data_of(demo)
+    ranks = numbers(part["ranks"], "<u2").reshape(3, -1)
+    results = pd.read_parquet(demo / "scores.parquet")
+    expected = results.loc[results["metric"] == "cider", "score"].rank() - 0.5
+    np.testing.assert_array_equal(ranks[1], np.round(expected / 360 * STEPS))
+    assert UNDEFINED > STEPS
+
+
+def test_the_page_can_load_and_run_nothing_but_its_own(demo, hostile):
+    for folder in (demo, hostile):
+        page = page_of(folder)
+        text = (folder / "report.html").read_text(encoding="utf-8")
+        data, script = page.of("script")
+        assert data["type"] == "application/json"
+        assert not script
+        (policy,) = (m["content"] for m in page.of("meta") if m.get("http-equiv"))
+        assert "default-src 'none'" in policy
+        own = text.rpartition("<script>")[2].partition("</script>")[0]
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}'" in policy
+        for tag, attributes in page.tags:
+            assert tag not in ("iframe", "object", "embed", "base"), tag
+            for name, value in attributes.items():
+                assert not name.startswith("on"), (tag, name)
+                if name in ("src", "href", "xlink:href"):
+                    assert (value or "").startswith(("#", "data:")), value
+        assert "@import" not in text
+        assert "url(http" not in text
+
+
+def test_hostile_captions_and_names_stay_text(hostile):
+    (part,) = data_of(hostile)
+    assert part["items"]["caption"] == CAPTIONS
+    page = page_of(hostile)
+    assert len(page.of("script")) == 2
+    assert not page.of("img")
+    assert not page.of("b")
+    assert "</script><b>" in page.texts
+    assert "</script><b>" in part["metrics"]
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_no_text_breaks_out_of_a_script(value):
+    text = script_json(value)
+    text.encode()
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == value
+    page = Page(f'<script type="application/json">{text}</script><p>')
+    assert [tag for tag, _ in page.tags] == ["script", "p"]
+    assert "".join(page.scripts) == text
+
+
+def test_two_pages_of_one_run_are_the_same_bytes(demo, tmp_path):
+    again = shutil.copytree(demo, tmp_path / "again")
+    assert build(ReportConfig(again)).content == (demo / "report.html").read_bytes()
+
+
+def test_headings_landmarks_and_tables_for_those_who_hear_the_page(demo):
+    page = page_of(demo)
+    for landmark in ("header", "nav", "main", "footer", "h1"):
+        assert len(page.of(landmark)) == 1, landmark
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert len(page.of("table")) == len(page.of("caption"))
+    charts = [a for a in page.of("svg") if a.get("role") == "img"]
+    assert len(charts) == len(page.of("figure")) > 9
+    for attributes in [a for _, a in page.tags if "aria-labelledby" in a]:
+        assert set(str(attributes["aria-labelledby"]).split()) <= set(ids)
+    assert page.of("html") == [{"lang": "en"}]
+
+
+def test_run_details(demo):
+    text = " ".join(page_of(demo).texts)
+    record = json.loads((demo / "run.json").read_text())
+    assert record["signatures"]["cider"] in text
+    assert record["data"]["demo"]["digest"] in text
+    assert "SYNTHETIC" in text
+    assert record["versions"]["numpy"] in text
+    assert "captau compare tests every two metrics" in text
+
+
+def test_pictures_are_small_and_those_that_cannot_be_read_are_counted(copy, tmp_path, capsys):
+    (part,) = data_of_build(copy, tmp_path)
+    assert part["pictures"] == {}
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    Image.effect_noise((640, 320), 90).save(folder / "demo_000.png")
+    (folder / "demo_001.png").write_bytes(b"no picture")
+    out = tmp_path / "with.html"
+    assert command("report", f"run={copy}", f"images={folder}", f"output={out}") == 0
+    told = capsys.readouterr().out
+    assert "1 of 2 pictures, 1 unreadable" in told
+    assert "Pictures that could not be read: 1." in out.read_text(encoding="utf-8")
+    (part,) = embedded(out)
+    ((image, address),) = part["pictures"].items()
+    assert part["images"][int(image)] == "demo_000.png"
+    head, _, data = address.partition(",")
+    assert head in ("data:image/webp;base64", "data:image/jpeg;base64")
+    path = tmp_path / "small"
+    path.write_bytes(base64.b64decode(data))
+    assert Image.open(path).size == (128, 64)
+
+
+def embedded(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.findall(r'id="data">(.*?)</script>', text, re.S)[0])
+
+
+def data_of_build(folder, tmp_path):
+    """The captions of a page made where the demo's own pictures are out of reach."""
+    items = pd.read_parquet(folder / "items.parquet").assign(image=None)
+    items.to_parquet(folder / "items.parquet")
+    report = build(ReportConfig(folder))
+    path = tmp_path / "none.html"
+    path.write_bytes(report.content)
+    assert report.embedded is not None
+    assert report.embedded.found == 0
+    return embedded(path)
+
+
+def test_a_page_keeps_to_its_size_and_to_the_most_disputed_captions(copy, tmp_path):
+    (full,) = data_of_build(copy, tmp_path)
+    without = (tmp_path / "none.html").stat().st_size - len(script_json([full]).encode())
+    limit = (without + 40_000) / 1e6
+    report = build(ReportConfig(copy, megabytes=limit))
+    assert len(report.content) <= limit * 1e6
+    assert report.embedded is not None
+    assert 0 < report.embedded.shown < 360
+    text = report.content.decode()
+    assert f"room for {report.embedded.shown} of 360 captions" in text
+    (part,) = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.S)[0])
+    assert len(part["items"]["caption"]) == report.embedded.shown
+    ranks = numbers(full["ranks"], "<u2").reshape(2, -1) / STEPS
+    most = full["items"]["caption"][int((ranks.max(axis=0) - ranks.min(axis=0)).argmax())]
+    assert most in part["items"]["caption"]
+
+
+def test_a_run_without_items_has_a_page_without_captions(copy):
+    (copy / "items.parquet").unlink()
+    report = build(ReportConfig(copy))
+    text = report.content.decode()
+    assert report.embedded is None
+    assert "keeps no items and ratings" in text
+    assert "CIDEr" in text
+    assert 'id="data"' not in text
+
+
+def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
+    def said(*words: str) -> str:
+        assert command("report", *words) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        return line
+
+    assert "run=… is needed" in said()
+    assert "images=" in said(f"run={demo}", f"images={tmp_path / 'absent'}")
+    assert "megabytes is 0.0" in said(f"run={demo}", "megabytes=0")
+    (tmp_path / "page.html").mkdir()
+    assert "cannot be written" in said(f"run={copy}", f"output={tmp_path / 'page.html'}")
+    line = said(f"run={copy}", "megabytes=0.1")
+    assert "charts" in line
+    enough = re.search(r"megabytes=([\d.]+) or more", line)
+    assert enough
+    assert build(ReportConfig(copy, megabytes=float(enough.group(1)))).embedded
+    (copy / "ratings.parquet").write_bytes(b"PAR1")
+    assert "ratings.parquet cannot be read" in said(f"run={copy}")
+    (copy / "run.json").write_text('{"command": "bench", "format": 0}')
+    assert "another form" in said(f"run={copy}")
+    assert not list(copy.glob("*.html"))
+    monkeypatch.setattr(
+        figures, "find_spec", lambda name: None if name == "jinja2" else importlib.util.find_spec(name)
+    )  # fmt: skip
+    line = said(f"run={demo}")
+    assert "captau report needs jinja2: pip install 'captau[report]'" in line
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    """Debian's Chromium, which says what it asked the network for and what its console said."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if not binary or not driver:
+        pytest.skip("this test needs chromium and chromedriver (Debian: chromium, chromium-driver)")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (
+        *("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"),
+        *("disable-background-networking", "disable-component-update", "window-size=1280,900"),
+        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.chrome.service.Service(driver)
+    browser = webdriver.Chrome(options=options, service=service)
+    browser.get("about:blank")
+    yield browser
+    browser.quit()
+
+
+def opened(browser, folder):
+    for log in ("browser", "performance"):
+        browser.get_log(log)  # what the browser did before
+    browser.get((folder / "report.html").as_uri())
+    return browser
+
+
+def texts(browser, selector):
+    """Of each element that is shown."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())"
+        ".map(e => e.textContent.trim())",
+        selector,
+    )
+
+
+def choose(browser, identity, text):
+    """Picks an option by its text."""
+    browser.execute_script(
+        "const select = document.getElementById(arguments[0]);"
+        "select.value = [...select.options].find(o => o.textContent === arguments[1]).value;"
+        "select.dispatchEvent(new Event('change'))",
+        identity,
+        text,
+    )
+
+
+def check_quiet(browser):
+    """Nothing was asked for but the page itself, and the console is empty."""
+    asked = [
+        message["params"]["request"]["url"]
+        for entry in browser.get_log("performance")
+        if (message := json.loads(entry["message"])["message"])["method"]
+        == "Network.requestWillBeSent"
+    ]
+    assert all(url.startswith(("file:", "data:")) for url in asked), asked
+    assert browser.get_log("browser") == []
+
+
+def test_a_browser_sorts_filters_and_opens_a_caption(chromium, demo):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser = opened(chromium, demo)
+    heads = browser.find_elements(By.CSS_SELECTOR, "#main table.data:first-of-type thead th")
+    column = next(h for h in heads if h.text.startswith("τ_c"))
+    at = heads.index(column)
+    cells = f"section:first-of-type > .scroll:first-of-type tbody td:nth-child({at + 1})"
+    button = column.find_element(By.TAG_NAME, "button")
+    button.send_keys(Keys.ENTER)
+    assert column.get_attribute("aria-sort") == "descending"
+    values = [float(t) for t in texts(browser, cells)]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 4
+    button.send_keys(Keys.ENTER)
+    assert column.get_attribute("aria-sort") == "ascending"
+    assert [float(t) for t in texts(browser, cells)] == sorted(values)
+
+    # The table of all coefficients has rows enough for a filter.
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    box = browser.find_element(
+        By.XPATH,
+        "//details[summary[.='All coefficients']]//input[@type='search']",
+    )
+    box.send_keys("CIDER overall")
+    rows = browser.find_elements(
+        By.XPATH, "//details[summary[.='All coefficients']]//tbody/tr[not(@hidden)]"
+    )
+    assert len(rows) == 1
+    assert "cider" in rows[0].text
+
+    # Captions: by how far CIDEr and people are apart, as pandas has it.
+    choose(browser, "first", "CIDEr")
+    choose(browser, "second", "people (overall)")
+    assert texts(browser, "#count") == ["360 captions of 360"]
+    set_ = captau.load("demo")
+    scores = pd.read_parquet(demo / "scores.parquet")
+    cider = scores[scores["metric"] == "cider"].set_index("item_id")["score"]
+    people = set_.ratings.groupby("item_id")["value"].mean()
+    share = percentiles(pd.DataFrame({"c": cider, "p": people}))
+    apart = (share["c"] - share["p"]).abs()
+    shown = texts(browser, "#list button")
+    assert len(shown) == 25
+    captions = set_.items.set_index("item_id")["caption"]
+    np.testing.assert_allclose(
+        sorted(apart, reverse=True)[0], apart[captions == shown[0]].max(), atol=1e-3
+    )
+    browser.find_element(By.ID, "after").send_keys(Keys.ENTER)
+    assert texts(browser, "#page") == ["page 2 of 15"]
+
+    box = browser.find_element(By.ID, "search")
+    wanted = captions.iloc[0]
+    box.send_keys(wanted)
+    WebDriverWait(browser, 10).until(lambda _: wanted in texts(browser, "#list button")[:1])
+    opener = browser.find_element(By.CSS_SELECTOR, "#list button")
+    opener.send_keys(Keys.ENTER)
+    dialog = browser.find_element(By.ID, "caption")
+    assert dialog.get_attribute("open")
+    said = dialog.text
+    item = set_.items.iloc[0]
+    assert item["item_id"] in said
+    assert all(reference in said for reference in item["references"])
+    assert f"{cider.iloc[0]:.4g}" in said
+    assert dialog.find_elements(By.TAG_NAME, "img")
+    dialog.send_keys(Keys.ESCAPE)
+    assert not dialog.get_attribute("open")
+    assert browser.switch_to.active_element == opener
+    check_quiet(browser)
+
+
+def test_a_browser_shows_hostile_captions_as_they_stand(chromium, hostile):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser = opened(chromium, hostile)
+    choose(browser, "order", "as in the dataset")
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('#list button')].map(b => b.textContent)"
+    )
+    assert shown == CAPTIONS
+    hebrew = browser.find_elements(By.CSS_SELECTOR, "#list button")[CAPTIONS.index(HOSTILE[3])]
+    assert hebrew.value_of_css_property("direction") == "rtl"
+    hebrew.send_keys(Keys.ENTER)
+    assert browser.find_element(By.ID, "caption-text").text == HOSTILE[3]
+    browser.find_element(By.ID, "caption-close").click()
+    assert "taken" not in browser.title
+    assert not browser.find_elements(By.CSS_SELECTOR, "b, i")
+    check_quiet(browser)
+
+
+def test_a_phone_needs_no_sideways_scrolling(chromium, demo):
+    chromium.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        browser = opened(chromium, demo)
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+        check_quiet(browser)
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
