@@ -7,13 +7,17 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: bench test lint format clean
+.PHONY: bench test docs lint format clean
 
 bench: $(VENV)/.runtime
 	$(BIN)/captau bench $(ARGS)
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+# Into build/site, of pages that open from disk.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

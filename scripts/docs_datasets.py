@@ -1,0 +1,175 @@
+"""The site's pages of datasets, from their cards, and of the published cells, from docs/reproduction.csv."""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
+
+from captau.benchmarks.config import read
+from captau.datasets import registry as datasets
+from captau.datasets.schema import Card
+
+
+def datasets_index() -> str:
+    rows = []
+    for name in datasets.names():
+        card = datasets.card(name)
+        counts = ", ".join(f"{n:,} {what}" for what, n in card.expected.items())
+        rows.append((f"[`{name}`]({name}.md)", card.title, counts or "–", card.licence))
+    return (
+        "# Datasets\n\n`captau data list` says which are here. What can be downloaded, `captau data fetch "
+        "dataset=NAME` does, with hashes checked; the rest it names page and files for, which `captau data "
+        "import dataset=NAME source=PATH` takes in.\n\n"
+        + table(("name", "title", "holds", "licence"), rows)
+    )
+
+
+def dataset_page(name: str) -> str:
+    card = datasets.card(name)
+    reader = datasets._READERS[name][1]
+    about, _ = docstring(sys.modules[reader.__module__])
+    text, said = docstring(reader)
+    rows = [
+        ("licence", card.licence),
+        ("revision", f"`{card.revision}`" if card.revision else ""),
+        ("homepage", f"<{card.homepage}>" if card.homepage.startswith("http") else card.homepage),
+        *((f"number of {what}", f"{n:,}") for what, n in card.expected.items()),
+        ("references", "yes" if card.has_references else "none"),
+        ("images needed", "yes" if card.needs_images else ""),
+        ("synthetic", "yes: nothing about real metrics follows" if card.synthetic else ""),
+    ]
+    scales = [(f"`{d}`", str(scale)) for d, scale in card.scales.items()]
+    parts = [
+        f"# {card.title}",
+        f"`{name}`",
+        about,
+        text,
+        table(("", ""), [(what, value) for what, value in rows if value]),
+        "## What was rated\n\n" + table(("dimension", "scale"), scales) if scales else "",
+        options_of_reader(said.get("Args", {})),
+        protocol_of(name),
+        split_of(card),
+        sources_of(card),
+        published_on(name),
+        "## Cite\n\n" + code(card.citation, "bibtex") if card.citation else "",
+        guides(rf"`{name}`", rf"dataset=(\[[^\]\n]*)?\b{name}\b"),
+    ]
+    return "\n\n".join(p for p in parts if p)
+
+
+def options_of_reader(said: dict[str, str]) -> str:
+    rows = [(f"`file.{name}`", text) for name, text in said.items() if name != "root"]
+    return "## Options\n\n" + table(("option", "meaning"), rows) if rows else ""
+
+
+def protocol_of(name: str) -> str:
+    """The usual protocol, with what its file says of it."""
+    text = (ROOT / "conf" / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
+    said = " ".join(
+        line.removeprefix("#").strip()
+        for line in text.splitlines()
+        if line.startswith("#") and "@package" not in line
+    )
+    rows = [
+        (f"`protocol.{key}`", plain(value))
+        for key, value in read("dataset", name)["protocol"].items()
+        if key != "name"
+    ]
+    return (
+        f"## Usual protocol\n\n{escaped(said)} Every choice is an option ([protocols](../protocols.md)).\n\n"
+        + table(("option", "value"), rows)
+        + "\n"
+        + code(f"captau bench dataset={name}" + (" file.path=FILE" if name == "file" else ""))
+    )
+
+
+def split_of(card: Card) -> str:
+    if card.name == "file":
+        return ""
+    return (
+        "## Split\n\nBy image, 64 % train, 16 % validation, 20 % test, the same in every dataset, but where the "
+        "authors published theirs ([the split](../protocols.md#the-split)); `protocol.split=test` takes a part."
+    )
+
+
+def sources_of(card: Card) -> str:
+    if not card.sources:
+        return ""
+    rows = [
+        (
+            f"`{source.path}`" + (" (instead of others)" if source.alternative else ""),
+            "`captau data fetch`" if source.downloads else "by hand",
+            f"<{source.url}>",
+            f"`{source.sha256[:12]}…`" if source.sha256 else "",
+        )
+        for source in card.sources
+    ]
+    fetch = f"captau data fetch dataset={card.name}"
+    by_hand = f"captau data import dataset={card.name} source=PATH"
+    commands = [fetch] if all(s.downloads or s.alternative for s in card.sources) else []
+    commands += [by_hand] if any(not s.downloads for s in card.sources) else []
+    return (
+        "## Where to get it\n\n"
+        + table(("file below `data.root`", "how", "from", "SHA-256"), rows)
+        + "\n"
+        + code("\n".join([*commands, f"captau data verify dataset={card.name}"]))
+    )
+
+
+def published_on(name: str) -> str:
+    """How many of the published cells of this dataset captau reproduces."""
+    cells = read_cells()
+    cells = cells[cells["dataset"] == name]
+    if cells.empty:
+        return ""
+    rows = [
+        (
+            paper,
+            table_,
+            *(str(n) for n in counts_of(one)),
+            f"`captau reproduce paper={paper}`",
+        )
+        for (paper, table_), one in cells.groupby(["paper", "table"], sort=False)
+    ]
+    head = ("paper", "table", "match", "differ", "not computed", "by")
+    return (
+        "## Published numbers\n\n"
+        + table(head, rows)
+        + "\n[Every cell](../reproduced_cells.md), and [why some differ](../reproduction.md).\n"
+    )
+
+
+def read_cells() -> pd.DataFrame:
+    """docs/reproduction.csv, all of it text."""
+    return pd.read_csv(DOCS / "reproduction.csv", dtype=str, keep_default_na=False)
+
+
+def counts_of(cells: pd.DataFrame) -> tuple[int, int, int]:
+    """How many cells match, differ, and are not computed."""
+    match = cells["match"]
+    return int((match == "true").sum()), int((match == "false").sum()), int((match == "").sum())
+
+
+def cells_page() -> str:
+    cells = read_cells()
+    parts = [
+        "# Every published cell",
+        "What `captau reproduce paper=all` wrote to `comparison.csv`, as `scripts/refresh_reproduction.py` took "
+        "it over; [what reproduces](reproduction.md) says why some cells differ.",
+    ]
+    for (paper, name, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
+        good, bad, absent = counts_of(one)
+        said = {"true": "yes", "false": "**no**", "": "not computed"}
+        rows = [
+            (c.row, c.column, c.published, c.reproduced, said[c.match], escaped(c.note))
+            for c in one.itertuples()
+        ]
+        head = ("row", "column", "printed", "recomputed", "match", "note")
+        title = read("paper", str(paper))["title"]
+        parts.append(
+            f"## {paper}, {name}: {dataset}\n\n{title}. {good} match, {bad} differ, {absent} not "
+            f"computed.\n\n{table(head, rows)}"
+        )
+    return "\n\n".join(parts)

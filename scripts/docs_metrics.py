@@ -1,0 +1,240 @@
+"""The site's pages of metrics: registry, YAML and docstring of each."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import typing
+from functools import cache
+from typing import Any
+
+from docs_text import code, docstring, guides, plain, table
+
+from captau.benchmarks.config import METRIC_KINDS, read
+from captau.conf import group
+from captau.datasets.errors import InputError
+from captau.metrics import registry as metrics
+from captau.metrics.base import Metric
+
+#: What the kinds of metrics are called.
+TITLES = {
+    "reference-based": "Against references",
+    "reference-free": "Without references",
+    "learned": "Learned from people",
+    "given": "Yours",
+}
+#: A call on one caption.
+PYTHON = """
+import captau
+
+captau.metric("{name}").score(
+    [{{"caption": "a dog runs", "references": ["the dog runs fast", "a dog in a field"]}}]
+)
+"""
+
+
+def metric_names() -> list[str]:
+    """All metrics, in the order in which tables show them."""
+    return sorted(metrics.names(), key=lambda name: (read("metric", name)["order"], name))
+
+
+def label_of(name: str) -> str:
+    return read("metric", name).get("label", name)
+
+
+def class_of(name: str) -> tuple[type[Any], dict[str, Any]]:
+    metrics.names()
+    return metrics._METRICS[name]
+
+
+def home_of(name: str) -> str:
+    """The module that a metric is in, below `metrics/`."""
+    return class_of(name)[0].__module__.removeprefix("captau.metrics.")
+
+
+def kind_of_metric(name: str) -> str:
+    """One of `METRIC_KINDS`, by the same rule as in tables."""
+    by_needs = (
+        "reference-based" if "references" in (trait(name, "needs") or ()) else "reference-free"
+    )
+    return read("metric", name).get("kind") or by_needs
+
+
+def is_text(name: str) -> bool:
+    """Whether it needs captions and references alone, and no model."""
+    return home_of(name).startswith("text.")
+
+
+def metrics_index() -> str:
+    parts = [
+        "# Metrics",
+        "`captau bench metrics=[NAME,…]` takes these names, with parameters in brackets where they "
+        'differ from the defaults: `"cider(variant=plain)"`.',
+    ]
+    for kind in METRIC_KINDS:
+        rows = [
+            (f"[`{name}`]({name}.md)", label_of(name), needs_of(name), summary(name))
+            for name in metric_names()
+            if kind_of_metric(name) == kind
+        ]
+        parts.append(f"## {TITLES[kind]}\n\n{table(('name', 'shown as', 'needs', 'what'), rows)}")
+    rows = [
+        (f"`{name}`", ", ".join(f"[`{m}`]({m}.md)" for m in read("suite", name)["metrics"]))
+        for name in group("suite")
+    ]
+    parts.append(
+        "## Suites\n\n`metrics=NAME` or `metrics=[NAME,…]` takes a suite for its metrics. What one cannot "
+        "compute here, for want of weights or images, is listed as missing, with the remedy.\n\n"
+        + table(("name", "metrics"), rows)
+    )
+    return "\n\n".join(parts)
+
+
+def summary(name: str) -> str:
+    """The first sentence of a metric's docstring."""
+    text, _ = docstring(class_of(name)[0])
+    return re.split(r"(?<=[.])\s|\n\n", " ".join(text.split("\n\n")[0].split()))[0]
+
+
+@cache
+def default_of_metric(name: str) -> Metric | None:
+    """The metric with its defaults; None where a parameter is needed."""
+    try:
+        return metrics.metric(name)
+    except InputError:
+        return None
+
+
+def trait(name: str, which: str) -> Any:
+    """A trait that may depend on parameters: of the defaults, or None where there are none."""
+    value = getattr(default_of_metric(name) or class_of(name)[0], which)
+    return None if isinstance(value, property) else value
+
+
+def needs_of(name: str) -> str:
+    needs = trait(name, "needs")
+    return (
+        "as its parameters say"
+        if needs is None
+        else ", ".join(sorted(needs)) or "neither references nor images"
+    )
+
+
+def metric_page(name: str) -> str:
+    cls, fixed = class_of(name)
+    text, said = docstring(cls)
+    about, _ = docstring(sys.modules[cls.__module__])
+    shown_as = read("metric", name)
+    fields = [f for f in dataclasses.fields(cls) if f.name not in fixed]
+    parts = [f"# {shown_as.get('label', name)}", f"`{name}`", text, about]
+    if note := shown_as.get("note"):
+        parts.append(f'!!! note "Below a table"\n    {note}')
+    parts += [
+        "## Facts",
+        table(("", ""), facts(name)),
+        "## Parameters",
+        parameters(cls, fields, said.get("Args", {})),
+        "## Signature",
+        signature(name),
+        "## Use",
+        usage(name, fields),
+        "## Cite\n\n" + code(cite, "bibtex") if (cite := shown_as.get("citation")) else "",
+        guides(rf"`{name}[`(]", rf"[\[,\"]{name}[\],\"(]", rf"metrics={name}\b"),
+    ]
+    return "\n\n".join(p for p in parts if p)
+
+
+def facts(name: str) -> list[tuple[str, str]]:
+    cls, fixed = class_of(name)
+    shown_as = read("metric", name)
+    low, high = trait(name, "bounds")
+    backends = literals(typing.get_type_hints(cls).get("backend"))
+    by = ", ".join(f"`{d}`" for d in trait(name, "distributions"))
+    suites = [s for s in group("suite") if name in read("suite", s)["metrics"]]
+    rows = [
+        ("needs", needs_of(name)),
+        (
+            "least and greatest value",
+            f"{'no bound' if low is None else f'{low:g}'}, {'no bound' if high is None else f'{high:g}'}",
+        ),
+        ("better is", "more" if trait(name, "higher_is_better") else "less"),
+        (
+            "depends on the other rows",
+            "yes: corpus statistics" if trait(name, "corpus_statistics") else "no",
+        ),
+        ("computed by", ", ".join(f"`{b}`" for b in backends)),
+        ("versions in the signature", by),
+        (
+            "in tables",
+            f"× {shown_as['scale']:g}, {shown_as['decimals']} decimal{'s' * (shown_as['decimals'] != 1)}",
+        ),
+        ("suites", ", ".join(f"`{s}`" for s in suites)),
+        ("module", f"`metrics/{home_of(name).replace('.', '/')}.py`"),
+        ("install", install_of(name)),
+    ]
+    if fixed:
+        rows.insert(0, ("fixed by the name", ", ".join(f"`{k}={v}`" for k, v in fixed.items())))
+    return [(what, value) for what, value in rows if value]
+
+
+def install_of(name: str) -> str:
+    heavy = home_of(name).partition(".")[0] in ("neural", "learned")
+    return "`pip install 'captau[neural]'`" if heavy else ""
+
+
+def literals(hint: Any) -> list[str]:
+    """The texts that a type allows, where it is a choice of texts."""
+    if typing.get_origin(hint) is typing.Literal:
+        return [str(value) for value in typing.get_args(hint)]
+    return [text for inner in typing.get_args(hint) for text in literals(inner)]
+
+
+def kind_of(hint: Any) -> str:
+    """A type in words."""
+    inner = [a for a in typing.get_args(hint) if a is not type(None)]
+    none = " or none" if type(None) in typing.get_args(hint) else ""
+    if choice := literals(hint):
+        return ", ".join(f"`{c}`" for c in choice) + none
+    words = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}
+    return " or ".join(words.get(a, getattr(a, "__name__", str(a))) for a in inner or [hint]) + none
+
+
+def parameters(cls: type[Any], fields: list[Any], said: dict[str, str]) -> str:
+    hints = typing.get_type_hints(cls)
+    rows = [
+        (
+            f"`{f.name}`",
+            kind_of(hints[f.name]),
+            "needed" if f.default is dataclasses.MISSING else plain(f.default),
+            said.get(f.name, "who computes it" if f.name == "backend" else ""),
+        )
+        for f in fields
+    ]
+    return table(("parameter", "value", "default", "meaning"), rows)
+
+
+def signature(name: str) -> str:
+    """The default's signature, where it is the same on every machine."""
+    one = default_of_metric(name)
+    if one is None or not is_text(name) or one.programs:
+        return (
+            "All parameters, digests of the weights and files among them, and the versions of those who compute "
+            "it; every result names it (`run.json`)."
+        )
+    return (
+        "Every result names it (`run.json`). With the defaults, and the versions that built this page:\n\n"
+        + code(one.signature)
+    )
+
+
+def usage(name: str, fields: list[Any]) -> str:
+    needed = [f.name for f in fields if f.default is dataclasses.MISSING]
+    if needed:
+        inside = ",".join(f"{key}=…" for key in needed)
+        return (
+            f"`'metrics=[\"{name}({inside})\"]'` with any command that scores, or from Python "
+            + (f'`captau.metric("{name}({inside})")`.')
+        )
+    command = code(f"captau bench metrics=[{name}]")
+    return f"{command}\n{code(PYTHON.format(name=name), 'python')}" if is_text(name) else command

@@ -1,0 +1,147 @@
+"""The pages of the documentation site that follow from the code, made while MkDocs builds it.
+
+A hook of `mkdocs.yml`: metrics, datasets, commands and their options come from the registries, the
+schemas and `conf/`; the quick start from README.md; the reproduced cells from docs/reproduction.csv.
+`generated()` gives all of them as Markdown, so that nothing here knows MkDocs but the `on_…` functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import cache
+from typing import Any
+
+import yaml
+from docs_commands import command_page, commands_index, slug
+from docs_datasets import cells_page, dataset_page, datasets_index
+from docs_metrics import metric_names, metric_page, metrics_index
+from docs_text import DOCS, ROOT, code, docstring, relink
+
+import captau
+from captau.benchmarks.cli import COMMANDS
+from captau.datasets import registry as datasets
+
+#: README's sections that the site says elsewhere, from the registries or its own menu.
+NOT_QUICK = ("What it knows", "Further")
+
+
+@cache
+def generated() -> dict[str, str]:
+    """Every generated page: its path on the site → its Markdown."""
+    pages = {
+        "index.md": home(),
+        "quick_start.md": quick_start(),
+        "contributing.md": at_root("CONTRIBUTING.md"),
+        "changelog.md": at_root("CHANGELOG.md"),
+        "python.md": python_page(),
+        "reproduced_cells.md": cells_page(),
+        "metrics/index.md": metrics_index(),
+        "datasets/index.md": datasets_index(),
+        "commands/index.md": commands_index(),
+    }
+    pages |= {f"metrics/{name}.md": metric_page(name) for name in metric_names()}
+    pages |= {f"datasets/{name}.md": dataset_page(name) for name in datasets.names()}
+    return pages | {f"commands/{slug(name)}.md": command_page(name) for name in COMMANDS}
+
+
+# What stands in files already.
+
+
+def home() -> str:
+    """README's beginning, and where to go from there."""
+    intro, _ = sections("README.md")
+    counts = [
+        f"- [{len(metric_names())} metrics](metrics/index.md): what each computes, with its formula, "
+        "source, parameters and signature.",
+        f"- [{len(datasets.names())} datasets](datasets/index.md): what people were asked, licence, "
+        "citation, and where to get it.",
+        f"- [{len(COMMANDS)} commands](commands/index.md): every option and its default.",
+    ]
+    ways = [
+        "- [Quick start](quick_start.md): two commands to a table.",
+        "- [Concepts](concepts.md): what a protocol is, and how far a metric can get.",
+        "- [Why papers disagree](why_papers_disagree.md): one metric, one dataset, many numbers.",
+        *counts,
+    ]
+    return relink(f"{intro}\n## Where to go\n\n" + "\n".join(ways) + "\n", "README.md")
+
+
+def quick_start() -> str:
+    """README's sections, but for those that the site says elsewhere."""
+    _, parts = sections("README.md")
+    for title in NOT_QUICK:
+        if title not in parts:
+            raise ValueError(f"README.md has no section '{title}'; see NOT_QUICK in {__file__}")
+    kept = (f"## {title}\n{text}" for title, text in parts.items() if title not in NOT_QUICK)
+    return relink("# Quick start\n\n" + "\n".join(kept), "README.md")
+
+
+def at_root(name: str) -> str:
+    """A file at the root, as it stands."""
+    return relink((ROOT / name).read_text(encoding="utf-8"), name)
+
+
+def sections(name: str) -> tuple[str, dict[str, str]]:
+    """What a file at the root says before its first section, and its sections by title."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    first, *rest = re.split(r"^## (.+)\n", text, flags=re.M)
+    return first, dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+# Python.
+
+
+def python_page() -> str:
+    parts = [
+        "# From Python",
+        docstring(captau)[0],
+    ]
+    for name in captau.__all__:
+        thing = getattr(captau, name)
+        text, said = docstring(thing)
+        head = f"## captau.{name}"
+        call = (
+            ""
+            if inspect.isclass(thing)
+            else code(f"captau.{name}{inspect.signature(thing)}", "python")
+        )
+        parts += [head, call, text]
+        for heading, rows in said.items():
+            parts.append(
+                f"**{heading}**\n\n"
+                + "\n".join(f"- `{k}`: {v}" if k else f"- {v}" for k, v in rows.items())
+            )
+    return "\n\n".join(p for p in parts if p)
+
+
+# MkDocs.
+
+
+def on_config(config: Any) -> Any:
+    """Put generated pages, and hand-written ones that the menu does not name, into the menu."""
+    named = set(re.findall(r"[\w/]+\.md", yaml.safe_dump(config.nav)))
+    for section in config.nav:
+        for title, inside in section.items() if isinstance(section, dict) else []:
+            if not isinstance(inside, list):
+                continue
+            folder = str(inside[0]).partition("/index.md")[0]
+            # After the index and before what else stands there.
+            inside[1:1] = [p for p in generated() if p.startswith(f"{folder}/") and p not in named]
+            if title == "How to":
+                inside += [p.name for p in sorted(DOCS.glob("*.md")) if p.name not in named]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    from mkdocs.structure.files import File
+
+    for path, text in generated().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    if page.file.src_uri in generated():
+        return markdown
+    return relink(markdown, f"docs/{page.file.src_uri}")

@@ -1,0 +1,162 @@
+"""The documentation site: built without a warning or a network, with a page for everything there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from html import unescape
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.cli import COMMANDS, _options
+from captau.conf import group
+from captau.datasets import registry as datasets
+from captau.metrics import registry as metrics
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The built site: path → text of the page, without its tags."""
+    out = tmp_path_factory.mktemp("site")
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(out),
+    ]
+    # A proxy that nobody answers at: what asks the network fails, and so would the build.
+    environment = os.environ | dict.fromkeys(
+        ("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9"
+    )
+    environment["NO_MKDOCS_2_WARNING"] = "1"
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not re.search("warning|error", done.stderr, re.I), done.stderr
+    return {str(p.relative_to(out)): p.read_text(encoding="utf-8") for p in out.rglob("*.html")}
+
+
+def text_of(page: str) -> str:
+    return bare(page.partition("<article")[2].partition(">")[2])
+
+
+def bare(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+
+
+def test_nothing_is_fetched_when_a_page_is_read(pages):
+    for path, page in pages.items():
+        for tag in re.findall(r"<(?:script|link|img|iframe|source|video)\b[^>]*>", page):
+            where = re.search(r"\b(?:src|href)=\"([^\"]*)\"", tag)
+            assert not where or not re.match(r"(\w+:)?//", where[1]), f"{path}: {tag}"
+
+
+def test_a_page_for_everything(pages):
+    for folder, names in (
+        ("metrics", metrics.names()),
+        ("datasets", datasets.names()),
+        ("commands", [c.replace(" ", "_") for c in COMMANDS]),
+    ):
+        assert {f"{folder}/{name}.html" for name in [*names, "index"]} == {
+            path for path in pages if path.startswith(f"{folder}/")
+        }
+        index = pages[f"{folder}/index.html"]
+        assert all(f'href="{name}.html"' in index for name in names)
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f"{page.stem}.html" in pages
+        assert f'href="{page.stem}.html"' in pages["index.html"], "the menu lacks it"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_told_of_with_its_default(pages, command):
+    page = pages[f"commands/{command.replace(' ', '_')}.html"]
+    table = re.findall(r"<tr>(.*?)</tr>", page, re.S)
+    cells = [[bare(c) for c in re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)] for row in table]
+    rows = {row[0]: row[1:] for row in cells if len(row) == 3}
+    for option in _options(command):
+        default, meaning = rows[option]
+        assert default, option
+        assert meaning, option
+
+
+def test_pages_say_what_the_code_says(pages):
+    bertscore = text_of(pages["metrics/bertscore.html"])
+    assert "R = Σ_x w(x) max_y cos(x, y) / Σ_x w(x)" in bertscore
+    assert "padding zero, ignore zero whether padding counts as a cosine of 0" in bertscore
+    assert "cider|variant:d|sigma:6|df:none|backend:captau|captau:" in text_of(
+        pages["metrics/cider.html"]
+    )
+    thumb = text_of(pages["datasets/thumb.html"])
+    for fact in ("2,500", "-9 to 5", "kasai2022transparent", "captau data fetch dataset=thumb"):
+        assert fact in thumb
+    bench = text_of(pages["commands/bench.html"])
+    assert "statistics.replicates 1000 how many samples the bootstrap draws" in bench
+    train = text_of(pages["commands/train.html"])
+    assert "rater.epochs 4000 600" in train
+    # What another command's help explains is explained here as well.
+    assert "protocol.k – how many references count" in train
+    assert "make bench" in text_of(pages["quick_start.html"])
+
+
+def test_the_reproduction_table_is_that_of_the_cells():
+    cells = pd.read_csv(ROOT / "docs" / "reproduction.csv", dtype=str, keep_default_na=False)
+    assert set(cells["paper"]) == set(group("paper"))
+    script = refresh()
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert script["page_with"](page, cells) == page
+    good, bad, absent = ((cells["match"] == m).sum() for m in ("true", "false", ""))
+    said = f"{good} of {good + bad} cells match; {bad} differ (see comparison.csv); {absent} not computed yet"
+    assert said in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_comparison_is_kept_without_places_of_this_machine():
+    comparison = pd.DataFrame(
+        {
+            "match": ["", "false"],
+            "note": [
+                "missing: metric umic needs the checkpoint 'a.pt': not in /home/x",
+                "1 tie: a/b",
+            ],
+        }
+    )
+    kept = refresh()["kept"](comparison)["note"].tolist()
+    assert kept == ["missing: metric umic needs the checkpoint 'a.pt'", "1 tie: a/b"]
+    with pytest.raises(ValueError, match="one table of papers is expected, not 0"):
+        refresh()["page_with"]("# No table\n", comparison)
+
+
+def refresh():
+    import runpy
+
+    return runpy.run_path(str(ROOT / "scripts" / "refresh_reproduction.py"))
+
+
+def test_make_targets_and_extras_that_docs_name_are_there():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", makefile, re.M))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    text = "\n".join(p.read_text(encoding="utf-8") for p in PAGES)
+    told = set(re.findall(r"^make (\w+)|`make (\w+)`", text, re.M))
+    named = {a or b for a, b in told}
+    assert {"bench", "test"} <= named <= targets
+    wanted = {
+        extra.strip()
+        for names in re.findall(r"pip install '(?:captau|\.)\[([^\]]+)\]", text)
+        for extra in names.split(",")
+    }
+    assert {"neural", "report"} <= wanted <= set(extras)
