@@ -1,0 +1,480 @@
+"""What README and docs tell people to type runs, and the site builds without a warning.
+
+Every command in README.md, CONTRIBUTING.md, docs/*.md and the commands' help is run, in the order of its page,
+in a scratch folder, on small files of our own making in the authors' formats. A new page is found by itself.
+`SMALLER` says which options make a command cheap enough for a test, `ELSEWHERE` which commands need what a
+test has not: these are composed (`--cfg job`) and no more.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import lz4.frame
+import msgpack
+import numpy as np
+import pytest
+import yaml
+
+import captau
+from captau.benchmarks.cli import COMMANDS, main
+from captau.datasets import registry as datasets
+from captau.datasets import umic_lmdb
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+HELP = sorted((ROOT / "conf" / "command").glob("*.yaml"))
+
+#: Options that make commands of this beginning cheap, or fit for the small files; a command's own go first.
+SMALLER = {
+    "captau sensitivity": ["draws=2"],
+    "captau complement": ["draws=2"],
+    "captau train rater=combination": ["rater.metrics=[bleu_1,rouge_1,rouge_l]", "rater.roots=[]"],
+    "captau train rater=captau": ["rater.epochs=1", "rater.landmarks=20"],
+    "captau train rater=captau dataset=flickr8k_expert design=folds": [
+        *("rater.encoder=frozen", "rater.landmarks=20", "folds=2"),
+    ],
+    "captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb]": [
+        *("rater.encoder=frozen", "rater.landmarks=20"),
+    ],
+    # The small rater compares with references, which one that looks at images would not need.
+    'captau score candidates=mine.json metrics=["rater': ["references=refs.jsonl"],
+    "captau train rater=icr": ["rater.epochs=2"],
+}
+NETWORK = "downloads"
+MODELS = "wants weights, features or images that cannot be made small"
+BY_HAND = "takes in what a person downloaded"
+SPICE = "parses captions by SPICE's jars (387 MB); tests/parity/test_spice.py runs it"
+#: Commands that are composed alone, by their beginning, and why.
+ELSEWHERE = {
+    "captau data fetch": NETWORK,
+    "captau data import": BY_HAND,
+    "captau data verify dataset=spice_models": NETWORK,
+    "captau bench dataset=flickr8k_expert metrics=[spice]": SPICE,
+    "captau bench dataset=thumb metrics=[spice]": SPICE,
+    "captau thresholds dataset=flickr8k_expert metrics=[cider,spice]": SPICE,
+    "captau bench dataset=flickr8k_expert metrics=[cider,spice]": SPICE,
+    "captau bench dataset=capeval1k metrics=[umic,umic_c]": MODELS,
+    "captau train rater=icr dataset=cocog": MODELS,
+    "captau data verify dataset=thumb data.images": "looks for COCO's photographs",
+    "captau thresholds dataset=caption_quality": MODELS,
+    "captau train rater=umic": "trains for minutes; tests/metrics/test_umic_recipe.py has it smaller",
+    "captau train -m rater=umic": "the same",
+    'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",
+    "captau reproduce": "rebuilds tables of the real data; tests/golden/test_published.py runs it",
+    'captau bench dataset=flickr8k_expert metrics=["mllm_judge': "asks a language model's server",
+}
+#: Status other than 0: the small files are not the authors', and that is said.
+STATUS = {"captau data verify": 1}
+#: What a page's Python calls by a name that the reader fills in.
+NAMES: dict[str, dict[str, Any]] = {
+    "umic.md": {
+        "features": np.zeros((3, 2048), dtype=np.float32),
+        "boxes": np.array([[0, 0, 10, 10]] * 3, dtype=np.float32),
+        "confidences": np.array([0.9, 0.5, 0.4], dtype=np.float32),
+    },
+}
+
+
+# Finding commands.
+
+
+def is_command(line: str) -> bool:
+    return bool(re.match(r"(captau|python scripts/\S+)(\s|$)", line))
+
+
+def is_form(command: str) -> bool:
+    """Whether it shows where something goes (`dataset=NAME`, `run=…`), or names a command and no more."""
+    stands_for = re.search(
+        r"…|=['\"[]*[A-Z]{1,}\b(?!\.)|\b(DIR|FILE|PATH|NAME|OPTION|SUITE|METRIC)\b", command
+    )
+    return (
+        bool(stands_for) or len(command.split()) < 2 or command.removeprefix("captau ") in COMMANDS
+    )
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    """What a page tells to do, in order: commands, Python, and files by their names.
+
+    Commands are lines of fenced blocks, and whole ones within the text.
+    """
+    found: list[tuple[int, str, str]] = []
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M):
+        at, language, content = match.start(), match[1], match[2]
+        named = re.search(r"save it as `([^`]+)`[^`]*\Z", text[:at])
+        module = re.match(r"# (\w+\.py)\n", content)
+        if named and language == "csv":
+            found.append((at, named[1], content))
+        elif language == "python":
+            found.append((at, module[1] if module else "python", content))
+        elif language in ("", "bash", "console"):
+            lines = re.sub(r"\\\n\s*", "", content).splitlines()
+            lines = [line.removeprefix("$ ") for line in lines]
+            found += [(at + i, "command", line) for i, line in enumerate(lines) if is_command(line)]
+    prose = re.sub(r"^```.*?^```$", lambda m: " " * len(m[0]), text, flags=re.S | re.M)
+    for match in re.finditer(r"(?<!`)`([^`]+)`", prose):
+        command = " ".join(match[1].split())
+        if is_command(command) and not is_form(command):
+            found.append((match.start(), "command", command))
+    return [(kind, content) for _, kind, content in sorted(found)]
+
+
+def helped(path: Path) -> list[str]:
+    """The examples of a command's help, without what is said of them."""
+    text = yaml.safe_load(path.read_text(encoding="utf-8"))["hydra"]["help"]["template"]
+    lines = (line.strip().partition("  ")[0] for line in text.splitlines() if line.startswith("  "))
+    return [line for line in lines if is_command(line) and not line.endswith("--help")]
+
+
+def plain(command: str) -> str:
+    """A command without the shell's quotes and comments, to be compared by its beginning."""
+    return " ".join(shlex.split(command, comments=True))
+
+
+def listed(table: dict[str, Any], command: str) -> Any:
+    """The entry of a table by which a command begins, the longest; None where there is none."""
+    fits = [k for k in table if plain(command).startswith(k)]
+    return table[max(fits, key=len)] if fits else None
+
+
+@cache
+def all_commands() -> dict[str, list[str]]:
+    """Page or help → its commands."""
+    pages = {p.name: [text for kind, text in steps_of(p) if kind == "command"] for p in PAGES}
+    return pages | {p.name: helped(p) for p in HELP}
+
+
+@cache
+def steps_of(page: Path) -> list[tuple[str, str]]:
+    return steps(page.read_text(encoding="utf-8"))
+
+
+# Small files of our own making, in the authors' formats.
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder: the demo's first images as Flickr8k, THumB, CapEval1k, PASCAL-50S and others hold theirs."""
+    root = tmp_path_factory.mktemp("data")
+    made = captau.load("demo")
+    items = made.items.iloc[: 6 * 20]
+    ratings = made.ratings.groupby("item_id", sort=False)["value"].apply(list)
+    coco = {image: str(1000 + i) for i, image in enumerate(items["image_id"].unique())}
+    by_image = [
+        (image, rows, rows["references"].iloc[0]) for image, rows in items.groupby("image_id")
+    ]
+    judgements = {
+        image: {
+            "image_path": f"Flickr8k_Dataset/{image}",
+            "ground_truth": list(references),
+            "human_judgement": [
+                {
+                    "image_id": image,
+                    "image_path": image,
+                    "caption": row.caption,
+                    "rating": min(value, 4),
+                }
+                for row in rows.itertuples()
+                for value in ratings[row.item_id]
+            ],
+        }
+        for image, rows, references in by_image
+    }
+    write(root / "flickr8k" / "flickr8k.json", judgements)
+    write(
+        root / "coco" / "karpathy_test_references.json", {coco[i]: list(r) for i, _, r in by_image}
+    )
+    thumb = ((row, np.mean(ratings[row.item_id])) for row in items.itertuples())
+    lines = (
+        {
+            "seg_id": row.image_id,
+            "hyp": row.caption,
+            "SYS": row.system,
+            "P": mean,
+            "R": mean,
+            "human_score": mean,
+        }
+        | dict.fromkeys(("Fl", "Inc", "Con"), 0.0)
+        for row, mean in thumb
+    )
+    write(
+        root / "thumb" / "mscoco_THumB-1.0.jsonl",
+        "".join(f"{json.dumps(line)}\n" for line in lines),
+    )
+    references = ({"seg_id": image, "refs": list(texts[:4])} for image, _, texts in by_image)
+    write(
+        root / "thumb" / "mscoco_references.json", "".join(f"{json.dumps(r)}\n" for r in references)
+    )
+    pairs = [
+        {
+            "image": image,
+            "captions": [rows["caption"].iloc[0], rows["caption"].iloc[k + 2]],
+            "references": list(texts),
+            "label": 0,
+            "category": category,
+        }
+        for k, category in enumerate(("HC", "HI", "HM", "MM"))
+        for image, rows, texts in by_image
+    ]
+    write(
+        root / datasets.card("pascal50s").sources[0].path,
+        {c: [p for p in pairs if p["category"] == c] for c in ("HC", "HI", "HM", "MM")},
+    )
+    composite = [
+        {
+            "image": f"COCO_val2014_{int(coco[row.image_id]):012d}.jpg",
+            "caption": row.caption,
+            "references": list(row.references),
+            "human": ratings[row.item_id][0],
+        }
+        for row in items.itertuples()
+    ]
+    write(root / umic_lmdb.COMPOSITE_JSON.path, {"coco": composite})
+    game = (
+        {
+            "image": f"{int(coco[row.image_id]):012d}.jpg",
+            "caption": row.caption,
+            "rater": f"p{k}",
+            "value": value,
+        }
+        for row in items.itertuples()
+        for k, value in enumerate(ratings[row.item_id])
+    )
+    write(root / "cocog" / "cocog.jsonl", "".join(f"{json.dumps(row)}\n" for row in game))
+    for fold, part in ((f, items.iloc[k::3]) for k, f in enumerate(("train", "dev", "test"))):
+        rows = (
+            f"{r.image_id}\t{r.caption}\t{(np.mean(ratings[r.item_id]) - 1) / 4 // 0.125 / 8}"
+            for r in part.itertuples()
+        )
+        text = "\n".join(["IMAGE_KEY\tCAPTION_PRED\tROUNDED_AVG_USER_RATING", *rows, ""])
+        write(root / "caption_quality" / f"OID-rated-image-captions.v1.{fold}.tsv", text)
+    write_capeval1k(
+        root,
+        [
+            (
+                f"coco_val2014_{int(coco[r.image_id]):012d}",
+                r.caption,
+                np.mean(ratings[r.item_id]) / 5,
+            )
+            for r in items.itertuples()
+        ],
+    )
+    return root
+
+
+def write_capeval1k(root: Path, rows: list[tuple[str, str, float]]) -> None:
+    """The UMIC authors' database; its word pieces are the captions' words."""
+    pieces = ["[PAD]", *sorted({word for _, caption, _ in rows for word in caption.split()})]
+    write(root / umic_lmdb.VOCABULARY.path, "\n".join(pieces) + "\n")
+    folder = root / "capeval1k"
+    with lmdb.open(str(folder), map_size=1 << 24) as env, env.begin(write=True) as transaction:
+        for key, (image, caption, value) in enumerate(rows):
+            row = {
+                "input_ids": [pieces.index(word) for word in caption.split()],
+                "img_fname": f"{image}.npz",
+                "target": float(value),
+            }
+            transaction.put(str(key).encode(), lz4.frame.compress(msgpack.packb(row)))
+    (folder / "lock.mdb").unlink()
+
+
+#: What a person's own files hold, by the option that names one.
+CAPTIONS = [
+    {"image_id": i, "caption": c}
+    for i, c in enumerate(["a dog runs", "a cat sleeps", "two men talk"])
+]
+REFERENCES = [
+    {"image_id": i, "references": [f"{c} here", f"there {c}"]}
+    for i, c in enumerate(["a dog runs", "a cat sleeps on a bed", "two people talk"])
+]
+ANNOTATIONS = {
+    "annotations": [
+        {"id": k, "image_id": row["image_id"], "caption": text}
+        for k, (row, text) in enumerate(
+            (row, text) for row in REFERENCES for text in row["references"]
+        )
+    ]
+}
+RATINGS = "image,caption,references,value\n" + "".join(
+    f"{i}.jpg,{'a dog' if k else 'a cat'} runs {i},a dog runs {i} ||| dogs,{1 + (i + k + r) % 5}\n"
+    for i in range(8)
+    for k in range(2)
+    for r in range(2)
+)
+
+
+class Scratch:
+    """A folder in which a page's commands run, with what they read put there before."""
+
+    def __init__(self, folder: Path, chosen: list[str]) -> None:
+        self.folder = folder
+        self.chosen = chosen  # datasets for whose items files are made
+
+    def prepare(self, words: list[str]) -> None:
+        """Make the files that a command reads and that no command or code before it has made."""
+        for word in words:
+            key, _, value = word.partition("=")
+            names = re.findall(r"[^\[\],]+", value)
+            if key == "candidates":
+                for name in names:
+                    self.lacking(name, self.rows(name, CAPTIONS))
+            elif key == "references" and words[0] != "bench":
+                for name in names:
+                    self.lacking(
+                        name, self.rows(name, REFERENCES) if name.endswith("l") else ANNOTATIONS
+                    )
+            elif key == "file.path":
+                self.lacking(value, RATINGS)
+            elif key == "run":
+                for name in names:
+                    if not (self.folder / name).exists():
+                        self.run(["bench", "metrics=[rouge_1,rouge_2]", f"output_dir={name}"])
+            self.of_metrics(word)
+
+    def of_metrics(self, word: str) -> None:
+        """The files that metrics name."""
+        for name in re.findall(r"\bfile\(path=([^,)]+)", word):
+            self.lacking(name, self.scores())
+        for name in re.findall(r"\bcider\(df=([^,)]+)", word):
+            if not (self.folder / name).exists():
+                self.lacking("df_references.json", ANNOTATIONS)
+                self.run(["data", "df", "references=df_references.json", f"output={name}"])
+        for name in re.findall(r"\brater\(path=([^,)]+)", word):
+            if not (self.folder / name).exists():
+                self.run(["train", "rater=combination", f"output_dir={name}"])
+
+    def rows(self, name: str, rows: list[dict[str, Any]]) -> Any:
+        return "".join(f"{json.dumps(row)}\n" for row in rows) if name.endswith("l") else rows
+
+    def scores(self) -> str:
+        """A score for every item of every small dataset."""
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(["item_id", "score"])
+        for i in dict.fromkeys(
+            i for name in self.chosen for i in captau.load(name).items["item_id"]
+        ):
+            writer.writerow([i, len(i)])
+        return out.getvalue()
+
+    def lacking(self, name: str, content: Any) -> None:
+        if name not in ("-", "null") and not (self.folder / name).exists():
+            write(self.folder / name, content)
+
+    def run(self, words: list[str]) -> int:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        return int(ended.value.code or 0)
+
+
+def execute(command: str, scratch: Scratch, seen: set[str]) -> None:
+    """Run one command, or compose it."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "python":
+        return check_script(words, scratch)
+    if listed(ELSEWHERE, command):
+        # A sweep is many configurations, so the options that it varies are left out.
+        flags = {"-m", "--multirun"}
+        one = [word for word in words if not (flags & set(words) and varies(word))]
+        assert scratch.run([*(w for w in one if w not in flags), "--cfg", "job"]) == 0
+        return None
+    leaves_something = any(word.startswith("output") for word in words)
+    if leaves_something or plain(command) not in seen:
+        given = {word.partition("=")[0] for word in words}
+        smaller = listed(SMALLER, command) or []
+        more = [option for option in smaller if option.partition("=")[0] not in given]
+        scratch.prepare([*words, *more])
+        assert scratch.run([*words, *more]) == (listed(STATUS, command) or 0)
+        seen.add(plain(command))
+    return None
+
+
+def varies(word: str) -> bool:
+    """Whether a sweep runs over several values of an option: commas outside of brackets."""
+    return "," in re.sub(r"\[[^\[\]]*\]|\([^()]*\)", "", word)
+
+
+def check_script(words: list[str], scratch: Scratch) -> None:
+    """Scripts run for minutes, on real data: that they are there and know their options is seen here."""
+    path = ROOT / words[0]
+    source = path.read_text(encoding="utf-8")
+    for word in words[1:]:
+        if word.startswith("--"):
+            assert f'"{word.partition("=")[0]}"' in source, f"{path.name} has no {word}"
+    if path.name == "make_tiny_models.py":  # the fixture `tiny` has run it
+        (scratch.folder / words[1]).symlink_to(os.environ["CAPTAU_WEIGHTS"])
+
+
+@pytest.fixture(scope="module")
+def seen() -> set[str]:
+    """Commands that have run: what two pages say is run once."""
+    return set()
+
+
+@pytest.fixture
+def scratch(tmp_path, data, tiny, monkeypatch) -> Scratch:
+    """A folder of one's own; tiny models for weights; the cache is the session's."""
+    for name, value in (("CAPTAU_DATA", data), ("CAPTAU_WEIGHTS", tiny), ("HF_HUB_OFFLINE", 1)):
+        monkeypatch.setenv(name, str(value))
+    for name in ("CAPTAU_CACHE", "CAPTAU_DOWNLOAD", "CAPTAU_JAVA", "CAPTAU_SPICE_JARS"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # undone what a command sets
+    for name in ("http_proxy", "https_proxy", "all_proxy"):  # what asks the network fails at once
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Scratch(tmp_path, ["demo", "flickr8k_expert", "thumb"])
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if steps_of(p)], ids=lambda p: p.name)
+def test_what_a_page_tells_to_do(page, scratch, seen, capsys):
+    namespace: dict[str, Any] = dict(NAMES.get(page.name, {}))
+    for kind, content in steps_of(page):
+        try:
+            if kind == "command":
+                execute(content, scratch, seen)
+            elif kind == "python":
+                exec(content, namespace)
+            else:
+                write(scratch.folder / kind, content)
+        except BaseException as error:
+            said = capsys.readouterr()
+            pytest.fail(f"{page.name}: {content}\n{error!r}\n{said.out[-500:]}{said.err[-800:]}")
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("path", HELP, ids=lambda p: p.stem)
+def test_examples_of_help(path, scratch, seen, capsys, monkeypatch):
+    assert helped(path)
+    for number, command in enumerate(helped(path)):
+        folder = scratch.folder / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        try:
+            execute(command, Scratch(folder, scratch.chosen), seen)
+        except BaseException as error:
+            said = capsys.readouterr()
+            pytest.fail(f"{command}\n{error!r}\n{said.out[-500:]}{said.err[-800:]}")
+        capsys.readouterr()
+
+
+def test_no_list_names_a_command_that_is_not_there():
+    commands = [plain(c) for found in all_commands().values() for c in found]
+    for table in (ELSEWHERE, SMALLER, STATUS):
+        for beginning in table:
+            assert any(c.startswith(beginning) for c in commands), beginning
+    assert set(NAMES) <= {p.name for p in PAGES}
