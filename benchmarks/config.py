@@ -600,6 +600,13 @@ class CiteConfig:
 
 
 @cache
+def bibliography() -> dict[str, str]:
+    """The entries of `conf/citations.bib` by key; blank lines part them."""
+    text = (resources.files(_CONF) / "citations.bib").read_text(encoding="utf-8")
+    return {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
+
+
+@cache
 def read(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
@@ -646,7 +653,7 @@ def style(chosen: Metric) -> MetricStyle:
         note=table.get("note", ""),
         kind=table.get("kind")
         or ("reference-based" if "references" in chosen.needs else "reference-free"),
-        citation=table.get("citation", ""),
+        citation="\n".join(bibliography()[key] for key in table.get("cites", ())),
     )
 
 

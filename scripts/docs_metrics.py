@@ -11,7 +11,7 @@ from typing import Any
 
 from docs_text import code, docstring, guides, plain, table
 
-from captau.benchmarks.config import METRIC_KINDS, read
+from captau.benchmarks.config import METRIC_KINDS, bibliography, read
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics import registry as metrics
@@ -139,7 +139,9 @@ def metric_page(name: str) -> str:
         signature(name),
         "## Use",
         usage(name, fields),
-        "## Cite\n\n" + code(cite, "bibtex") if (cite := shown_as.get("citation")) else "",
+        "## Cite\n\n" + code("\n\n".join(bibliography()[k] for k in cites), "bibtex")
+        if (cites := shown_as.get("cites"))
+        else "",
         guides(rf"`{name}[`(]", rf"[\[,\"]{name}[\],\"(]", rf"metrics={name}\b"),
     ]
     return "\n\n".join(p for p in parts if p)

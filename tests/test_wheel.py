@@ -31,7 +31,7 @@ def test_wheel_holds_every_module_yaml_and_table(wheel):
     for package in ("benchmarks", "conf", "datasets", "metrics", "results"):
         for path in (ROOT / package).rglob("*"):
             if (
-                path.suffix in (".py", ".js", ".css", ".html", ".yaml", ".csv")
+                path.suffix in (".py", ".js", ".css", ".html", ".yaml", ".csv", ".bib")
                 and "runs" not in path.parts
             ):
                 assert f"captau/{path.relative_to(ROOT).as_posix()}" in held

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from captau.benchmarks import cite as module
 from captau.benchmarks.cite import Bibliography, cite, entries
 from captau.benchmarks.cli import main
-from captau.benchmarks.config import read
+from captau.benchmarks.config import bibliography, read
 from captau.benchmarks.correlation import COEFFICIENTS
 from captau.benchmarks.kinds import LEVELS
 from captau.benchmarks.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
@@ -47,7 +47,7 @@ def run(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [n for n in names() if n not in OWN])
 def test_every_metric_names_its_papers(name):
-    citation = read("metric", name)["citation"]
+    citation = "\n".join(bibliography()[key] for key in read("metric", name)["cites"])
     library = bibtexparser.parse_string(citation)
     assert not library.failed_blocks
     for entry in library.entries:
@@ -58,9 +58,14 @@ def test_every_metric_names_its_papers(name):
     assert [e.key for e in entries(citation)] == keys_of(citation) != []
 
 
+def test_no_entry_is_of_no_metric():
+    cited = {key for name in group("metric") for key in read("metric", name).get("cites", ())}
+    assert sorted(bibliography()) == list(bibliography()) == sorted(cited)
+
+
 def test_one_key_is_one_work():
     """Of metrics, datasets and papers; else `captau cite` would print two entries for one paper."""
-    texts = [read("metric", name).get("citation", "") for name in group("metric")]
+    texts = list(bibliography().values())
     texts += [read("paper", name)["citation"] for name in group("paper")]
     texts += [registry.card(name).citation for name in registry.names()]
     titles: dict[str, str] = {}
