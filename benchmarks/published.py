@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import log10
@@ -33,27 +33,73 @@ class Printed:
     Attributes:
         paper, row: the paper's name in `conf/paper/`, and what it calls the row.
         spec: the metric in captau; None where there is none.
-        dimension, coefficient: the column it belongs to.
+        dataset, dimension, coefficient: what it is of.
         text: the number.
         protocol: that of the paper's table.
-        table: which table.
-        note: whose number it is where it is not the paper's own, and what the paper says of it.
+        table, column: where it stands.
+        source, said: whose number it is, and what is said of it.
     """
 
     paper: str
     row: str
     spec: str | None
+    dataset: str
     dimension: str
     coefficient: str
     text: str
     protocol: Protocol
     table: str
-    note: str
+    column: str
+    source: str
+    said: str
+
+    @property
+    def note(self) -> str:
+        """Whose number it is where it is not the paper's own, and what is said of it."""
+        own = self.source == f"{short(self.paper)}, {self.table}"
+        return "; ".join(n for n in ("" if own else self.source, self.said) if n)
 
 
 def short(paper: str) -> str:
     """Authors and year of a paper, `Hessel et al. 2021`."""
     return read("paper", paper)["title"].partition(",")[0]
+
+
+def numbers(paper: str) -> Iterator[Printed]:
+    """All correlations that a paper prints, in its order.
+
+    Args:
+        paper: its name in `conf/paper/`.
+    """
+    cells = read_published(paper).to_dict("records")
+    by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
+    for table in read("paper", paper)["tables"]:
+        if table["kind"] != "correlation":
+            continue
+        dataset = table["dataset"]
+        for column, options in table["columns"].items():
+            changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
+            protocol = Protocol.resolve(dataset, usual_protocol(dataset), changes)
+            dimension = options.get("dimension") or next(iter(protocol.dimension), "")
+            factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)
+            for row, spec in table["rows"].items():
+                cell = by_cell.get((table["table"], dataset, row, column))
+                if cell is not None:
+                    yield Printed(
+                        paper,
+                        row,
+                        None if spec is None or spec.startswith("missing: ") else spec,
+                        dataset,
+                        dimension,
+                        options["coefficient"],
+                        # Shifted, not multiplied: 0.300 is 30.0, not 30.
+                        text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
+                        protocol=protocol,
+                        table=table["table"],
+                        column=column,
+                        source=cell["source"],
+                        said=cell["note"],
+                    )
 
 
 def printed(
@@ -68,55 +114,16 @@ def printed(
         wanted: their dimensions and coefficients.
         here: their protocol.
     """
-    nearest: dict[tuple[str, str], tuple[int, list[Printed]]] = {}
-    numbers = read_published(paper)
-    for table in read("paper", paper)["tables"]:
-        if table["kind"] != "correlation" or table["dataset"] != dataset:
-            continue
-        for column, options in table["columns"].items():
-            changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
-            protocol = Protocol.resolve(dataset, usual_protocol(dataset), changes)
-            dimension = options.get("dimension") or next(iter(protocol.dimension), "")
-            key = dimension, options["coefficient"]
-            far = len(differences(protocol, here))
-            if key not in wanted or (key in nearest and nearest[key][0] <= far):
-                continue
-            of_column = numbers[
-                (numbers["table"] == table["table"])
-                & (numbers["dataset"] == dataset)
-                & (numbers["column"] == column)
-            ]
-            nearest[key] = (
-                far,
-                [
-                    _printed(paper, table, row, key, protocol)
-                    for row in of_column.to_dict("records")
-                ],
-            )
-    return [one for _, found in nearest.values() for one in found]
-
-
-def _printed(
-    paper: str,
-    table: Mapping[str, Any],
-    row: Mapping[Any, str],
-    key: tuple[str, str],
-    protocol: Protocol,
-) -> Printed:
-    spec = table["rows"][row["row"]]
-    factor = COEFFICIENT_STYLE[key[1]][2] / table.get("scale", 1)
-    own = row["source"] == f"{short(paper)}, {table['table']}"
-    return Printed(
-        paper,
-        row["row"],
-        None if spec is None or spec.startswith("missing: ") else spec,
-        *key,
-        # Shifted, not multiplied: 0.300 is 30.0, not 30.
-        text=f"{Decimal(row['published']).scaleb(round(log10(factor))):f}",
-        protocol=protocol,
-        table=table["table"],
-        note="; ".join(n for n in ("" if own else row["source"], row["note"]) if n),
-    )
+    columns: dict[tuple[str, str], dict[tuple[str, str], list[Printed]]] = {}
+    for one in numbers(paper):
+        key = one.dimension, one.coefficient
+        if one.dataset == dataset and key in wanted:
+            columns.setdefault(key, {}).setdefault((one.table, one.column), []).append(one)
+    return [
+        one
+        for fitting in columns.values()
+        for one in min(fitting.values(), key=lambda c: len(differences(c[0].protocol, here)))
+    ]
 
 
 def differences(paper: Protocol, here: Protocol) -> list[str]:

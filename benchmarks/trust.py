@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..datasets.errors import InputError
 from ..metrics.registry import metric
 from .config import read
 from .finished import read_run
-from .reproduce import read_published
+from .published import numbers
 from .tables import COEFFICIENT_STYLE, number
 
 #: The value of the option `trust` that stands for the papers' numbers.
@@ -85,32 +84,22 @@ def _published() -> list[_Column]:
     """The papers' correlations, each with the choices behind it, as `conf/paper/` has them."""
     columns: dict[tuple[Any, ...], _Column] = {}
     for paper in group("paper"):
-        file = read("paper", paper)
-        printed = read_published(paper).to_dict("records")
-        by_cell = {(p["table"], p["dataset"], p["row"], p["column"]): p for p in printed}
-        for table in file["tables"]:
-            if table["kind"] != "correlation":
+        for one in numbers(paper):
+            if one.spec is None:
                 continue
-            for column, options in table["columns"].items():
-                protocol = {**table["protocol"], **(options.get("protocol") or {})}
-                rated = options.get("dimension") or protocol.get("dimension") or ""
-                references, ratings = protocol.get("references", "all"), protocol.get("ratings")
-                key = (table["dataset"], rated, options["coefficient"], references, ratings)
-                key += (repr(protocol.get("systems")),)
-                usual = references == "all" and not protocol.get("systems") and rated in _WHOLE
-                numbers = columns.setdefault(key, _Column(usual)).of
-                for row, spec in table["rows"].items():
-                    cell = by_cell.get((table["table"], table["dataset"], row, column))
-                    if cell is None or not spec or spec.startswith("missing: "):
-                        continue
-                    one = Agreement(
-                        options["coefficient"],
-                        float(Decimal(cell["published"]) / Decimal(str(table["scale"]))),
-                        _on(table["dataset"], rated),
-                        cell["source"] + _unlike(column, references),
-                        file["citation"],
-                    )
-                    numbers.setdefault(metric(spec).spec, one)
+            protocol = one.protocol
+            key = (one.dataset, one.dimension, one.coefficient)
+            key += (protocol.references, protocol.ratings, protocol.systems)
+            usual = protocol.references == "all" and not protocol.systems
+            column = columns.setdefault(key, _Column(usual and one.dimension in _WHOLE))
+            agreement = Agreement(
+                one.coefficient,
+                float(one.text) / COEFFICIENT_STYLE[one.coefficient][2],
+                _on(one.dataset, one.dimension),
+                one.source + _unlike(one.column, protocol.references),
+                read("paper", paper)["citation"],
+            )
+            column.of.setdefault(metric(one.spec).spec, agreement)
     return list(columns.values())
 
 
