@@ -50,6 +50,9 @@ COMMANDS = {
     "check": "fail when a score, a correlation or what they rest on differs from a baseline",
     "table": "finished runs and published numbers as one table, for a paper",
     "cite": "BibTeX of what a run used, and a methods sentence",
+    "collect": "serve a study in which people judge captions, as a web site",
+    "collect export": "write what a study gathered as files that captau and others read",
+    "collect simulate": "play raters of given skill through a study's own web site",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -73,6 +76,7 @@ _PATHS = (
     "data.images",
     "data.root",
     "file",
+    "database",
     "file.path",
     "images",
     "java.home",
@@ -87,6 +91,8 @@ _PATHS = (
     "title",
     "trust",
     "words.scores",
+    "study",
+    "url",
 )
 #: Of these, the ones that may be several.
 _SEVERAL = ("candidates", "references", "run")
@@ -386,6 +392,9 @@ def _options(command: str) -> list[str]:
         "check": schema.CheckOptions,
         "table": schema.JoinedTableOptions,
         "cite": schema.CiteOptions,
+        "collect": schema.CollectOptions,
+        "collect export": schema.CollectExportOptions,
+        "collect simulate": schema.CollectSimulateOptions,
     }[command]
 
     def dotted(table: Any, prefix: str = "") -> list[str]:
@@ -746,6 +755,24 @@ def _print_or_write(text: str, output: Path | None) -> None:
         print(f"written to {output}")
 
 
+def _served(name: str) -> Callable[[DictConfig], int | None]:
+    """A command of the web side, which is found by its entry point: nothing here imports it."""
+
+    def task(config: DictConfig) -> int | None:
+        from importlib.metadata import entry_points
+
+        (entry,) = entry_points(group="captau.commands", name=name)
+        try:
+            command = entry.load()
+        except ImportError as error:
+            raise InputError(
+                f"{error.name} is not installed: pip install 'captau[server]'"
+            ) from error
+        return command(config)
+
+    return task
+
+
 _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "bench": _bench,
     "compare": _bench,
@@ -768,4 +795,7 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "check": _check,
     "table": _table,
     "cite": _cite,
+    "collect": _served("collect"),
+    "collect_export": _served("collect_export"),
+    "collect_simulate": _served("collect_simulate"),
 }

@@ -1278,3 +1278,8 @@ def _listed(given: Any, option: str) -> tuple[str, ...]:
     if not all(isinstance(word, str | int | float) for word in words):
         raise InputError(f"{option} is {given!r}; a name or a list of names is expected")
     return tuple(dict.fromkeys(str(word) for word in words))
+
+
+def collect_config(config: DictConfig) -> dict[str, Any]:
+    """The options of `captau collect` and its kin, as plain data; the web side makes of them what it needs."""
+    return _plain(config)

@@ -427,6 +427,55 @@ class CiteOptions:
     output: str | None = None
 
 
+@dataclass
+class CollectOptions:
+    """`captau collect`."""
+
+    study: str = "demo_game"
+    database: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str | None = None
+    proxy: bool = False
+    data: DataOptions = field(default_factory=DataOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+
+
+@dataclass
+class CollectExportOptions:
+    """`captau collect export`."""
+
+    study: str = MISSING
+    database: str | None = None
+    output_dir: str | None = None
+    form: str = "captau"
+    data: DataOptions = field(default_factory=DataOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+
+
+@dataclass
+class CollectSimulateOptions:
+    """`captau collect simulate`."""
+
+    study: str = "demo_game"
+    database: str | None = None
+    players: Any = field(
+        default_factory=lambda: {
+            "honest": 12,
+            "careless": 4,
+            "random": 4,
+            "constant": 4,
+            "majority": 4,
+        }
+    )
+    answers: int = 60
+    wait: float = 0.0
+    seed: int = 0
+    output_dir: str | None = None
+    data: DataOptions = field(default_factory=DataOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+
+
 def register() -> None:
     """Make the schemas known to Hydra, under the group `schema`."""
     store = ConfigStore.instance()
@@ -452,5 +501,8 @@ def register() -> None:
         ("check", CheckOptions),
         ("table", JoinedTableOptions),
         ("cite", CiteOptions),
+        ("collect", CollectOptions),
+        ("collect_export", CollectExportOptions),
+        ("collect_simulate", CollectSimulateOptions),
     ):
         store.store(group="schema", name=name, node=node, package="_global_")

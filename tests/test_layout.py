@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "conf": set(),
     "results": set(),
     "benchmarks": {"datasets", "metrics", "conf", "results"},
+    "server": {"datasets", "metrics", "conf", "results", "benchmarks"},
 }
 
 

@@ -1,0 +1,298 @@
+"""A study's database: opened, brought up to date, and worked on by one thread.
+
+Every piece of work is a function of a connection. They queue up; the thread takes what has come in
+since the last commit, does it in one transaction, commits, and only then are the callers answered:
+what was acknowledged is on the disk, and two answers never run at once. A piece of work that fails
+fails alone; the others are done again without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from ..datasets.errors import InputError
+
+T = TypeVar("T")
+
+#: The most pieces of work in one transaction.
+_BATCH = 64
+#: PostgreSQL's advisory lock that says a server is at work on a database.
+_LOCK = 0x6361_7074
+
+
+class StoreError(Exception):
+    """The database could not take something; what was asked for did not happen."""
+
+
+class Clock:
+    """Seconds since 1970 that never run backwards, whatever is done to the machine's clock.
+
+    Args:
+        least: the latest time the database knows.
+    """
+
+    def __init__(self, least: float = 0.0) -> None:
+        self._offset = max(time.time(), least) - time.monotonic()
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._offset
+
+
+def url_of(database: str) -> URL:
+    """The address of a database: a file's path stands for SQLite.
+
+    Raises:
+        InputError: on an address that is none, or of a kind that captau does not know.
+    """
+    if "://" not in database:
+        return URL.create("sqlite", database=str(Path(database).expanduser()))
+    try:
+        url = make_url(database)
+    except ArgumentError as error:
+        raise InputError(f"database={database}: no address; postgresql://… or a path") from error
+    kind = url.get_backend_name()
+    if kind == "postgresql":
+        return url.set(drivername="postgresql+psycopg")
+    if kind == "sqlite" and url.database not in (None, "", ":memory:"):
+        return url
+    raise InputError(f"database={kind}://…: a path (SQLite) or postgresql://… is expected")
+
+
+class Database:
+    """An open database. `run` and `do` queue work; `close` ends the thread.
+
+    Raises:
+        InputError: where it cannot be opened, another server is at work on it, or a newer captau
+            wrote it.
+    """
+
+    def __init__(self, database: str, note: Callable[[str], None] = lambda _: None) -> None:
+        self.url = url_of(database)
+        self._lock: FileLock | None = None
+        self._engine = _engine(self.url)
+        try:
+            self._hold(database)
+            with _told(database):
+                self._migrate(note)
+                self._connection = self._engine.connect()
+                if self.url.get_backend_name() == "postgresql":
+                    self._hold_postgresql(database)
+        except BaseException:
+            self._release()
+            raise
+        self._work: queue.SimpleQueue[tuple[Callable[[Connection], Any], Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._thread = threading.Thread(target=self._loop, name="captau-database", daemon=True)
+        self._thread.start()
+
+    def do(self, work: Callable[[Connection], T]) -> T:
+        """Do a piece of work and wait until it is committed; for threads other than the loop's."""
+        done: Future[T] = Future()
+        self._work.put((work, done))
+        return done.result()
+
+    async def run(self, work: Callable[[Connection], T]) -> T:
+        """The same for coroutines.
+
+        Raises:
+            StoreError: where the database could not take it, as on a full disk.
+        """
+        done: Future[T] = Future()
+        self._work.put((work, done))
+        return await asyncio.wrap_future(done)
+
+    def close(self) -> None:
+        """Finish what is queued, and let go of the database."""
+        self._work.put(None)
+        self._thread.join()
+        self._connection.close()
+        self._release()
+
+    def _release(self) -> None:
+        self._engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _hold(self, database: str) -> None:
+        """A lock file beside an SQLite database: one server works on it."""
+        if self.url.get_backend_name() != "sqlite":
+            return
+        path = Path(str(self.url.database))
+        busy = InputError(f"{database}: another captau collect is at work on it; stop that first")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(f"{path}.lock")
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise busy from error
+        except OSError as error:
+            raise InputError(f"{database}: {error.strerror}") from error
+        self._lock = lock
+
+    def _hold_postgresql(self, database: str) -> None:
+        got = self._connection.execute(text(f"SELECT pg_try_advisory_lock({_LOCK})")).scalar()
+        self._connection.commit()
+        if not got:
+            address = make_url(database).render_as_string(hide_password=True)
+            raise InputError(f"{address}: another captau collect is at work on it; stop that first")
+
+    def _migrate(self, note: Callable[[str], None]) -> None:
+        """Bring the tables up to date, a copy of an older database kept."""
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        config.set_main_option("path_separator", "os")
+        script = ScriptDirectory.from_config(config)
+        newest = script.get_current_head()
+        with self._engine.connect() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
+            tables = connection.dialect.get_table_names(connection)
+        if found == newest:
+            return
+        if found is None and tables:
+            raise InputError(
+                f"{self.shown}: it holds {tables[0]} and is no database of captau collect; name another"
+            )
+        if found is not None:
+            if found not in {s.revision for s in script.walk_revisions()}:
+                raise InputError(
+                    f"{self.shown}: a newer captau wrote it (tables {found}); update captau"
+                )
+            note(f"{self.shown}: tables {found} → {newest}; {self._back_up(found)}")
+        from alembic import command
+
+        with self._engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+    def _back_up(self, revision: str) -> str:
+        """Keep a copy of an older database.
+
+        Raises:
+            InputError: on PostgreSQL, of which only its owner can make one.
+        """
+        if self.url.get_backend_name() != "sqlite":
+            return "its tables change within one transaction; pg_dump keeps a copy for you"
+        path = Path(str(self.url.database))
+        copy = path.with_name(f"{path.name}.{revision}.backup")
+        with sqlite3.connect(path) as old, sqlite3.connect(f"{copy}.tmp") as new:
+            old.backup(new)
+        old.close()
+        new.close()
+        Path(f"{copy}.tmp").replace(copy)
+        return f"a copy of it as it was is {copy}"
+
+    @property
+    def shown(self) -> str:
+        """The address as messages show it, without a password."""
+        if self.url.get_backend_name() == "sqlite":
+            return str(self.url.database)
+        return self.url.render_as_string(hide_password=True)
+
+    def _loop(self) -> None:
+        open_ = True
+        while open_:
+            batch: list[tuple[Callable[[Connection], Any], Future[Any]]] = []
+            job = self._work.get()
+            while True:
+                if job is None:
+                    open_ = False
+                    break
+                batch.append(job)
+                if len(batch) == _BATCH:
+                    break
+                try:
+                    job = self._work.get_nowait()
+                except queue.Empty:
+                    break
+            if batch:
+                self._together(batch)
+
+    def _together(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
+        try:
+            results = [work(self._connection) for work, _ in batch]
+            self._connection.commit()
+        except Exception as error:
+            self._undo()
+            if len(batch) == 1:
+                batch[0][1].set_exception(_stored(error))
+                return
+            for job in batch:  # one of them failed: each on its own
+                self._together([job])
+            return
+        for (_, done), result in zip(batch, results, strict=True):
+            done.set_result(result)
+
+    def _undo(self) -> None:
+        try:
+            self._connection.rollback()
+        except SQLAlchemyError:  # PostgreSQL went away: the next piece of work tries anew
+            with suppress(SQLAlchemyError):
+                self._connection.invalidate()
+                self._connection.rollback()
+
+
+def _stored(error: Exception) -> Exception:
+    if not isinstance(error, DBAPIError):
+        return error
+    reason = str(error.orig).strip().splitlines()[0]
+    return StoreError(reason)
+
+
+@contextmanager
+def _told(database: str) -> Iterator[None]:
+    """What a database says while it is opened, as one line."""
+    try:
+        yield
+    except DBAPIError as error:
+        where = database
+        with suppress(ArgumentError):
+            where = make_url(where).render_as_string(hide_password=True)
+        reason = str(error.orig).strip().splitlines()[0]
+        raise InputError(f"{where}: {reason}") from error
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        try:
+            return create_engine(url, pool_pre_ping=True)
+        except ImportError as error:
+            raise InputError("PostgreSQL needs: pip install 'captau[server]'") from error
+    engine = create_engine(url, connect_args={"check_same_thread": False, "isolation_level": None})
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        del record
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "busy_timeout=10000",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    # The driver's own way with transactions would begin one at the first change only.
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine

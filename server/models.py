@@ -1,0 +1,138 @@
+"""The tables of a study's database; one database holds one study."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+#: Of the study: its name, digest, secrets.
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+#: What is shown at once: a caption, an image's captions, or an image that wants one. `given` counts
+#: the answers that enter the dataset; `last_served` is the number of the serving that showed it last.
+units = Table(
+    "units",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("pool", String(16), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("image_id", Text, nullable=False),
+    Column("image", Text),
+    Column("fixed", JSON, nullable=False),
+    Column("explanation", Text, nullable=False),
+    Column("given", Integer, nullable=False),
+    Column("last_served", Integer, nullable=False),
+    Index("units_next", "pool", "given", "last_served", "position"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("unit", ForeignKey("units.id"), nullable=False, index=True),
+    Column("item_id", Text, nullable=False),
+    Column("caption", Text, nullable=False),
+    Column("references", JSON, nullable=False),
+    Column("system", Text),
+    Column("split", Text, nullable=False),
+)
+
+raters = Table(
+    "raters",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("nickname", String(64)),
+    #: A hash of the crowd platform's code; the code itself is not kept.
+    Column("worker", String(64), unique=True),
+    Column("joined_at", Float, nullable=False),
+    Column("consented", Text, nullable=False),
+    Column("state", JSON, nullable=False),
+    Column("points", Integer, nullable=False),
+    Column("given", Integer, nullable=False),
+    Column("excluded_at", Float),
+    # A deleted person's number, which their session names, is nobody else's later.
+    sqlite_autoincrement=True,
+)
+
+#: One row for each time something was shown; `key` makes its answer count once.
+serves = Table(
+    "serves",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", String(32), nullable=False, unique=True),
+    Column("rater", ForeignKey("raters.id"), nullable=False),
+    Column("unit", ForeignKey("units.id"), nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("order", JSON, nullable=False),
+    Column("served_at", Float, nullable=False),
+    Column("answered_at", Float),
+    UniqueConstraint("rater", "unit", "attempt"),
+    Index("serves_open", "unit", "answered_at"),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("serve", ForeignKey("serves.id"), nullable=False),
+    Column("item", ForeignKey("items.id"), nullable=False, index=True),
+    Column("rater", ForeignKey("raters.id"), nullable=False, index=True),
+    Column("phase", String(16), nullable=False),
+    Column("value", JSON, nullable=False),
+    #: What the game told: consensus, mean, score, turn.
+    Column("told", JSON),
+    Column("seconds", Float, nullable=False),
+    Column("at", Float, nullable=False),
+    UniqueConstraint("serve", "item"),
+)
+
+#: What whoever runs the study did to whom, and why.
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("rater", Integer),
+    Column("why", Text, nullable=False),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("hash", String(64), nullable=False, unique=True),
+    Column("note", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("rater", ForeignKey("raters.id")),
+)
+
+#: What two annotators settled on; the last row of an item holds, and their own versions stay.
+resolutions = Table(
+    "resolutions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item", ForeignKey("items.id"), nullable=False, index=True),
+    Column("rater", ForeignKey("raters.id"), nullable=False),
+    Column("value", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)
