@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,15 +70,16 @@ class Site:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._pages.globals.update(
-            study=self.study,
-            base=self.base,
-            meanings=MEANINGS,
-            faults=FAULTS,
-            inclusive=INCLUSIVE,
-            wordy=WORDY,
-            normalised=normalised,
-        )
+        shown: dict[str, Any] = {
+            "study": self.study,
+            "base": self.base,
+            "meanings": MEANINGS,
+            "faults": FAULTS,
+            "inclusive": INCLUSIVE,
+            "wordy": WORDY,
+            "normalised": normalised,
+        }
+        self._pages.globals.update(shown)
 
     @property
     def study(self) -> Study:
@@ -164,7 +165,7 @@ def make_app(site: Site) -> FastAPI:
     from . import admin, pages
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: FastAPI) -> AsyncGenerator[None]:
         del app
         yield
         site.store.database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,39 +22,71 @@ PASSWORD = "CAPTAU_ADMIN_PASSWORD"
 
 def collect(config: DictConfig) -> int:
     """Serve a study until it is stopped."""
-    import uvicorn
-
     from ..benchmarks.config import collect_config
-    from .app import make_app
 
     options = collect_config(config)
-    taken = _socket(options["host"], options["port"])
+    taken = listen(options["host"], options["port"])
     site = open_site(options)
     host, port = taken.getsockname()[:2]
-    url = options["url"] or f"http://{host}:{port}"
-    app = make_app(site)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            proxy_headers=options["proxy"],
-            forwarded_allow_ips="127.0.0.1",
-            server_header=False,
-            timeout_graceful_shutdown=5,
-            limit_concurrency=2000,
-        )
-    )
+    url = options["url"] or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     store = site.store
-    print(f"{site.study.title}: {url}/", flush=True)
+    print(f"{site.study.title}: {url.rstrip('/')}/")
     print(f"{store.pools['main']:,} to judge, kept in {store.database.shown}")
-    if store.database.do(lambda c: _has_password(c)):
-        print(f"dashboard: {url}/admin", flush=True)
+    if store.database.do(_has_password):
+        print(f"dashboard: {url.rstrip('/')}/admin", flush=True)
     else:
-        print(f"dashboard: {url}/admin/setup?code={site.setup} (choose a password)", flush=True)
-    server.run(sockets=[taken])
+        setup = f"{url.rstrip('/')}/admin/setup?code={site.setup}"
+        print(f"dashboard: {setup} (choose a password)", flush=True)
+    serve(site, taken, proxy=options["proxy"])
     print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
     return 0
+
+
+def serve(site: Site, taken: socket.socket, *, proxy: bool = False) -> None:
+    """Serve a study on a port until the process is told to stop."""
+    import uvicorn
+
+    from .app import make_app
+
+    config = uvicorn.Config(
+        make_app(site),
+        log_level="warning",
+        access_log=False,
+        proxy_headers=proxy,
+        forwarded_allow_ips="127.0.0.1",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=2000,
+    )
+    uvicorn.Server(config).run(sockets=[taken])
+
+
+def export(config: DictConfig) -> None:
+    """Write what a study gathered."""
+    from ..benchmarks.config import collect_config
+    from ..benchmarks.output import OutputFolder
+    from .export import files
+
+    options = collect_config(config)
+    site = open_site(options, create=False)
+    try:
+        with OutputFolder(options["output_dir"], "collect-export") as folder:
+            rows = site.store.database.do(site.store.all_rows)
+            found = files(site.store, rows, options["form"])
+            folder.write(found)
+    finally:
+        site.store.database.close()
+    for name, content in found.items():
+        print(f"{name}: {len(content):,} bytes")
+    print(f"\nwritten to {folder.path}")
+
+
+def simulate(config: DictConfig) -> None:
+    """Play raters of given skill through a study's own web site."""
+    from ..benchmarks.config import collect_config
+    from .simulate import run
+
+    run(collect_config(config))
 
 
 def _has_password(c: Any) -> bool:
@@ -64,8 +97,13 @@ def _has_password(c: Any) -> bool:
     return c.execute(select(meta.c.key).where(meta.c.key == "password")).first() is not None
 
 
-def open_site(options: dict[str, Any]) -> Site:
+def open_site(options: dict[str, Any], *, create: bool = True, wait: float | None = None) -> Site:
     """The study in its database, ready to be served.
+
+    Args:
+        options: as `captau collect` takes them.
+        create: whether to begin a database that is not there.
+        wait: for simulated players: another wait than the study's, and no limits.
 
     Raises:
         InputError: on a fault of the study, the database or the password.
@@ -76,17 +114,23 @@ def open_site(options: dict[str, Any]) -> Site:
     from .database import Database
     from .security import PASSWORD_LENGTH, hash_password
     from .store import Store
-    from .studies import read_study
+    from .studies import Limits, read_study
 
     study = read_study(options["study"], _path(options["data"]["root"]))
+    if wait is not None:
+        free = Limits(*[1_000_000] * 3)
+        study = replace(study, rules=replace(study.rules, wait=wait), limits=free)
     password = os.environ.get(PASSWORD)
     if password is not None and len(password) < PASSWORD_LENGTH:
         raise InputError(f"{PASSWORD} has fewer than {PASSWORD_LENGTH} characters")
-    address = urlsplit(options["url"] or "")
-    if options["url"] and (address.scheme not in ("http", "https") or not address.netloc):
+    address = urlsplit(options.get("url") or "")
+    if options.get("url") and (address.scheme not in ("http", "https") or not address.netloc):
         raise InputError(f"url={options['url']}: http://… or https://… is expected")
+    address_of = options["database"] or f"collected/{study.name}.sqlite3"
+    if not create and "://" not in address_of and not Path(address_of).expanduser().is_file():
+        raise InputError(f"{address_of}: no such file; name the study's with database=FILE")
     database = Database(
-        options["database"] or f"collected/{study.name}.sqlite3",
+        address_of,
         lambda line: print(f"captau: {line}", file=sys.stderr),
     )
     try:
@@ -99,7 +143,7 @@ def open_site(options: dict[str, Any]) -> Site:
     return Site(store, address.path.rstrip("/"), address.scheme == "https")
 
 
-def _socket(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """The port, taken before anything is read.
 
     Raises:
@@ -114,6 +158,7 @@ def _socket(host: str, port: int) -> socket.socket:
         if os.name == "posix":  # elsewhere it would let two servers have one port
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(where)
+        taken.listen(2048)  # who comes before all is ready waits
     except (OSError, OverflowError) as error:
         taken.close()
         reason = getattr(error, "strerror", None) or str(error)

@@ -13,7 +13,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -257,7 +257,7 @@ def _stored(error: Exception) -> Exception:
 
 
 @contextmanager
-def _told(database: str) -> Iterator[None]:
+def _told(database: str) -> Generator[None]:
     """What a database says while it is opened, as one line."""
     try:
         yield

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, CursorResult, Row, delete, exists, func, insert, select, update
 
 from ..datasets.errors import InputError
 from . import game
@@ -239,7 +239,7 @@ class Store:
                     given=0,
                 )
             )
-            rater = int(made.inserted_primary_key[0])
+            rater = _number(made)
             if invitation is not None:
                 c.execute(
                     update(invitations).where(invitations.c.id == invitation.id).values(rater=rater)
@@ -319,7 +319,7 @@ class Store:
                 served_at=now,
             )
         )
-        number = int(made.inserted_primary_key[0])
+        number = _number(made)
         c.execute(update(units).where(units.c.id == unit).values(last_served=number))
         if phase in ("tutorial", "trial", "probation", "playing"):
             state = game.serve(_state(rater), key, now)
@@ -666,22 +666,23 @@ class Store:
         await self.database.run(work)
 
     async def everything(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of answers, raters, resolutions, events and units, for the dashboard and exports."""
+        """All rows that the dashboard and exports are made of, by table."""
+        return await self.database.run(self.all_rows)
 
-        def work(c: Connection) -> dict[str, list[dict[str, Any]]]:
-            return {
-                table.name: [dict(r) for r in c.execute(select(table).order_by(order)).mappings()]
-                for table, order in (
-                    (answers, answers.c.id),
-                    (raters, raters.c.id),
-                    (resolutions, resolutions.c.id),
-                    (events, events.c.id),
-                    (invitations, invitations.c.id),
-                    (units, units.c.id),
-                )
-            }
+    def all_rows(self, c: Connection) -> dict[str, list[dict[str, Any]]]:
+        """The same, on a connection."""
+        tables = (answers, raters, resolutions, events, invitations, units)
+        return {
+            t.name: [dict(r) for r in c.execute(select(t).order_by(t.c.id)).mappings()]
+            for t in tables
+        }
 
-        return await self.database.run(work)
+
+def _number(made: CursorResult[Any]) -> int:
+    """The number of a row that was just made."""
+    key = made.inserted_primary_key
+    assert key is not None
+    return int(key[0])
 
 
 def _hash(token: str) -> str:

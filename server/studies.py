@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,11 @@ _REMEDY = "; items.images=FOLDER says where images lie, under their usual names"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A caption to be judged; it has none where captions are to be written."""
+    """A caption to be judged; it has none where captions are to be written.
+
+    Attributes:
+        known: the mean of ratings that the source has of it, on 1 to 5; what simulated raters go by.
+    """
 
     item_id: str
     image_id: str
@@ -43,6 +48,7 @@ class Candidate:
     references: tuple[str, ...]
     system: str | None
     split: str
+    known: float | None = None
 
 
 @dataclass(frozen=True)
@@ -125,9 +131,9 @@ def read_study(study: str, data_root: Path | None = None) -> Study:
         InputError: where there is none, its file has a fault (said with line and field), or an item has
             no image that can be shown.
     """
-    known = group("study")
+    known = group("collect")
     if study in known:
-        path = Path(str(resources.files("captau.conf") / "study" / f"{study}.yaml"))
+        path = Path(str(resources.files("captau.conf") / "collect" / f"{study}.yaml"))
     else:
         path = Path(study).expanduser()
         if path.suffix not in (".yaml", ".yml"):
@@ -140,48 +146,44 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise top.wrong("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
     protocol = top.choice("protocol", PROTOCOLS)
-    texts = {key: top.text(key, default) for key, default in (("title", name), ("intro", ""))}
-    consent = top.text("consent")
+    participants = top.choice("participants", WAYS, "open")
     game, crowd, limits = top.within("game"), top.within("crowd"), top.within("limits")
     if protocol != "game" and "game" in top:
         raise top.wrong("game", f"the protocol is {protocol}; leave it out")
-    default = Rules()
-    rules = Rules(
-        game.number("wait", default.wait, 0, 3600),
-        game.count("tutorial_pairs", default.tutorial, 0),
-        game.count("pairs", default.pairs, 1),
-        game.count("points", default.points, -2_000_000),
-    )
-    participants = top.choice("participants", WAYS, "open")
     if participants != "crowd" and "crowd" in top:
         raise top.wrong("crowd", f"participants is {participants}; leave it out")
-    asks = Limits()
-    study = {
-        "name": name,
-        "protocol": protocol,
-        **texts,
-        "consent": consent,
-        "ratings": top.count("ratings", 3, 1, 1000),
-        "per_rater": top.at_most("per_rater"),
-        "participants": participants,
-        "parameter": crowd.text("parameter", "worker", 64),
-        "completion": crowd.text("completion", "", 64),
-        "nicknames": top.flag("nicknames", protocol == "game"),
-        "every": top.count("attention_every", 10, 1),
-        "rules": rules,
-        "min_words": top.count("min_words", 8, 1, 50),
-        "limits": Limits(
+    usual, asks = Rules(), Limits()
+    rules = Rules(
+        game.number("wait", usual.wait, 0, 3600),
+        game.count("tutorial_pairs", usual.tutorial, 0),
+        game.count("pairs", usual.pairs, 1),
+        game.count("points", usual.points, -2_000_000),
+    )
+    study = Study(
+        name=name,
+        title=top.text("title", name, 200),
+        protocol=protocol,
+        intro=top.text("intro", ""),
+        consent=top.text("consent"),
+        ratings=top.count("ratings", 3, 1, 1000),
+        per_rater=top.at_most("per_rater"),
+        participants=participants,
+        parameter=crowd.text("parameter", "worker", 64),
+        completion=crowd.text("completion", "", 64),
+        nicknames=top.flag("nicknames", protocol == "game"),
+        every=top.count("attention_every", 10, 1),
+        rules=rules,
+        min_words=top.count("min_words", 8, 1, 50),
+        limits=Limits(
             limits.count("joins", asks.joins, 1),
             limits.count("logins", asks.logins, 1),
             limits.count("requests", asks.requests, 1),
         ),
-    }
-    crowd.done()
-    limits.done()
-    units = _units(top, game, folder, data_root, protocol, rules)
-    game.done()
-    top.done()
-    return Study(**study, units=units)
+        units=_units(top, game, folder, data_root, protocol, rules),
+    )
+    for fields in (crowd, limits, game, top):
+        fields.done()
+    return study
 
 
 def _units(
@@ -396,14 +398,23 @@ class _Known:
     def _candidate(self, at: int) -> Candidate:
         row: Any = self._frame.loc[at]
         system = row["system"] if isinstance(row["system"], str) else None
-        return Candidate(
-            row["item_id"], row["image_id"], row["caption"], row["references"], system, row["split"]
-        )
+        known = float(row["mean"]) if "mean" in row and row["mean"] == row["mean"] else None
+        texts = row["caption"], row["references"]
+        return Candidate(row["item_id"], row["image_id"], *texts, system, row["split"], known)
 
 
 def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
     """The game's pairs with two computed ratings each, to begin with (section 3.2)."""
     units = list(units)
+    if not game.is_list("cold_start") and game.text("cold_start", "") == "ratings":
+        known = [i.known for u in units for i in u.items]
+        if None in known:
+            raise game.wrong("cold_start", "not every item comes with ratings; name metrics")
+        return [
+            replace(u, fixed=(math.floor(k + 0.5),) * 2)
+            for u, k in zip(units, known, strict=True)
+            if k is not None
+        ]
     wanted = game.texts("cold_start", ("rouge_l", "cider"))
     if not 1 <= len(wanted) <= 2:
         raise game.wrong("cold_start", "one metric or two are expected")
@@ -417,10 +428,7 @@ def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
     except InputError as error:
         raise game.wrong("cold_start", str(error)) from error
     two = levels if len(levels) == 2 else levels * 2
-    return [
-        Unit(u.pool, u.image_id, u.image, u.items, (a, b))
-        for u, a, b in zip(units, *two, strict=True)
-    ]
+    return [replace(u, fixed=(a, b)) for u, a, b in zip(units, *two, strict=True)]
 
 
 def _levels(scores: np.ndarray) -> list[int]:
