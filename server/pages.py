@@ -142,7 +142,7 @@ def routes(site: Site) -> APIRouter:
             early = isinstance(error, game.TooEarlyError)
             return shown_page(session, shown, 425 if early else 400, str(error))
         if study.protocol == "game" or answered.differs:
-            return site.to(f"/told/{key}")
+            return site.to(f"/told/{key}{'?other=yes' if answered.differs else ''}")
         return site.to("/rate")
 
     async def _captions(key: str, number: int) -> int:
@@ -168,12 +168,19 @@ def routes(site: Site) -> APIRouter:
         return JSONResponse({"said": "Ready." if total is None else f"Total: {total:g}"})
 
     @router.get("/told/{key}")
-    async def told(request: Request, key: Key) -> Response:
-        """How a rating compares with those before it."""
+    async def told(request: Request, key: Key, other: str = "") -> Response:
+        """How a rating compares with those before it; `other` where another had been sent."""
         session, number = site.rater(request)
         answered = await store.answered(number, key)
         rater = await store.rater(number)
-        return site.page("told.html", session, answered=answered, rater=rater, rules=study.rules)
+        return site.page(
+            "told.html",
+            session,
+            answered=answered,
+            other=bool(other),
+            rater=rater,
+            rules=study.rules,
+        )
 
     @router.get("/image/{key}")
     async def image(request: Request, key: Key) -> Response:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import multiprocessing
 import re
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -18,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html.parser import HTMLParser
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -287,49 +287,54 @@ class Server:
     Args:
         options: as `captau collect` takes them.
         wait: what the game makes players wait, in seconds.
+
+    Raises:
+        InputError: what the server finds wrong.
     """
 
     def __init__(self, options: Mapping[str, Any], wait: float = 0.0) -> None:
-        given = json.dumps({**options, "wait": wait})
-        code = "import sys; from captau.server.simulate import child; sys.exit(child(sys.argv[1]))"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, given], stdout=subprocess.PIPE, text=True
+        ways = multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context(
+            "forkserver" if "forkserver" in ways else "spawn"
         )
-        assert self.process.stdout is not None
-        said = self.process.stdout.readline()
+        if "forkserver" in ways:  # what is imported once need not be for every server
+            context.set_forkserver_preload(["captau.server.admin", "uvicorn"])
+        here, there = context.Pipe(duplex=False)
+        self.process = context.Process(
+            target=_child, args=(dict(options), wait, there), daemon=True
+        )
+        self.process.start()
+        there.close()
+        try:
+            said = here.recv()
+        except EOFError:
+            said = "the server did not start"
         if not said.startswith("http"):
-            self.process.wait()
-            raise InputError(said.strip() or "the server did not start")
-        self.url = said.strip()
+            self.process.join()
+            raise InputError(said)
+        self.url = said
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """End it at once, by SIGKILL."""
         self.process.kill()
-        self._gone()
+        self.process.join()
 
     def stop(self) -> None:
         """End it in good order."""
         self.process.terminate()
-        self._gone()
-
-    def _gone(self) -> None:
-        self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self.process.join()
 
 
-def child(given: str) -> int:
-    """The server's process: a study with its waits shortened and no limits."""
-    options = json.loads(given)
+def _child(options: dict[str, Any], wait: float, told: Connection) -> None:
+    """The server's process: a study with its wait changed and no limits."""
     try:
         taken = listen("127.0.0.1", 0)
-        site = open_site(options, wait=options["wait"])
+        site = open_site(options, wait=wait)
     except InputError as error:
-        print(error, flush=True)
-        return 2
-    print(f"http://127.0.0.1:{taken.getsockname()[1]}", flush=True)
+        told.send(str(error))
+        return
+    told.send(f"http://127.0.0.1:{taken.getsockname()[1]}")
     serve(site, taken)
-    return 0
 
 
 def run(options: dict[str, Any]) -> None:

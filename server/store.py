@@ -121,7 +121,7 @@ class Store:
 
     def _begin(self, c: Connection) -> bytes:
         """The study's secret, in a database that is filled by the first to open it."""
-        found = dict(c.execute(select(meta.c.key, meta.c.value)).tuples().all())
+        found = {row.key: row.value for row in c.execute(select(meta))}
         shown, study = self.database.shown, self.study
         if "secret" not in found:
             values = {

@@ -287,9 +287,10 @@ def _table(path: Path, protocol: str, images: Path | None) -> pd.DataFrame:
     captions = [""] * len(ids) if protocol == "references" else table.filled("caption")
     base = images or path.parent.resolve()
     places = {i: _inside(base, i) or find_image(i, "", base) for i in set(ids)}
-    outside = [n for n, i in enumerate(ids) if places[i] and not _is_in(places[i], base)]
-    if outside:
-        raise InputError(f"{table.places[outside[0]]}: '{ids[outside[0]]}' lies outside of {base}")
+    outside = {i for i, path in places.items() if path and not path.resolve().is_relative_to(base)}
+    for place, image_id in zip(table.places, ids, strict=True):
+        if image_id in outside:
+            raise InputError(f"{place}: '{image_id}' lies outside of {base}")
     has = "references" in table
     return make_items(
         ids,
@@ -308,10 +309,6 @@ def _inside(base: Path, name: str) -> Path | None:
         return None
 
 
-def _is_in(path: Path | None, base: Path) -> bool:
-    return path is not None and path.resolve().is_relative_to(base)
-
-
 class _Known:
     """The items of a study, of which tutorial, curated and attention pairs are taken out."""
 
@@ -319,12 +316,9 @@ class _Known:
         self._frame = frame
         self._root = images
         self._image = dict(zip(frame["image_id"], frame["image"], strict=True))
-        self._row = {
-            (row["image_id"], row["caption"]): number
-            for number, row in enumerate(frame[["image_id", "caption"]].to_dict("records"))
-        }
+        self._rows: list[dict[str, Any]] = frame.to_dict("records")  # a frame's own rows are slow
+        self._row = {(r["image_id"], r["caption"]): at for at, r in enumerate(self._rows)}
         self._taken: set[int] = set()
-        self._special: set[str] = set()
 
     def unit(self, pool: str, row: Fields, fixed: Sequence[int]) -> Unit:
         """One that a study's file spells out."""
@@ -367,12 +361,12 @@ class _Known:
 
     def rest(self, protocol: str) -> list[Unit]:
         """What is rated: a caption each, or an image with all of its captions."""
-        left = [i for i in range(len(self._frame)) if i not in self._taken]
+        left = [i for i in range(len(self._rows)) if i not in self._taken]
         if protocol not in ("four", "references"):
             return [self._of("main", at, (), "") for at in left]
         by_image: dict[str, list[int]] = {}
         for at in left:
-            by_image.setdefault(self._frame["image_id"][at], []).append(at)
+            by_image.setdefault(self._rows[at]["image_id"], []).append(at)
         units: list[Unit] = []
         for image_id, rows in by_image.items():
             items = tuple(self._candidate(at) for at in rows)
@@ -392,11 +386,11 @@ class _Known:
         return Unit(pool, item.image_id, self._file(at), (item,), tuple(fixed), explanation)
 
     def _file(self, at: int) -> str:
-        image = self._frame["image"][at]
+        image = self._rows[at]["image"]
         return image if isinstance(image, str) else ""
 
     def _candidate(self, at: int) -> Candidate:
-        row: Any = self._frame.loc[at]
+        row = self._rows[at]
         system = row["system"] if isinstance(row["system"], str) else None
         known = float(row["mean"]) if "mean" in row and row["mean"] == row["mean"] else None
         texts = row["caption"], row["references"]
