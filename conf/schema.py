@@ -459,15 +459,7 @@ class CollectSimulateOptions:
 
     study: str = "demo_game"
     database: str | None = None
-    players: Any = field(
-        default_factory=lambda: {
-            "honest": 12,
-            "careless": 4,
-            "random": 4,
-            "constant": 4,
-            "majority": 4,
-        }
-    )
+    players: Any = None
     answers: int = 60
     wait: float = 0.0
     seed: int = 0

@@ -35,6 +35,8 @@ from .studies import Study, read_study
 #: How far from what a caption deserves a player's feeling lies (a standard deviation).
 NOISE = {"honest": 0.5, "careless": 1.2}
 KINDS = (*NOISE, "random", "constant", "majority")
+#: Who plays where nobody is named.
+USUAL = {"honest": 12, "careless": 4, "random": 4, "constant": 4, "majority": 4}
 
 
 class Page(HTMLParser):
@@ -343,7 +345,7 @@ def run(options: dict[str, Any]) -> None:
     Raises:
         InputError: on an unknown kind of players, or a fault of the study.
     """
-    players = _players(options["players"])
+    players = _players(USUAL if options["players"] is None else options["players"])
     if not 1 <= options["answers"] <= 100_000:
         raise InputError(f"answers={options['answers']}: a number from 1 on is expected")
     data_root = options["data"]["root"]

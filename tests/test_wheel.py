@@ -28,10 +28,10 @@ def wheel(tmp_path_factory):
 
 def test_wheel_holds_every_module_yaml_and_table(wheel):
     held = set(zipfile.ZipFile(wheel).namelist())
-    for package in ("benchmarks", "conf", "datasets", "metrics", "results"):
+    for package in ("benchmarks", "conf", "datasets", "metrics", "results", "server"):
         for path in (ROOT / package).rglob("*"):
             if (
-                path.suffix in (".py", ".js", ".css", ".html", ".yaml", ".csv", ".bib")
+                path.suffix in (".py", ".js", ".css", ".svg", ".html", ".yaml", ".csv", ".bib")
                 and "runs" not in path.parts
             ):
                 assert f"captau/{path.relative_to(ROOT).as_posix()}" in held
