@@ -1,15 +1,16 @@
 """How many ratings a second `captau collect` takes from many raters at once.
 
-    python scripts/benchmark_collect.py [raters=200] [answers=15] [database=postgresql://…]
+    python scripts/benchmark_collect.py [raters=200] [answers=15] [pace=0] [database=postgresql://…]
 
-Raters are played by processes of their own through HTTP, each rater with its own connection, as fast as
-they are answered: what people do in an hour comes in seconds. A database that is kept starts empty.
+Raters are played by processes of their own through HTTP, each rater with its own connection, one answer
+every `pace` seconds, or as fast as they are answered. A database that is kept starts empty.
 Good or bad on the demo's captions; there are two requests a rating.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
@@ -21,14 +22,24 @@ from captau.server.studies import read_study
 PROCESSES = 2
 
 
-def play(url: str, raters: int, answers: int, seed: int) -> tuple[list[Played], float]:
+def play(url: str, raters: int, answers: int, pace: float, seed: int) -> tuple[list[Played], float]:
     study = read_study("demo_good_bad")  # players go by the captions, which are the demo's
-    return play_all(url, study, ["honest"] * raters, answers, seed, told=False)
+    return play_all(url, study, ["honest"] * raters, answers, seed, told=False, pace=pace)
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """What a process has used so far, where the system says so (Linux)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
     raters, answers = int(given.get("raters", 200)), int(given.get("answers", 15))
+    pace = float(given.get("pace", 0))
     with tempfile.TemporaryDirectory() as folder:
         study = Path(folder) / "study.yaml"
         study.write_text(
@@ -43,9 +54,12 @@ def main() -> None:
         server = Server(options)
         context = multiprocessing.get_context("spawn")
         with context.Pool(PROCESSES) as pool:
-            jobs = [(server.url, raters // PROCESSES, answers, seed) for seed in range(PROCESSES)]
+            jobs = [
+                (server.url, raters // PROCESSES, answers, pace, seed) for seed in range(PROCESSES)
+            ]
             pool.starmap(time.sleep, [(0.1,)] * PROCESSES)  # they are up
             parts = pool.starmap(play, jobs)
+        spent = cpu_seconds(server.process.pid)
         server.stop()
     played = [p for part, _ in parts for p in part]
     seconds = max(s for _, s in parts)
@@ -58,6 +72,8 @@ def main() -> None:
     )
     print(f"{len(took):,} requests, {len(took) / seconds:.0f} a second")
     print("latency: " + ", ".join(f"{share:.0%} {ms:.0f} ms" for share, ms in at.items()))
+    if spent is not None:
+        print(f"the server's CPU: {1000 * spent / done:.1f} ms a rating, its start included")
     print(f"faults: {len(faults)} {faults[:1]}")
 
 

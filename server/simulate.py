@@ -171,12 +171,14 @@ class Player:
     Attributes:
         known: what each caption deserves, from 1 to 5.
         told: whether feedback is looked at; without it there are two requests an answer, not three.
+        pace: seconds from one answer to the next; 0 for as fast as the server answers.
     """
 
     kind: str
     known: Mapping[str, float]
     study: Study
     told: bool = True
+    pace: float = 0.0
 
     def play(self, url: str, answers: int, seed: Sequence[int]) -> Played:
         """Join, and answer so often, or until nothing is left."""
@@ -185,10 +187,12 @@ class Player:
             nickname = f"{self.kind} {seed[-1]}" if self.study.nicknames else ""
             browser = joined(url, nickname)
             seen: Counter[int] = Counter()
+            due = time.perf_counter() + self.pace * rng.random()  # not all at the same moment
             page = browser.get("/rate")
             while played.answers < answers and "key" in page.hidden:
                 phase = _phase(page)
-                time.sleep(_left(page))
+                due = max(due + self.pace, time.perf_counter() + _left(page))
+                time.sleep(max(0.0, due - time.perf_counter()))
                 fields = {**page.hidden, **self._fill(page.captions, rng, seen)}
                 page = browser.post("/rate", fields, follow=self.told)
                 if page.status not in (200, 303):
@@ -263,14 +267,22 @@ def deserved(study: Study) -> dict[str, float]:
 
 
 def play_all(
-    url: str, study: Study, players: Sequence[str], answers: int, seed: int, *, told: bool = True
+    url: str,
+    study: Study,
+    players: Sequence[str],
+    answers: int,
+    seed: int,
+    *,
+    told: bool = True,
+    pace: float = 0.0,
 ) -> tuple[list[Played], float]:
     """All players at once; what they did, and the seconds from the first request to the last."""
     known = deserved(study)
     found: list[Played | None] = [None] * len(players)
 
     def one(k: int, kind: str) -> None:
-        found[k] = Player(kind, known, study, told).play(url, answers, (seed, k))
+        player = Player(kind, known, study, told, pace)
+        found[k] = player.play(url, answers, (seed, k))
 
     threads = [
         threading.Thread(target=one, args=(k, kind), daemon=True) for k, kind in enumerate(players)

@@ -316,7 +316,7 @@ class _Known:
         self._frame = frame
         self._root = images
         self._image = dict(zip(frame["image_id"], frame["image"], strict=True))
-        self._rows: list[dict[str, Any]] = frame.to_dict("records")  # a frame's own rows are slow
+        self._rows: list[Any] = frame.to_dict("records")  # a frame's own rows are slow
         self._row = {(r["image_id"], r["caption"]): at for at, r in enumerate(self._rows)}
         self._taken: set[int] = set()
 
