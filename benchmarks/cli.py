@@ -763,12 +763,13 @@ def _served(name: str) -> Callable[[DictConfig], int | None]:
 
         (entry,) = entry_points(group="captau.commands", name=name)
         try:
-            command = entry.load()
-        except ImportError as error:
+            return entry.load()(config)
+        except ModuleNotFoundError as error:
+            if (error.name or "captau").startswith("captau"):
+                raise  # our own fault
             raise InputError(
                 f"{error.name} is not installed: pip install 'captau[server]'"
             ) from error
-        return command(config)
 
     return task
 
