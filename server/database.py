@@ -215,7 +215,9 @@ class Database:
                 if job is None:
                     open_ = False
                     break
-                batch.append(job)
+                # Whoever asked may have gone; from here on they can't.
+                if job[1].set_running_or_notify_cancel():
+                    batch.append(job)
                 if len(batch) == _BATCH:
                     break
                 try:

@@ -55,6 +55,24 @@ def test_work_is_done_in_order_and_a_failure_fails_alone(database):
     assert keys(database) == {str(k) for k in range(20)}
 
 
+def test_whoever_goes_away_stops_nobody_else(database):
+    hold = threading.Event()
+
+    async def some():
+        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+        await asyncio.sleep(0.05)
+        gone = asyncio.create_task(database.run(put("gone")))
+        await asyncio.sleep(0.05)
+        first.cancel()  # at work already
+        gone.cancel()  # queued yet
+        hold.set()
+        await asyncio.gather(first, gone, return_exceptions=True)
+        await asyncio.wait_for(database.run(put("next")), 10)
+
+    asyncio.run(some())
+    assert keys(database) == {"next"}
+
+
 def test_what_is_answered_is_on_the_disk(database, tmp_path):
     for k in range(5):
         database.do(put(str(k)))
