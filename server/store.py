@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, CursorResult, Row, delete, exists, func, insert, select, update
 
@@ -101,6 +101,21 @@ class Answered:
     told: dict[str, Any] | None
     again: bool = False
     differs: bool = False
+
+
+class _Serve(NamedTuple):
+    """What of a serving is needed to show it."""
+
+    key: str
+    unit: int
+    phase: str
+    order: list[int]
+    served_at: float
+
+
+#: The columns of `Rater` and `_Serve`, in their order.
+_RATER = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
+_SERVE = (serves.c.key, serves.c.unit, serves.c.phase, serves.c.order, serves.c.served_at)
 
 
 class Store:
@@ -278,21 +293,22 @@ class Store:
         now, fresh = self.clock(), secrets.token_urlsafe(12)
 
         def work(c: Connection) -> Shown | Rater:
-            rater = _rater(c, number)
-            if rater is None:
-                raise MissingError
-            waiting = c.execute(
-                select(serves).where(serves.c.rater == number, serves.c.answered_at.is_(None))
+            # One statement for both: on PostgreSQL each is a way there and back.
+            row = c.execute(
+                select(*_RATER, *_SERVE)
+                .outerjoin(serves, (serves.c.rater == raters.c.id) & serves.c.answered_at.is_(None))
+                .where(raters.c.id == number)
             ).first()
-            if waiting is None:
-                waiting = self._serve(c, rater, fresh, now)
-            if waiting is None:
-                return rater
-            return self._shown(waiting, rater, now)
+            if row is None:
+                raise MissingError
+            rater = Rater(*row[: len(_RATER)])
+            waiting = None if row.key is None else _Serve(*row[len(_RATER) :])
+            waiting = waiting or self._serve(c, rater, fresh, now)
+            return rater if waiting is None else self._shown(waiting, rater, now)
 
         return await self.database.run(work)
 
-    def _shown(self, serve: Row[Any], rater: Rater, now: float) -> Shown:
+    def _shown(self, serve: _Serve, rater: Rater, now: float) -> Shown:
         unit = self.units[serve.unit]
         left = 0.0
         if self.study.protocol == "game":
@@ -300,7 +316,7 @@ class Store:
         shown = tuple(unit.items[k] for k in serve.order)
         return Shown(serve.key, serve.phase, unit, shown, left, rater)
 
-    def _serve(self, c: Connection, rater: Rater, key: str, now: float) -> Row[Any] | None:
+    def _serve(self, c: Connection, rater: Rater, key: str, now: float) -> _Serve | None:
         """Choose what comes next, and write down that it was shown."""
         chosen = self._choose(c, rater, now)
         if chosen is None:
@@ -324,7 +340,7 @@ class Store:
         if phase in ("tutorial", "trial", "probation", "playing"):
             state = game.serve(_state(rater), key, now)
             c.execute(update(raters).where(raters.c.id == rater.id).values(state=asdict(state)))
-        return c.execute(select(serves).where(serves.c.id == number)).one()
+        return _Serve(key, unit, phase, order, now)
 
     def _choose(self, c: Connection, rater: Rater, now: float) -> tuple[int, str, int] | None:
         """A unit, its phase and attempt; None where this participant has nothing left to do."""
@@ -727,12 +743,8 @@ def _units(c: Connection) -> dict[int, Unit]:
 
 
 def _rater(c: Connection, number: int) -> Rater | None:
-    row = c.execute(
-        select(
-            raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state
-        ).where(raters.c.id == number)
-    ).first()
-    return None if row is None else Rater(row.id, row.nickname, row.points, row.given, row.state)
+    row = c.execute(select(*_RATER).where(raters.c.id == number)).first()
+    return None if row is None else Rater(*row)
 
 
 def _state(rater: Rater) -> game.State:
