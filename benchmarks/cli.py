@@ -418,7 +418,7 @@ def _options(command: str) -> list[str]:
     }
     groups |= {"agree": ["dataset"], "reproduce": ["paper"]}
     groups |= {"train": ["rater", "dataset", "protocol"]}
-    groups |= {"check": ["dataset", "protocol"]}
+    groups |= {"check": ["dataset", "protocol"], "validate": ["dataset"]}
     groups |= {f"data {word}": ["dataset"] for word in ("fetch", "import", "verify", "overlap")}
     return [*names, *groups.get(command, [])]
 

@@ -626,6 +626,7 @@ class MetricStyle:
         scale, decimals: the factor of its own scores, and their digits.
         note: what stands below a table that has it.
         kind: one of `METRIC_KINDS`.
+        higher_is_better: whether more of it is better.
         citation: BibTeX of its paper, and of the code that computes it; may be empty.
     """
 
@@ -635,6 +636,7 @@ class MetricStyle:
     decimals: int
     note: str
     kind: str
+    higher_is_better: bool
     citation: str
 
 
@@ -642,7 +644,7 @@ def style(chosen: Metric) -> MetricStyle:
     """The style of a metric, from its file in `conf/metric/`."""
     name = registered_name(chosen)  # not its own name, which another class may bear
     if name is None or name not in group("metric"):
-        return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", "")
+        return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", chosen.higher_is_better, "")
     table = read("metric", name)
     brackets = chosen.spec.removeprefix(chosen.name)
     return MetricStyle(
@@ -653,6 +655,7 @@ def style(chosen: Metric) -> MetricStyle:
         note=table.get("note", ""),
         kind=table.get("kind")
         or ("reference-based" if "references" in chosen.needs else "reference-free"),
+        higher_is_better=chosen.higher_is_better,
         citation="\n".join(bibliography()[key] for key in table.get("cites", ())),
     )
 
@@ -1109,13 +1112,20 @@ def _own_name(path: Path) -> str:
 
 
 def validate_config(config: DictConfig) -> ValidateConfig:
-    """From the composed configuration of `captau validate`."""
+    """From the composed configuration of `captau validate`.
+
+    Raises:
+        InputError: on several datasets, or an option that makes no sense.
+    """
     plain = _plain(config)
+    names = list(plain["datasets"])
+    if len(names) > 1:
+        raise InputError(f"dataset is [{','.join(names)}]; scores are of one dataset")
     return ValidateConfig(
         file=Path(plain["file"]).expanduser(),
         kind=plain["kind"],
         references=_path(plain["references"]),
-        dataset=plain["dataset"],
+        dataset=names[0] if names else None,
         member=plain["member"],
         limit=plain["limit"],
         data_root=_path(plain["data"]["root"]),

@@ -228,7 +228,7 @@ def style_of(spec: str, otherwise: str) -> MetricStyle:
     try:
         return style(metric(spec))
     except InputError:
-        return MetricStyle(spec, 1000, 1, 3, "", otherwise, "")
+        return MetricStyle(spec, 1000, 1, 3, "", otherwise, True, "")
 
 
 @dataclass

@@ -20,10 +20,7 @@ FILES: dict[str, tuple[str, ...]] = {
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
     "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
-    "agree": (
-        *("agreement.csv", "table.md", "table.tex"),
-        *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
-    ),
+    "agree": ("agreement.csv", "table.md", "table.tex"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",
@@ -41,7 +38,10 @@ FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.m
 FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
 FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 #: What they write on demand, and `captau report` later; these go as well.
-ON_DEMAND = ("disattenuated.csv", "kept.json", "differences.csv", "report.html")
+ON_DEMAND = (
+    *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
+    *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
+)
 #: Where `captau plot` writes; these go as well.
 PLOTS = "plots"
 RECORD = "run.json"

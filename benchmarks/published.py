@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import resources
 from math import log10
 from typing import Any
 
+import pandas as pd
+
 from .config import read, usual_protocol
 from .protocol import Protocol
-from .reproduce import read_published
 from .tables import COEFFICIENT_STYLE
 
 #: What of a protocol decides whether two numbers can be compared.
@@ -63,6 +67,12 @@ class Printed:
 def short(paper: str) -> str:
     """Authors and year of a paper, `Hessel et al. 2021`."""
     return read("paper", paper)["title"].partition(",")[0]
+
+
+def read_published(paper: str) -> pd.DataFrame:
+    """The numbers of a paper as printed: columns `table, dataset, row, column, published, …`, all str."""
+    file = resources.files("captau.results") / "published" / f"{paper}.csv"
+    return pd.DataFrame(list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))))
 
 
 def numbers(paper: str) -> Iterator[Printed]:

@@ -14,13 +14,10 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -38,6 +35,7 @@ from .config import PaperTable, ReproduceConfig, usual_protocol
 from .human import measured
 from .progress import Progress
 from .protocol import Protocol
+from .published import read_published
 from .results import SCORE_COLUMNS, Results, correlation_rows, environment
 from .run import Measured, measure, provenance
 from .store import ScoreStore
@@ -174,12 +172,6 @@ def run(config: ReproduceConfig) -> Results:
         comparison=comparison,
         summary=summary(comparison),
     )
-
-
-def read_published(paper: str) -> pd.DataFrame:
-    """The numbers of a paper as printed: columns `table, dataset, row, column, published, …`, all str."""
-    file = resources.files("captau.results") / "published" / f"{paper}.csv"
-    return pd.DataFrame(list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))))
 
 
 def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame) -> pd.DataFrame:

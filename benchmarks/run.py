@@ -184,10 +184,7 @@ def run(config: BenchConfig) -> Results:
             "config": dict(config.resolved),
             "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
             **provenance(reached, [m.caption_set for m in measured], config.where),
-            "metrics": {
-                m.spec: {**vars(style(m)), "higher_is_better": m.higher_is_better}
-                for m in config.metrics
-            },
+            "metrics": {m.spec: vars(style(m)) for m in config.metrics},
             "floors": FLOORS,
             "ceilings": CEILINGS,
             "missing": {

@@ -312,7 +312,7 @@ class ValidateOptions:
     file: str = MISSING
     kind: str | None = None
     references: str | None = None
-    dataset: str | None = None
+    datasets: dict[str, DatasetOptions] = field(default_factory=dict)
     member: str | None = None
     limit: int = 20
     data: DataOptions = field(default_factory=DataOptions)

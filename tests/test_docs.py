@@ -14,6 +14,9 @@ import json
 import os
 import re
 import shlex
+import sys
+import zipfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,6 +73,9 @@ ELSEWHERE = {
     "captau train rater=umic": "trains for minutes; tests/metrics/test_umic_recipe.py has it smaller",
     "captau train -m rater=umic": "the same",
     'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",
+    "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
+    "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
+    "captau bench dataset=file file.path=gathered/": "the same",
     "captau reproduce": "rebuilds tables of the real data; tests/golden/test_published.py runs it",
     'captau bench dataset=flickr8k_expert metrics=["mllm_judge': "asks a language model's server",
 }
@@ -294,21 +300,23 @@ def write_capeval1k(root: Path, rows: list[tuple[str, str, float]]) -> None:
 
 
 #: What a person's own files hold, by the option that names one.
+IDS = (391895, 1, 2)
 CAPTIONS = [
     {"image_id": i, "caption": c}
-    for i, c in enumerate(["a dog runs", "a cat sleeps", "two men talk"])
+    for i, c in zip(IDS, ["a dog runs", "a cat sleeps", "two men talk"], strict=True)
 ]
 REFERENCES = [
     {"image_id": i, "references": [f"{c} here", f"there {c}"]}
-    for i, c in enumerate(["a dog runs", "a cat sleeps on a bed", "two people talk"])
+    for i, c in zip(IDS, ["a dog runs", "a cat sleeps on a bed", "two people talk"], strict=True)
 ]
 ANNOTATIONS = {
+    "images": [{"id": i} for i in IDS],
     "annotations": [
         {"id": k, "image_id": row["image_id"], "caption": text}
         for k, (row, text) in enumerate(
             (row, text) for row in REFERENCES for text in row["references"]
         )
-    ]
+    ],
 }
 RATINGS = "image,caption,references,value\n" + "".join(
     f"{i}.jpg,{'a dog' if k else 'a cat'} runs {i},a dog runs {i} ||| dogs,{1 + (i + k + r) % 5}\n"
@@ -344,12 +352,29 @@ class Scratch:
                 for name in names:
                     if not (self.folder / name).exists():
                         self.run(["bench", "metrics=[rouge_1,rouge_2]", f"output_dir={name}"])
+            elif key == "baseline" and not (self.folder / value).exists():
+                self.run(["check", word, "update=true", "metrics=[rouge_1,cider]"])
+            elif words[0] == "validate" and word.endswith(".zip"):
+                with zipfile.ZipFile(self.folder / word, "w") as archive:
+                    name = "captions_val2014_mine_results.json"
+                    archive.writestr(name, json.dumps(CAPTIONS))
+            elif words[0] == "validate" and word.endswith(".json") and "=" not in word:
+                self.lacking(word, CAPTIONS)
+            elif words[0] == "validate" and word.endswith(".csv"):
+                of = [w.partition("=")[2] for w in words if w.startswith("dataset=")]
+                self.lacking(word, self.scores(of))
+            elif key == "images":
+                (self.folder / value).mkdir(exist_ok=True)
             self.of_metrics(word)
 
     def of_metrics(self, word: str) -> None:
         """The files that metrics name."""
         for name in re.findall(r"\bfile\(path=([^,)]+)", word):
-            self.lacking(name, self.scores())
+            self.lacking(name, self.scores(self.chosen))
+        for name, function in re.findall(r"\bpython\((\w+):(\w+)", word):
+            self.lacking(
+                f"{name}.py", f"def {function}(items): return items['caption'].str.len()\n"
+            )
         for name in re.findall(r"\bcider\(df=([^,)]+)", word):
             if not (self.folder / name).exists():
                 self.lacking("df_references.json", ANNOTATIONS)
@@ -361,14 +386,12 @@ class Scratch:
     def rows(self, name: str, rows: list[dict[str, Any]]) -> Any:
         return "".join(f"{json.dumps(row)}\n" for row in rows) if name.endswith("l") else rows
 
-    def scores(self) -> str:
-        """A score for every item of every small dataset."""
+    def scores(self, chosen: list[str]) -> str:
+        """A score for every item of these datasets."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(["item_id", "score"])
-        for i in dict.fromkeys(
-            i for name in self.chosen for i in captau.load(name).items["item_id"]
-        ):
+        for i in dict.fromkeys(i for name in chosen for i in captau.load(name).items["item_id"]):
             writer.writerow([i, len(i)])
         return out.getvalue()
 
@@ -427,7 +450,7 @@ def seen() -> set[str]:
 
 
 @pytest.fixture
-def scratch(tmp_path, data, tiny, monkeypatch) -> Scratch:
+def scratch(tmp_path, data, tiny, monkeypatch) -> Iterator[Scratch]:
     """A folder of one's own; tiny models for weights; the cache is the session's."""
     for name, value in (("CAPTAU_DATA", data), ("CAPTAU_WEIGHTS", tiny), ("HF_HUB_OFFLINE", 1)):
         monkeypatch.setenv(name, str(value))
@@ -437,7 +460,11 @@ def scratch(tmp_path, data, tiny, monkeypatch) -> Scratch:
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    return Scratch(tmp_path, ["demo", "flickr8k_expert", "thumb"])
+    before = set(sys.modules)
+    yield Scratch(tmp_path, ["demo", "flickr8k_expert", "thumb"])
+    for name in set(sys.modules) - before:  # another page may have a module of the same name
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if steps_of(p)], ids=lambda p: p.name)

@@ -106,7 +106,7 @@ def made_results(
         "signatures": {spec: f"{spec}|backend:made|made:1" for spec in specs},
         "metrics": {
             spec: dataclasses.asdict(
-                MetricStyle(spec, 900, 1, 3, "", "given", "")
+                MetricStyle(spec, 900, 1, 3, "", "given", True, "")
                 if spec in given
                 else style(metric(spec))
             )

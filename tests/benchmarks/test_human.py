@@ -256,7 +256,7 @@ def test_table_1_where_the_references_are(tmp_path):
 
 def test_the_printed_counts_do_not_add_up():
     """A check on the typing of section 2: test is c5 and c40, and the total is not the sum."""
-    from captau.benchmarks.reproduce import read_published
+    from captau.benchmarks.published import read_published
 
     printed = read_published("coco_captions_2015").query("table == 'Section 2'")
     n = printed.query("column == 'captions'").set_index("row")["published"].astype(int)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.config import PaperTable, ReproduceConfig, group, read
+from captau.benchmarks.published import read_published
 from captau.benchmarks.reproduce import (
     COMPARISON_COLUMNS,
     KINDS,
@@ -13,7 +14,6 @@ from captau.benchmarks.reproduce import (
     Workshop,
     agrees,
     compare,
-    read_published,
     summary,
 )
 from captau.datasets.errors import InputError
