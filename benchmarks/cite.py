@@ -165,10 +165,11 @@ def cite(folders: Sequence[Path]) -> str:
     paragraph = textwrap.fill(
         " ".join(dict.fromkeys(sentences)), 100, break_long_words=False, break_on_hyphens=False
     )
+    # Outside of entries BibTeX passes over all but this sign, behind % as well.
+    paragraph = paragraph.replace("@", r"\char64{}")
     if uncited:
-        paragraph += (
-            f"\n\n% No paper is known here for: {', '.join(uncited)}. Cite what they come from."
-        )
+        names = ", ".join(uncited).replace("@", "(at)")
+        paragraph += f"\n\n% No paper is known here for: {names}. Cite what they come from."
     return f"{paragraph}\n\n{works}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -586,6 +587,10 @@ class TableConfig:
             raise unknown("style", self.style, STYLES)
         if self.intervals not in SHOWN_AS:
             raise unknown("value of intervals", self.intervals, SHOWN_AS)
+        if self.label and re.search(r"[{}%\\#\s]", self.label):
+            raise InputError(
+                f"label={self.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
+            )
         for paper in self.published:
             if paper not in group("paper"):
                 raise unknown("paper", paper, [*group("paper"), "all"])

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ..datasets.errors import InputError
+from ..datasets.files import sha256
 from ..datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
 from .output import RECORD
 from .results import CORRELATION_COLUMNS, FORMAT, RANK_COLUMNS, SCORE_COLUMNS
@@ -102,6 +103,10 @@ class Finished:
             raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
         if lacking := [c for c in columns if c not in frame.columns]:
             raise InputError(f"{path} has no column {', '.join(lacking)}; {self._again}")
+        if sha256(path) != self.run.get("files", {}).get(name, sha256(path)):
+            raise InputError(
+                f"{path} is not as the run wrote it: cut short, or edited; {self._again}"
+            )
         return frame
 
     @property

@@ -433,7 +433,8 @@ def _published(
                 value = float(one.text) / COEFFICIENT_STYLE[one.coefficient][2]
                 draft.cells[key] = Cell(one.text, value)
                 draft.texts[key] = [one.note] if one.note else []
-                if differ := differences(one.protocol, here.protocol):
+                differ = differences(one.protocol, here.protocol)
+                if differ := [*differ, *([one.caveat] if one.caveat else [])]:
                     draft.apart.add(key)
                     draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
     return list(drafts.values())

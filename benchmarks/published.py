@@ -42,6 +42,7 @@ class Printed:
         protocol: that of the paper's table.
         table, column: where it stands.
         source, said: whose number it is, and what is said of it.
+        caveat: how else than by protocol the whole table is unlike captau's.
     """
 
     paper: str
@@ -56,6 +57,7 @@ class Printed:
     column: str
     source: str
     said: str
+    caveat: str
 
     @property
     def note(self) -> str:
@@ -109,6 +111,7 @@ def numbers(paper: str) -> Iterator[Printed]:
                         column=column,
                         source=cell["source"],
                         said=cell["note"],
+                        caveat=" ".join(table.get("note", "").split()),
                     )
 
 

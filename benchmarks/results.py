@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -124,8 +125,13 @@ class Results:
             files["ranks.csv"] = to_csv(self.ranks)
         if self.comparison is not None:
             files["comparison.csv"] = to_csv(self.comparison)
-        files["run.json"] = to_json(self.run)
-        return files
+        return with_record(files, self.run)
+
+
+def with_record(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:
+    """A run's files and last its run.json, which has their SHA-256, so that a reader sees what was cut."""
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return {**files, "run.json": to_json({**run, "files": digests})}
 
 
 def table_files(tables: Iterable[Table]) -> dict[str, bytes]:

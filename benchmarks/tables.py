@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import dataclass, field
 
 from rich.table import Table as RichTable
@@ -176,4 +177,5 @@ def latex_escape(text: str) -> str:
 
 
 def _pipe(text: str) -> str:
-    return text.replace("|", r"\|")
+    """Text in a cell: no bar ends it, and no tag of HTML begins in it."""
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text.replace("|", r"\|"))

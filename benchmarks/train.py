@@ -39,7 +39,7 @@ from .config import TrainConfig
 from .output import RECORD
 from .progress import Progress
 from .protocol import Protocol
-from .results import correlation_rows, environment, table_files, to_csv, to_json
+from .results import correlation_rows, environment, table_files, to_csv, with_record
 from .run import Measured, marks_of, provenance, table_of
 from .scoring import Scorer, score_all
 from .tables import Table, number
@@ -341,13 +341,13 @@ class Trained:
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
         buffer = self.scores.to_parquet(index=False)
-        return {
+        files = {
             "training.csv": to_csv(self.training),
             "correlations.csv": to_csv(self.correlations),
             "scores.parquet": buffer,
             **table_files(self.tables),
-            "run.json": to_json(self.run),
         }
+        return with_record(files, self.run)
 
 
 @dataclass(frozen=True)

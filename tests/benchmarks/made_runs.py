@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from captau.benchmarks.results import (
     SCORE_COLUMNS,
     Results,
     correlation_rows,
+    to_csv,
+    to_parquet,
 )
 from captau.benchmarks.run import FLOORS
 from captau.datasets.registry import card
@@ -142,3 +146,12 @@ def made_run(folder: Path, rows: list[tuple[Any, ...]] | None = None, **changes:
     for name, content in made_results(rows, **changes).files().items():
         (folder / name).write_bytes(content)
     return folder
+
+
+def rewrite(folder: Path, name: str, frame: pd.DataFrame) -> None:
+    """Put another table into a run's folder as if the run had written it."""
+    content = to_parquet(frame) if name.endswith("parquet") else to_csv(frame)
+    (folder / name).write_bytes(content)
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record["files"][name] = hashlib.sha256(content).hexdigest()
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import captau
 from captau.benchmarks import cite as module
 from captau.benchmarks.cite import Bibliography, cite, entries
 from captau.benchmarks.cli import main
@@ -72,6 +73,20 @@ def test_one_key_is_one_work():
     for entry in (e for text in texts for e in entries(text)):
         assert titles.setdefault(entry.key, entry.title) == entry.title
     assert len(set(titles.values())) == len(titles)
+
+
+def test_an_at_sign_begins_no_entry(tmp_path):
+    """BibTeX takes it for one wherever it stands outside of entries."""
+    scores = tmp_path / "mine.csv"
+    items = captau.load("demo").items
+    items.assign(score=range(len(items)))[["item_id", "score"]].to_csv(scores, index=False)
+    run = tmp_path / "run"
+    options = {"statistics": {"interval": "none"}, "output_dir": run}
+    captau.bench("demo", [f"file(path={scores},name=me@home)", "bleu_1"], **options)
+    text = cite([run])
+    assert [line for line in text.splitlines() if "@" in line and not line.startswith("@")] == []
+    assert r"me\char64{}home" in text
+    assert "me(at)home" in text
 
 
 def test_every_choice_has_its_words():

@@ -12,6 +12,7 @@ import captau
 from captau.benchmarks.finished import check_same_data, read_run
 
 from ..conftest import says
+from .made_runs import rewrite
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,15 @@ def test_a_missing_a_truncated_and_a_foreign_table(copy, name):
         getattr(read_run(copy), table)
 
 
+def test_a_table_that_was_cut_short_or_edited(copy):
+    path = copy / "correlations.csv"
+    whole = path.read_text()
+    for changed in (whole[: len(whole) // 2], whole.replace("0.3", "0.4", 1)):
+        path.write_text(changed)
+        with says(str(path), "not as the run wrote it", "again"):
+            _ = read_run(copy).correlations
+
+
 def test_two_runs_over_different_data(finished, copy):
     runs = [read_run(finished[0]), read_run(copy)]
     check_same_data(runs)
@@ -127,7 +137,7 @@ def test_texts_are_texts(copy):
         frame["metric"] = "NA"
         if "note" in frame:
             frame["note"] = ""
-        frame.to_csv(copy / name, index=False)
+        rewrite(copy, name, frame)
     run = read_run(copy)
     assert set(run.correlations["note"]) == {""}
     assert set(run.correlations["metric"]) == set(run.ranks["metric"]) == {"NA"}

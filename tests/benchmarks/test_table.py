@@ -33,7 +33,7 @@ from captau.benchmarks.published import differences, printed
 from captau.benchmarks.tables import MISSING
 
 from ..conftest import says
-from .made_runs import ROWS, made_run
+from .made_runs import ROWS, made_run, rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tables"
 ENDINGS = {"markdown": "md", "latex": "tex", "html": "html", "csv": "csv", "json": "json"}
@@ -247,6 +247,17 @@ def test_of_a_papers_columns_the_nearest_protocol_counts():
     assert cider(Protocol.resolve("thumb", usual_protocol("thumb"), without)) == ("27", [])
 
 
+def test_numbers_of_other_draws_say_so_and_do_not_compete(tmp_path):
+    """Hessel et al. 2021, Table 4, averages five draws of references; a protocol cannot say that."""
+    columns = [("pascal50s", f"{c}", "accuracy") for c in ("HC", "HI")]
+    rows = [(*c, "bleu_4", 0.6, 0.5, 0.7, 1, "") for c in columns]
+    made = table(made_run(tmp_path / "run", rows), published=("clipscore_2021",))
+    theirs = row(made, "CIDEr", "Hessel")
+    assert all(cell is None or cell.emphasis == "" for cell in theirs.cells)
+    (mark,) = theirs.cells[0].marks
+    assert "averages 5 random draws" in dict(made.marks)[mark]
+
+
 def test_nothing_published_fits(tmp_path):
     folder = made_run(tmp_path / "run", [r for r in ROWS if r[0] == "thumb"])
     made = table(folder, published=("clipscore_2021",))
@@ -440,6 +451,7 @@ FAULTS = [
         ["run=RUN", "dimensions=[total]", "coefficients=[tau_c]"],
         ["no column has both", "dimensions="],
     ),
+    (["run=RUN", "style=latex", "label=t:a}"], ["label=t:a}", "in a label"]),
     (["run=RUN", "output=RUN"], ["cannot be written", "name another file"]),
     (["run=RUN", "styles=latex"], ["unknown option of captau table", "style"]),
 ]
@@ -474,7 +486,7 @@ def test_unfinished_other_version_other_data(run, captau, tmp_path):
 def test_rows_that_run_json_does_not_know(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
     frame = pd.read_csv(copy / "correlations.csv")
-    frame.assign(dataset="polaris", protocol="x").to_csv(copy / "correlations.csv", index=False)
+    rewrite(copy, "correlations.csv", frame.assign(dataset="polaris", protocol="x"))
     with says(str(copy), "polaris", "again"):
         table(copy)
 
@@ -482,6 +494,6 @@ def test_rows_that_run_json_does_not_know(run, tmp_path):
 def test_no_correlations(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
     frame = pd.read_csv(copy / "correlations.csv")
-    frame.iloc[:0].to_csv(copy / "correlations.csv", index=False)
+    rewrite(copy, "correlations.csv", frame.iloc[:0])
     with says(str(copy), "no correlations"):
         table(copy)

@@ -75,6 +75,12 @@ def test_markdown() -> None:
     assert markdown_of(TABLE) == MARKDOWN
 
 
+def test_no_tag_begins_in_markdown() -> None:
+    table = Table("t", "c", ["<b>"], [("<script>x|y", ["<0.001"])])
+    assert r"| \<script>x\|y | <0.001 |" in markdown_of(table)
+    assert r"| c | \<b> |" in markdown_of(table)
+
+
 def test_latex() -> None:
     assert latex_of(TABLE) == LATEX
 
