@@ -128,7 +128,7 @@ class Store:
     def __init__(self, database: Database, study: Study) -> None:
         self.database, self.study, self.form = database, study, FORMS[study.protocol]
         self.secret = database.do(self._begin)
-        self.units = database.do(_units)
+        self.units = database.do(lambda c: _units(c, study))
         self.pools = Counter(u.pool for u in self.units.values())
         self.clock = Clock(database.do(_latest))
 
@@ -172,9 +172,7 @@ class Store:
                     "pool": unit.pool,
                     "position": position,
                     "image_id": unit.image_id,
-                    "image": unit.image,
                     "fixed": list(unit.fixed),
-                    "explanation": unit.explanation,
                     "given": 0,
                     "last_served": 0,
                 }
@@ -715,7 +713,8 @@ def _latest(c: Connection) -> float:
     return max(float(c.execute(select(func.max(t))).scalar() or 0.0) for t in times)
 
 
-def _units(c: Connection) -> dict[int, Unit]:
+def _units(c: Connection, study: Study) -> dict[int, Unit]:
+    """What the database holds; images and explanations, which may move and change, are the study's."""
     captions: dict[int, list[Item]] = {}
     for row in c.execute(select(items).order_by(items.c.id)).mappings():
         captions.setdefault(row["unit"], []).append(
@@ -733,9 +732,9 @@ def _units(c: Connection) -> dict[int, Unit]:
             row.id,
             row.pool,
             row.image_id,
-            row.image,
+            study.units[row.position - 1].image,
             tuple(row.fixed),
-            row.explanation,
+            study.units[row.position - 1].explanation,
             tuple(captions[row.id]),
         )
         for row in c.execute(select(units))

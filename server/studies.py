@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..conf import group
 from ..datasets.errors import InputError, unknown
 from ..datasets.images import find_image
 from ..datasets.registry import load, names
-from ..datasets.schema import make_items
+from ..datasets.schema import item_ids, make_items
 from ..datasets.table import read_table
 from .fields import Fields, read_fields
 from .game import LEVELS, Rules
@@ -115,12 +115,22 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """Of what is rated and how; texts may change while a study runs, these may not."""
+        """Of what is rated and how; texts may change while a study runs, these may not.
+
+        A game's computed ratings are those it was begun with, whatever their metrics say by now, and its
+        wait changes nothing of what is rated.
+        """
         kept = [
-            (u.pool, u.image_id, [(i.item_id, i.caption) for i in u.items], u.fixed)
+            (
+                u.pool,
+                u.image_id,
+                [(i.caption, i.references, i.system, i.split) for i in u.items],
+                () if u.pool == "main" else u.fixed,
+            )
             for u in self.units
         ]
-        text = json.dumps([self.protocol, kept], ensure_ascii=True)
+        rules = asdict(replace(self.rules, wait=0.0))
+        text = json.dumps([self.protocol, rules, kept], ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -334,7 +344,8 @@ class _Known:
             image = find_image(image_id, "", self._root)
         if image is None:
             raise row.wrong("image", f"no image '{image_id}' among the items{_REMEDY}")
-        item = Candidate(f"{pool}:{row.place}", image_id, caption, (), None, "")
+        (item_id,) = item_ids([image_id], [caption], [None])
+        item = Candidate(item_id, image_id, caption, (), None, "")
         return Unit(pool, image_id, str(image), (item,), tuple(fixed), explanation)
 
     def agreed(self, game: Fields, wanted: int) -> list[Unit]:

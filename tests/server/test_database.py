@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from alembic import command
@@ -212,3 +213,18 @@ def test_the_clock_never_runs_backwards(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert before <= clock() <= before + 60
     assert Clock(least=before)() >= before  # a restart after the machine's clock was put back
+
+
+def test_a_study_that_moved_shows_its_images_and_newest_explanations(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    make_site(old).store.database.close()
+    old.rename(new)
+    path = new / "study.yaml"
+    text = path.read_text(encoding="utf-8").replace("It says what", "A longer text, it says what")
+    path.write_text(text, encoding="utf-8")
+    store = make_site(new).store
+    assert {str(new)} == {str(Path(u.image).parent) for u in store.units.values()}
+    said = {u.explanation for u in store.units.values() if u.pool == "tutorial"}
+    assert said == {"A longer text, it says what is there."}
+    store.database.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import yaml
 from hypothesis import given
@@ -205,3 +207,40 @@ def test_the_rules_of_a_reference(text, wrong):
     found = faults(text)
     assert bool(found) == bool(wrong)
     assert wrong in " ".join(found)
+
+
+def test_a_study_is_the_same_from_elsewhere_and_after_its_texts_changed(tmp_path, monkeypatch):
+    attention = [{"image": "p1.png", "caption": "a known answer", "accepted": 4}]
+    path = write_study(tmp_path, attention=attention)
+    begun = read_study(str(path))
+    text = path.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert read_study("study.yaml").digest == begun.digest
+    for old, new in (
+        ("intro: Look", "\n\n# A longer one.\nintro: Look twice"),
+        ("title: A small", "title: Another small"),
+        ("ratings: 3", "ratings: 5"),
+        ("wait: 0", "wait: 2"),
+        ("It says what is there.", "All is there."),
+        ("- rouge_l", "- bleu_4"),  # other computed ratings
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest == begun.digest, new
+        assert text != text.replace(old, new)
+    moved = tmp_path / "moved"
+    shutil.copytree(tmp_path, moved, dirs_exist_ok=False, ignore=lambda *_: ["moved"])
+    assert read_study(str(moved / "study.yaml")).digest == begun.digest
+    for old, new in (
+        ("points: 3", "points: 4"),
+        ("practice 1", "practice 2"),
+        ("accepted: 4", "accepted: 3"),
+        ("probation 3\n", "probation 4\n"),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest != begun.digest, new
+    path.write_text(text, encoding="utf-8")
+    table = tmp_path / "captions.jsonl"
+    rows = table.read_text(encoding="utf-8")
+    for old, new in (("a reference of", "the reference of"), ("sys-4", "sys-5"), ("p3", "p4")):
+        table.write_text(rows.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest != begun.digest, new
