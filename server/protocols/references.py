@@ -12,6 +12,25 @@ from .base import FormError, one
 LONGEST = 500
 #: What a program can check of the instructions; the others are for the writer's eye.
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+#: What ends a sentence: `!`, `?`, or a period that is of no abbreviation, and a capital after it.
+_END = re.compile(r"([^\W_]*)([.!?])[\"”’)]*\s+[\"“‘(]*(\w)")
+_SHORT = {
+    "st",
+    "mr",
+    "mrs",
+    "ms",
+    "dr",
+    "prof",
+    "jr",
+    "sr",
+    "mt",
+    "ft",
+    "no",
+    "vs",
+    "ave",
+    "rd",
+    "blvd",
+}
 _THERE = re.compile(r"\W*there\s+(is|are|was|were)\b|\W*there['’]s\b", re.IGNORECASE)
 
 
@@ -23,7 +42,10 @@ def faults(text: str, words: int = 8) -> list[str]:
         found.append(f"Write at least {words} words; there are {count}.")
     if _THERE.match(text):
         found.append("Do not begin with “There is”: say what is there.")
-    if len(re.findall(r"[.!?]\s+\S", text)):
+    if any(
+        first.isupper() and not (mark == "." and (len(word) < 2 or word.lower() in _SHORT))
+        for word, mark, first in _END.findall(text)
+    ):
         found.append("Write one sentence.")
     if len(text) > LONGEST:
         found.append(f"Write at most {LONGEST} characters; there are {len(text)}.")

@@ -61,6 +61,9 @@ def line_of(path, text):
         ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
         ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
         ({"attention": [{"image": "p0.png", "caption": "x", "accepted": 9}]}, "accepted", ["9"]),
+        ({"title": "half \ud83d"}, "title:", ["title", "U+D83D", "take it out"]),
+        ({"consent": "pay \u202e$01"}, "consent:", ["consent", "U+202E"]),
+        ({"title": "a\x1b[2Jb"}, "title:", ["title", "U+001B"]),
         ({"attention": [{"image": "px.png", "caption": "x", "accepted": 1}]}, "px", ["px.png"]),
     ],
 )
@@ -199,6 +202,10 @@ def test_thumb_takes_no_other_values(fields):
         ("There are some large dogs that lie on the grass", "There is"),
         ("Thereby hangs a tale of a large old dog", ""),
         ("A dog lies on the grass. It is a large one.", "one sentence"),
+        ("Look at this large brown dog! “It lies on the grass.”", "one sentence"),
+        ("A St. Bernard dog sits on the big red sofa", ""),
+        ("Dogs of Dr. Smith in the U.S. Army at 5 p.m. on Main St. in town", ""),
+        ("A dog lies on approx. two thirds of the big red sofa", ""),
         ("word " * 200, "at most 500"),
     ],
 )
