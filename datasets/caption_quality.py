@@ -23,6 +23,8 @@ from .schema import CaptionSet, Card, Scale, SourceFile, make_items
 from .table import Table, read_table
 
 _PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Dataset"
+#: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
+FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
 
 #: p̂, or a mean that is yet to be rounded, by any of the names it goes by.
@@ -91,6 +93,12 @@ def load_caption_quality(root: Path) -> CaptionSet:
     found = [_judged(table) for table in tables]
     kept = [np.flatnonzero(keep) for _, _, keep in found]
     models = ["MODEL" in table for table in tables]
+    pairs = sum(map(len, tables))
+    if pairs and not sum(map(len, kept)):
+        raise InputError(
+            f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more, besides skips, "
+            f"and {MOST_SKIPS} skips at most; the others are dropped as in the paper"
+        )
 
     def joined(name: str) -> list[str]:
         columns = [table.filled(name) for table in tables]
@@ -153,7 +161,7 @@ def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
         return p_hat(scores), None, np.ones(len(table), dtype=bool)
     answers, skips = found
     counts = (~np.isnan(answers)).sum(axis=1)
-    keep = (skips <= 2) & (counts >= 8)
+    keep = (skips <= MOST_SKIPS) & (counts >= FEWEST)
     return p_hat(np.nansum(answers, axis=1) / np.maximum(counts, 1)), answers, keep
 
 

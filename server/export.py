@@ -9,17 +9,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..datasets.caption_quality import p_hat
+from ..datasets.caption_quality import FEWEST, MOST_SKIPS, p_hat
+from ..datasets.coco import coco_id
 from ..datasets.errors import unknown
 from ..datasets.schema import CaptionSet, Card, make_items
-from .protocols.good_bad import MOST_SKIPS
 from .protocols.thumb import normalised
 from .store import COUNTED, Item, Store, Unit
 
@@ -66,7 +67,7 @@ def gather(store: Store, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Gat
         dropped = {item for item, count in skips.items() if count > MOST_SKIPS}
         said = [s for s in said if s.item.id not in dropped]
         left_out[f"pairs_of_more_than_{MOST_SKIPS}_skips"] = len(dropped)
-    settled = {r["item"]: r["value"] for r in rows["resolutions"]}
+    settled = {r["item"]: r["value"] for r in rows["resolutions"] if r["rater"] not in out}
     return Gathered(tuple(said), settled, left_out)
 
 
@@ -128,10 +129,12 @@ def files(
         raise unknown("form", form, FORMS)
     gathered = gather(store, rows)
     if store.study.protocol == "references":
-        found = {"captions.json": _coco(gathered)}
+        found = {"captions.json": _coco(store, gathered)}
     elif form == "captau":
         found = _interchange(store, gathered)
     else:
+        if store.study.protocol == "good_bad":
+            gathered = _with_enough(gathered)
         found = {
             "game": _iicr,
             "good_bad": _caption_quality,
@@ -209,13 +212,22 @@ def _once(said: Iterable[Said]) -> list[Said]:
 def _iicr(store: Store, gathered: Gathered) -> dict[str, bytes]:
     """The game's ratings as `captau data import` takes CocoG (images by COCO's number) and FlickrG."""
     del store
-    coco = all(s.unit.image_id.isdecimal() for s in gathered.said)
+    coco = all(coco_id(s.unit.image_id).isdecimal() for s in gathered.said)
     rows = [
         [s.unit.image_id, s.item.caption, s.rater, s.value["overall"], s.item.system or ""]
         for s in _once(gathered.said)
     ]
     name = "cocog.csv" if coco else "flickrg.csv"
     return {name: _csv(["image", "caption", "rater", "value", "source"], rows)}
+
+
+def _with_enough(gathered: Gathered) -> Gathered:
+    """Without the pairs of fewer answers than Caption-Quality's reader keeps."""
+    answered = Counter(s.item.id for s in gathered.said if s.value["answer"] != "skip")
+    kept = tuple(s for s in gathered.said if answered[s.item.id] >= FEWEST)
+    fewer = len({s.item.id for s in gathered.said}) - len({s.item.id for s in kept})
+    left_out = {**gathered.left_out, f"pairs_of_fewer_than_{FEWEST}_answers": fewer}
+    return replace(gathered, said=kept, left_out=left_out)
 
 
 def _caption_quality(store: Store, gathered: Gathered) -> dict[str, bytes]:
@@ -229,8 +241,6 @@ def _caption_quality(store: Store, gathered: Gathered) -> dict[str, bytes]:
     for said in by_item.values():
         words = [{"good": "YES", "bad": "NO"}.get(s.value["answer"], "SKIP") for s in said]
         given = [w == "YES" for w in words if w != "SKIP"]
-        if not given:
-            continue
         estimate = float(p_hat(np.array([sum(given) / len(given)]))[0])
         unit, item = said[0].unit, said[0].item
         folds[_FOLDS.get(item.split, "test")].append(
@@ -303,18 +313,31 @@ def _capeval(store: Store, gathered: Gathered) -> dict[str, bytes]:
     return {"capeval.csv": _csv(["image", "caption", "system", "ratings", "value"], rows)}
 
 
-def _coco(gathered: Gathered) -> bytes:
+def _coco(store: Store, gathered: Gathered) -> bytes:
     """What was written, as COCO's caption annotations: `captau score references=captions.json`."""
-    images = list(dict.fromkeys(s.unit.image_id for s in gathered.said))
-    number = {i: int(i) if i.isdecimal() else k for k, i in enumerate(images, start=1)}
+    number = _numbers(store)
     content = {
-        "images": [{"id": number[i], "file_name": i} for i in images],
+        "images": [
+            {"id": number[i], "file_name": i}
+            for i in dict.fromkeys(s.unit.image_id for s in gathered.said)
+        ],
         "annotations": [
             {"id": k, "image_id": number[s.unit.image_id], "caption": s.value["text"]}
             for k, s in enumerate(gathered.said, start=1)
         ],
     }
     return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _numbers(store: Store) -> dict[str, int]:
+    """The images' numbers: COCO's where each has one of its own, else their units' in the study."""
+    units = {u.image_id: u.id for u in store.units.values()}
+    names = {i: coco_id(i) for i in units}
+    if all(n.isdecimal() and len(n) < 19 for n in names.values()):  # readers hold 64 bits
+        found = {i: int(n) for i, n in names.items()}
+        if len(set(found.values())) == len(found):
+            return found
+    return units
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:

@@ -12,7 +12,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, CursorResult, Row, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    CursorResult,
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from ..datasets.errors import InputError
 from . import game
@@ -545,7 +557,7 @@ class Store:
             mine = select(answers.c.item).where(
                 answers.c.rater == number, answers.c.phase.in_(COUNTED)
             )
-            settled = select(resolutions.c.item)
+            settled = _settled(resolutions.c.item)
             rows = c.execute(
                 select(answers.c.item, answers.c.rater, answers.c.value)
                 .join(raters, raters.c.id == answers.c.rater)
@@ -564,7 +576,7 @@ class Store:
             return [
                 (*places[item], said)
                 for item, said in by_item.items()
-                if len(said) > 1 and any(v != said[number] for v in said.values())
+                if number in said and any(v != said[number] for v in said.values())
             ]
 
         return await self.database.run(work)
@@ -579,7 +591,7 @@ class Store:
         now = self.clock()
 
         def work(c: Connection) -> None:
-            again = c.execute(select(resolutions.c.id).where(resolutions.c.item == item)).first()
+            again = c.execute(_settled(resolutions.c.id).where(resolutions.c.item == item)).first()
             if item not in open_:
                 raise MissingError
             if again is None:  # else the other one was quicker, or this came twice
@@ -739,6 +751,15 @@ def _units(c: Connection, study: Study) -> dict[int, Unit]:
         )
         for row in c.execute(select(units))
     }
+
+
+def _settled(column: Column[int]) -> Select[Any]:
+    """A column of what was settled, but for what annotators settled who are left out: that is open again."""
+    return (
+        select(column)
+        .join(raters, raters.c.id == resolutions.c.rater)
+        .where(raters.c.excluded_at.is_(None))
+    )
 
 
 def _rater(c: Connection, number: int) -> Rater | None:

@@ -175,7 +175,7 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
         protocol=protocol,
         intro=top.text("intro", ""),
         consent=top.text("consent"),
-        ratings=top.count("ratings", 3, 1, 1000),
+        ratings=top.count("ratings", 10 if protocol == "good_bad" else 3, 1, 1000),
         per_rater=top.at_most("per_rater"),
         participants=participants,
         parameter=crowd.text("parameter", "worker", 64),

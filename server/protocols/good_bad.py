@@ -8,8 +8,6 @@ from typing import Any
 from ...datasets.schema import Scale
 from .base import FormError, one
 
-#: A pair with more skips than this is left out of what is exported.
-MOST_SKIPS = 2
 _VALUE = {"good": 1.0, "bad": 0.0}
 
 

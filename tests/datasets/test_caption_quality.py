@@ -156,3 +156,13 @@ def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
     path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     with says(str(path), *parts):
         load_caption_quality(tmp_path)
+
+
+def test_pairs_of_too_few_answers_are_told(tmp_path):
+    folder = tmp_path / "caption_quality"
+    folder.mkdir()
+    for fold in FOLDS:
+        text = f"IMAGE_KEY\tCAPTION_PRED\tANSWERS\n{fold}_k\ta dog\tYES,NO,YES\n"
+        (folder / f"OID-rated-image-captions.v1.{fold}.tsv").write_text(text, encoding="utf-8")
+    with says("caption_quality", "none of 3 pairs has 8 answers or more", "2 skips at most"):
+        load_caption_quality(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import captau
 from captau.benchmarks.agreement import RatingTable, measures
 from captau.datasets.imports import take
 from captau.datasets.registry import card, load
-from captau.server.export import caption_set, files, gather
+from captau.server.export import Gathered, Said, _coco, caption_set, files, gather
 from captau.server.quality import agreement, rated
 from captau.server.simulate import joined
 from tests.server.conftest import CAPTIONS, make_site, running
@@ -115,6 +116,18 @@ def test_good_bad_reads_back_as_caption_quality(gathered, tmp_path):
         share = (yes[caption] - (10 - total)) / total
         # The paper's p̂: round(8 mean) / 8.
         assert row["value"] == np.round(share * 8) / 8
+    # Fewer than eight answers do not read back, so they are not in the paper's form (section 3.2).
+    record = json.loads((folder / "run.json").read_text())
+    assert record["left_out"]["pairs_of_fewer_than_8_answers"] == 0
+    (few,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[2][1])
+    late = {r["id"] for r in [a for a in rows["answers"] if a["item"] == few][7:]}
+    some = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in late]}
+    fewer = files(store, some, "paper")
+    assert json.loads(fewer["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
+    take(card("caption_quality"), write(fewer, tmp_path / "fewer"), tmp_path / "less")
+    assert set(load("caption_quality", tmp_path / "less").items["caption"]) == set(captions) - {
+        CAPTIONS[2][1]
+    }
     # Our own form leaves the same pair out, and its answers are those of people.
     mine = write(files(store, rows, "captau"), tmp_path / "mine")
     own = pd.read_csv(mine / "ratings.csv")
@@ -137,6 +150,10 @@ def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
     (item,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[0][1])
     value = {"precision": 1, "recall": 2, "faults": {}, "wordy": False, "inclusive": 0}
     rows["resolutions"].append({"id": 1, "item": item, "rater": 1, "value": value, "at": 0.0})
+    # What somebody settled who is left out is not settled.
+    rows["raters"][0]["excluded_at"] = 1.0
+    assert not gather(store, rows).settled
+    rows["raters"][0]["excluded_at"] = None
     folder = write(files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
@@ -166,6 +183,36 @@ def test_four_and_references(gathered, tmp_path):
     assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
 
 
+@pytest.mark.parametrize(
+    ("ids", "numbers"),
+    [
+        (["391895", "7", "60623", "5", "4", "3"], [391895, 7, 60623, 5, 4, 3]),
+        (["7", "007", "60623", "522418", "184613", "318219"], None),
+        (["1", "a.png", "3", "b.png", "2", "9"], None),
+        (["9" * 30, "7", "60623", "522418", "184613", "318219"], None),
+        (
+            [f"COCO_val2014_{k:012d}.jpg" for k in (391895, 7, 60, 5, 4, 3)],
+            [391895, 7, 60, 5, 4, 3],
+        ),
+    ],
+)
+def test_an_image_has_one_number_and_keeps_it(tmp_path, ids, numbers):
+    store = make_site(tmp_path, "references").store
+    for unit, image in zip(list(store.units.values()), ids, strict=True):
+        store.units[unit.id] = replace(unit, image_id=image)
+    at = {u.image_id: n for n, u in store.units.items()}
+    expected = dict(zip(ids, numbers, strict=True)) if numbers else at
+    for order in (ids, ids[::-1], ids[2:4]):  # whatever is answered first
+        said = [
+            Said(store.units[at[i]], store.units[at[i]].items[0], "r", {"text": i}, 1)
+            for i in order
+        ]
+        found = json.loads(_coco(store, Gathered(tuple(said), {}, {})))
+        assert {i["file_name"]: i["id"] for i in found["images"]} == {i: expected[i] for i in order}
+        assert all(expected[a["caption"]] == a["image_id"] for a in found["annotations"])
+    store.database.close()
+
+
 def test_references_are_coco_s_annotations(gathered, tmp_path):
     def rule(k, captions):
         return {"text": f"A picture, seen by person number {k}, of one plain colour"}
@@ -178,7 +225,7 @@ def test_references_are_coco_s_annotations(gathered, tmp_path):
     from captau.benchmarks.own import read_references
 
     read = read_references(folder / "captions.json")
-    assert sorted(map(len, read.values())) == [2] * 6
+    assert sorted(map(len, read.texts.values())) == [2] * 6
 
 
 def test_excluded_raters_are_left_out_and_figures_say_who_to_look_at(gathered):

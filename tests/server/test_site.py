@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
 
+from captau.server.export import gather
 from captau.server.simulate import Browser, joined
 from tests.server.conftest import CAPTIONS
 
@@ -219,6 +221,34 @@ def test_thumb_is_blind_and_settled_by_both(small):
     token = stranger.get("/resolve").hidden.get("token", "")
     assert "None: you agree" in stranger.get("/resolve").text
     assert stranger.post(page.action, {"token": token, **given}).status in (400, 404)
+
+
+def test_what_an_annotator_settled_who_is_left_out_is_open_again(small):
+    site, url = small("thumb", ratings=3, items={"limit": 1})
+    people = [joined(url) for _ in range(3)]
+    for k, browser in enumerate(people):
+        page = browser.get("/rate")
+        browser.post("/rate", {**page.hidden, "precision": 3 + k, "recall": 3, "inclusive": 0})
+
+    def settle(browser, precision):
+        page = browser.get("/resolve")
+        given = {"precision": precision, "recall": 1, "inclusive": 0}
+        return browser.post(page.action, {"token": page.hidden["token"], **given})
+
+    def is_open():
+        return [b.get("/resolve").text.count("<section") for b in people]
+
+    assert is_open() == [1, 1, 1]
+    settle(people[0], 1)
+    assert is_open() == [0, 0, 0]
+    asyncio.run(site.store.exclude(1, "not careful", out=True))
+    assert is_open() == [0, 1, 1]
+    assert not gather(site.store, rows(site)).settled
+    settle(people[1], 2)
+    assert is_open() == [0, 0, 0]
+    asyncio.run(site.store.exclude(1, "a mistake", out=False))
+    (value,) = gather(site.store, rows(site)).settled.values()
+    assert value["precision"] == 2  # the last one holds
 
 
 def test_four_captions_at_once_in_any_order(small):
