@@ -149,6 +149,8 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         InputError: where it is not to be had.
     """
+    if not 0 <= port <= 65_535:  # the system would take it modulo 65,536
+        raise InputError(f"port={port}: 0 to 65535 is expected; 0 for any that is free")
     try:
         family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         taken = socket.socket(family, kind)

@@ -58,6 +58,8 @@ raters = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("nickname", String(64)),
+    #: The nickname as it is compared: equal for what reads the same (`store.nickname_key`).
+    Column("nickname_key", Text, unique=True),
     #: A hash of the crowd platform's code; the code itself is not kept.
     Column("worker", String(64), unique=True),
     Column("joined_at", Float, nullable=False),
@@ -85,6 +87,7 @@ serves = Table(
     Column("answered_at", Float),
     UniqueConstraint("rater", "unit", "attempt"),
     Index("serves_open", "unit", "answered_at"),
+    Index("serves_waiting", "answered_at", "served_at"),
 )
 
 answers = Table(

@@ -251,7 +251,7 @@ def picture(path: str) -> Response:
     try:
         with Image.open(path) as found:
             kind = IMAGE_KINDS[found.format or ""]
-    except (OSError, KeyError, SyntaxError, ValueError) as error:
+    except (OSError, KeyError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise MissingError from error
     headers = {"cache-control": "private, max-age=86400, immutable"}
     return FileResponse(Path(path), media_type=kind, headers=headers)

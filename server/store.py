@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     CursorResult,
     Row,
@@ -249,13 +251,14 @@ class Store:
             if (
                 nickname
                 and c.execute(
-                    select(raters.c.id).where(func.lower(raters.c.nickname) == nickname.lower())
+                    select(raters.c.id).where(raters.c.nickname_key == nickname_key(nickname))
                 ).first()
             ):
                 raise RefusedError("Somebody has that nickname. Take another.")
             made = c.execute(
                 insert(raters).values(
                     nickname=nickname or None,
+                    nickname_key=nickname_key(nickname) or None,
                     worker=worker_hash if study.participants == "crowd" else None,
                     joined_at=now,
                     consented=study.consent,
@@ -375,27 +378,39 @@ class Store:
                 found = _unseen(c, rater.id, "attention", 0)
                 if found is not None:
                     return found, "attention", 0
+        found = self._fewest(c, rater, now)
+        return None if found is None else (found, phase, 0)
+
+    def _fewest(self, c: Connection, rater: Rater, now: float) -> int | None:
+        """Of what this participant has not seen, what has the fewest answers, awaited ones counted."""
         waiting = (
-            select(func.count())
+            select(serves.c.unit, func.count().label("many"))
+            .join(raters, raters.c.id == serves.c.rater)
             .where(
-                serves.c.unit == units.c.id,
                 serves.c.answered_at.is_(None),
                 serves.c.served_at > now - _KEPT,
+                raters.c.excluded_at.is_(None),
             )
-            .scalar_subquery()
+            .group_by(serves.c.unit)
+            .subquery()
         )
-        found = c.execute(
-            select(units.c.id)
-            .where(
-                units.c.pool == "main",
-                units.c.given < study.ratings,
-                ~exists().where(serves.c.rater == rater.id, serves.c.unit == units.c.id),
-                units.c.given + waiting < study.ratings,
-            )
-            .order_by(units.c.given, units.c.last_served, units.c.position)
+        order = (units.c.last_served, units.c.position, units.c.id)
+        wanted = _wanted(rater.id, self.study.ratings)
+        # Apart, for those that nobody is at come in the index's order: the first of many is enough.
+        free = (
+            select(units.c.given, *order)
+            .where(*wanted, units.c.id.not_in(select(waiting.c.unit)))
+            .order_by(units.c.given, *order)
             .limit(1)
-        ).scalar()
-        return None if found is None else (found, phase, 0)
+        )
+        total = units.c.given + waiting.c.many
+        shown = (
+            select(total, *order)
+            .join(waiting, waiting.c.unit == units.c.id)
+            .where(*wanted, total < self.study.ratings)
+        )
+        rows = [tuple(row) for query in (free, shown) for row in c.execute(query)]
+        return min(rows)[-1] if rows else None
 
     async def answer(self, number: int, key: str, values: Sequence[Mapping[str, Any]]) -> Answered:
         """Record an answer, once; a second one to the same key gets what the first one got.
@@ -421,6 +436,9 @@ class Store:
             if rater is None:
                 raise MissingError
             unit = self.units[serve.unit]
+            counted = (units.c.id == unit.id) & exists().where(
+                raters.c.id == number, raters.c.excluded_at.is_(None)
+            )
             changed: dict[str, Any] = {}
             told = None
             if self.study.protocol == "game":
@@ -444,9 +462,7 @@ class Store:
             )
             c.execute(update(serves).where(serves.c.id == serve.id).values(answered_at=now))
             if counts:
-                c.execute(
-                    update(units).where(units.c.id == unit.id).values(given=units.c.given + 1)
-                )
+                c.execute(update(units).where(counted).values(given=units.c.given + 1))
                 changed["given"] = rater.given + 1
             if changed:
                 c.execute(update(raters).where(raters.c.id == number).values(**changed))
@@ -711,6 +727,12 @@ def _number(made: CursorResult[Any]) -> int:
     return int(key[0])
 
 
+def nickname_key(nickname: str) -> str:
+    """What nicknames are compared by: without the case of any script, and compatible forms made one."""
+    folded = unicodedata.normalize("NFKC", nickname).casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
@@ -771,6 +793,15 @@ def _state(rater: Rater) -> game.State:
     found = dict(rater.state)
     waiting = found.pop("open")
     return game.State(**found, open=game.Served(**waiting) if waiting else None)
+
+
+def _wanted(rater: int, ratings: int) -> tuple[ColumnElement[bool], ...]:
+    """Which units still want answers, this participant's among them."""
+    return (
+        units.c.pool == "main",
+        units.c.given < ratings,
+        ~exists().where(serves.c.rater == rater, serves.c.unit == units.c.id),
+    )
 
 
 def _unseen(

@@ -458,6 +458,8 @@ def _check_images(units: Sequence[Unit], place: str) -> None:
             with Image.open(path) as picture:
                 kind = picture.format
                 picture.verify()
+        except Image.DecompressionBombError as error:
+            raise InputError(f"{path}: too many pixels; make it smaller") from error
         except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "no image that can be read"
             raise InputError(f"{path}: {reason}; replace it or leave its items out") from error

@@ -203,6 +203,9 @@ def test_a_port_in_use_is_told():
         port = taken.getsockname()[1]
         with says(f"port={port}", "in use", "port=0"):
             listen("127.0.0.1", port)
+    for wrong in (99_999, 65_536, -1):
+        with says(f"port={wrong}", "0 to 65535"):
+            listen("127.0.0.1", wrong)
     with says("host=no.such.host.example"):
         listen("no.such.host.example", 0)
 

@@ -400,6 +400,67 @@ def test_a_nickname_is_one_person_s(small):
         joined(url, "<script>")
 
 
+def test_a_nickname_is_one_person_s_in_every_script(small):
+    _, url = small()
+    for first, other in (
+        ("Élan", "éLAN"),
+        ("ΣΑΣ", "σας"),
+        ("Straße", "STRASSE"),
+        ("Ann", "Ａｎｎ"),
+    ):
+        joined(url, first)
+        with pytest.raises(RuntimeError, match="400"):
+            joined(url, other)
+    joined(url, "Ana")  # and another is another
+
+
+def test_answers_are_spread_over_all_while_people_are_at_it(small):
+    """18 captions, 12 people at once: nothing gets its second answer while another awaits its first."""
+    site, url = small("good_bad", ratings=9)
+    browsers = [joined(url) for _ in range(12)]
+    for turn in range(6):
+        pages = [browser.get("/rate") for browser in browsers]
+        if turn % 2:  # those who leave in the midst are not waited for by the others
+            pages.reverse()
+            browsers.reverse()
+        for browser, page in zip(browsers, pages, strict=True):
+            browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+        given = [u["given"] for u in rows(site)["units"]]
+        assert max(given) - min(given) <= 1
+
+
+def test_who_was_asked_first_and_answers_late_is_counted_in(small):
+    """A caption with an answer awaited counts as having it: the next goes to one with fewer."""
+    site, url = small("good_bad", ratings=9, items={"limit": 2})
+    ann, bob = joined(url), joined(url)  # each is shown one
+    page = bob.get("/rate")
+    assert page.captions != ann.get("/rate").captions
+    bob.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+    bob.get("/rate")  # Ann's too: one answered, one awaited twice
+    assert joined(url).get("/rate").captions == page.captions
+    assert sorted(u["given"] for u in rows(site)["units"]) == [0, 1]
+
+
+def test_an_excluded_rater_does_not_fill_the_study(small):
+    site, url = small("good_bad", ratings=1, items={"limit": 2})
+    ann, bob = joined(url), joined(url)
+    page = ann.get("/rate")
+    admin = signed_in(site, url)
+    why = {"token": admin.get("/admin").hidden["token"], "why": "asleep"}
+    admin.post("/admin/raters/1/exclude", why)
+    # What waits for Ann waits for everybody else, and what she says counts for nobody.
+    seen = set()
+    for _ in range(2):
+        shown = bob.get("/rate")
+        seen.add(shown.captions[0])
+        ann.post("/rate", {**page.hidden, "answer": "bad"}, follow=False)
+        bob.post("/rate", {**shown.hidden, "answer": "good"}, follow=False)
+    assert len(seen) == 2
+    assert [u["given"] for u in rows(site)["units"]] == [1, 1]
+    admin.post("/admin/raters/1/include", why)
+    assert sorted(u["given"] for u in rows(site)["units"]) == [1, 2]
+
+
 def signed_in(site, url, password="correct horse battery"):
     admin = Browser(url)
     page = admin.get(f"/admin/setup?code={site.setup}")

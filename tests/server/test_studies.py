@@ -8,13 +8,16 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.server.fields import Fields
+from captau.server.pages import picture
 from captau.server.protocols import FORMS, FormError
 from captau.server.protocols.references import faults
 from captau.server.protocols.thumb import normalised
+from captau.server.store import MissingError
 from captau.server.studies import read_study
 from tests.conftest import says
 from tests.server.conftest import write_study
@@ -115,6 +118,15 @@ def test_images_that_are_missing_outside_or_no_images(tmp_path):
     (inside / "captions.jsonl").write_text(rows, encoding="utf-8")
     with says("captions.jsonl:10", "lies outside of"):
         read_study(str(path))
+
+
+def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
+    path = write_study(tmp_path, "good_bad")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40 * 30 // 2 - 1)
+    with says("p0.png", "too many pixels"):
+        read_study(str(path))
+    with pytest.raises(MissingError):
+        picture(str(tmp_path / "p0.png"))
 
 
 @given(

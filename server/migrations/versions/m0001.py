@@ -30,6 +30,7 @@ def upgrade() -> None:
         "raters",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("nickname", sa.String(length=64), nullable=True),
+        sa.Column("nickname_key", sa.Text(), nullable=True),
         sa.Column("worker", sa.String(length=64), nullable=True),
         sa.Column("joined_at", sa.Float(), nullable=False),
         sa.Column("consented", sa.Text(), nullable=False),
@@ -38,6 +39,7 @@ def upgrade() -> None:
         sa.Column("given", sa.Integer(), nullable=False),
         sa.Column("excluded_at", sa.Float(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("nickname_key"),
         sa.UniqueConstraint("worker"),
         sqlite_autoincrement=True,
     )
@@ -109,6 +111,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("rater", "unit", "attempt"),
     )
     op.create_index("serves_open", "serves", ["unit", "answered_at"], unique=False)
+    op.create_index("serves_waiting", "serves", ["answered_at", "served_at"], unique=False)
     op.create_table(
         "answers",
         sa.Column("id", sa.Integer(), nullable=False),
