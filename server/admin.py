@@ -87,7 +87,7 @@ def routes(site: Site) -> APIRouter:
             return site.page(
                 "login.html", session, 403, fault=fault, ready=True, setup="", length=0
             )
-        return site.set(site.to("/admin"), Session.new(1, admin=True))
+        return site.set(site.to("/admin"), Session.new(1, admin=True, epoch=store.epoch))
 
     @router.get("/setup")
     async def setup(request: Request, code: str = "") -> Response:
@@ -125,12 +125,13 @@ def routes(site: Site) -> APIRouter:
         hashed = await asyncio.to_thread(hash_password, password)
         if not await asyncio.to_thread(store.set_password, hashed, replace=False):
             raise MissingError
-        return site.set(site.to("/admin"), Session.new(1, admin=True))
+        return site.set(site.to("/admin"), Session.new(1, admin=True, epoch=store.epoch))
 
     @router.post("/logout", openapi_extra=_FORM)
     async def sign_out(request: Request) -> Response:
-        """Sign out."""
+        """Sign out, wherever else somebody is signed in too."""
         await take(request)
+        await asyncio.to_thread(store.sign_out)
         return site.set(site.to("/admin/login"), Session.new(admin=True))
 
     @router.get("")
@@ -193,7 +194,7 @@ def routes(site: Site) -> APIRouter:
         if not many.isascii() or not many.isdecimal() or not 1 <= int(many[:6]) <= 500:
             raise RefusedError("From 1 to 500 invitations at a time.")
         tokens = await store.invite(one(fields, "note")[:200], int(many))
-        origin = f"{request.url.scheme}://{request.url.netloc}"
+        origin = site.origin or f"{request.url.scheme}://{request.url.netloc}"
         links = [f"{origin}{site.base}/i/{token}" for token in tokens]
         return site.page("invitations.html", session, links=links)
 

@@ -48,12 +48,14 @@ class Site:
         store: the study in its database.
         base: the path under which a proxy shows the site, without a slash at its end.
         secure: whether it is shown by https.
+        origin: scheme and host as the outside sees them; empty where nobody said.
         setup: what lets somebody set the admin's password, once.
     """
 
     store: Store
     base: str = ""
     secure: bool = False
+    origin: str = ""
     setup: str = field(default_factory=lambda: secrets.token_urlsafe(16))
 
     def __post_init__(self) -> None:
@@ -90,7 +92,11 @@ class Site:
         """A request's session, of a participant or of whoever runs the study."""
         cookie = request.cookies.get("captau_admin" if admin else "captau")
         found = self.sessions.read(cookie, ADMIN_AGE if admin else RATER_AGE)
-        return found if found and found.admin == admin else None
+        if found is None or found.admin != admin:
+            return None
+        # Signed in before everybody was signed out?
+        past = admin and found.rater is not None and found.epoch != self.store.epoch
+        return None if past else found
 
     def rater(self, request: Request) -> tuple[Session, int]:
         """Who asks.
@@ -178,7 +184,14 @@ def make_app(site: Site) -> FastAPI:
         openapi_url=None,
         lifespan=life,
         root_path="",
+        redirect_slashes=False,  # it would send people to whatever host their request named
     )
+    if site.base:
+
+        @app.get(site.base)
+        async def front() -> Response:
+            return site.to("/")
+
     app.include_router(pages.routes(site), prefix=site.base)
     app.include_router(admin.routes(site), prefix=site.base)
     app.mount(f"{site.base}/static", StaticFiles(directory=FOLDER / "static"), "static")

@@ -23,6 +23,7 @@ PASSWORD = "CAPTAU_ADMIN_PASSWORD"
 def collect(config: DictConfig) -> int:
     """Serve a study until it is stopped."""
     from ..benchmarks.config import collect_config
+    from .store import password_hash
 
     options = collect_config(config)
     taken = listen(options["host"], options["port"])
@@ -32,7 +33,7 @@ def collect(config: DictConfig) -> int:
     store = site.store
     print(f"{site.study.title}: {url.rstrip('/')}/")
     print(f"{store.pools['main']:,} to judge, kept in {store.database.shown}")
-    if store.database.do(_has_password):
+    if store.database.do(password_hash) is not None:
         print(f"dashboard: {url.rstrip('/')}/admin", flush=True)
     else:
         setup = f"{url.rstrip('/')}/admin/setup?code={site.setup}"
@@ -89,14 +90,6 @@ def simulate(config: DictConfig) -> None:
     run(collect_config(config))
 
 
-def _has_password(c: Any) -> bool:
-    from sqlalchemy import select
-
-    from .models import meta
-
-    return c.execute(select(meta.c.key).where(meta.c.key == "password")).first() is not None
-
-
 def open_site(options: dict[str, Any], *, create: bool = True, wait: float | None = None) -> Site:
     """The study in its database, ready to be served.
 
@@ -112,8 +105,8 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
 
     from .app import Site
     from .database import Database
-    from .security import PASSWORD_LENGTH, hash_password
-    from .store import Store
+    from .security import PASSWORD_LENGTH, hash_password, right_password
+    from .store import Store, password_hash
     from .studies import Limits, read_study
 
     study = read_study(options["study"], _path(options["data"]["root"]))
@@ -136,11 +129,14 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
     try:
         store = Store(database, study)
         if password is not None:
-            store.set_password(hash_password(password), replace=True)
+            hashed = database.do(password_hash)
+            if hashed is None or not right_password(hashed, password):
+                store.set_password(hash_password(password), replace=True)
     except BaseException:
         database.close()
         raise
-    return Site(store, address.path.rstrip("/"), address.scheme == "https")
+    origin = f"{address.scheme}://{address.netloc}" if address.netloc else ""
+    return Site(store, address.path.rstrip("/"), address.scheme == "https", origin)
 
 
 def listen(host: str, port: int) -> socket.socket:

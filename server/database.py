@@ -139,7 +139,7 @@ class Database:
         busy = InputError(f"{database}: another captau collect is at work on it; stop that first")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{path}.lock")
+            lock = FileLock(f"{path}.lock", thread_local=False)  # any thread may close
             lock.acquire(timeout=0)
         except Timeout as error:
             raise busy from error

@@ -70,13 +70,13 @@ def routes(site: Site) -> APIRouter:
     async def start(request: Request) -> Response:
         """Who we are and what is asked; whoever joined goes on."""
         session = site.session(request)
+        worker = request.query_params.get(study.parameter, "")[:200]
         if (
             session is not None
             and session.rater is not None
-            and await store.rater(session.rater) is not None
+            and await store.is_of(session.rater, worker)
         ):
             return site.to("/rate")
-        worker = request.query_params.get(study.parameter, "")[:200]
         return landing(session if session and session.rater is None else None, worker=worker)
 
     @router.get("/i/{token}")

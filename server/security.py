@@ -22,6 +22,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: The most bytes of a request's body.
 MOST_BYTES = 64 * 1024
+_TOO_MUCH = f"At most {MOST_BYTES // 1024} kB are taken.\n"
 #: How long sessions last, in seconds: of participants, and of whoever runs the study.
 RATER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
 #: The fewest characters of the admin's password.
@@ -43,16 +44,21 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Session:
-    """Who a browser is: a random name for itself, and the participant's number once they joined."""
+    """Who a browser is: a random name for itself, and the participant's number once they joined.
+
+    Attributes:
+        epoch: of a dashboard's session: how often all were signed out before it began.
+    """
 
     name: str
     rater: int | None = None
     admin: bool = False
+    epoch: int = 0
 
     @classmethod
-    def new(cls, rater: int | None = None, *, admin: bool = False) -> Session:
+    def new(cls, rater: int | None = None, *, admin: bool = False, epoch: int = 0) -> Session:
         """One of a fresh name, as at every change of who somebody is."""
-        return cls(secrets.token_urlsafe(12), rater, admin)
+        return cls(secrets.token_urlsafe(12), rater, admin, epoch)
 
 
 class Sessions:
@@ -124,7 +130,7 @@ class Buckets:
 
 
 class Guard:
-    """Around the whole application: headers on every response, no body beyond `MOST_BYTES`.
+    """Around the whole application: headers on every response, no body beyond `MOST_BYTES`, HEAD as GET.
 
     Args:
         app: the application.
@@ -159,7 +165,7 @@ class Guard:
 
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MOST_BYTES:
-            await _too_much(guarded)
+            await _plain(guarded, 413, _TOO_MUCH)
             return
         seen = 0
         over = False
@@ -173,6 +179,8 @@ class Guard:
                 return {"type": "http.disconnect"}
             return message
 
+        if scope["method"] == "HEAD":  # whose body the server leaves out
+            scope = {**scope, "method": "GET"}
         began = False
 
         async def once(message: Message) -> None:
@@ -186,13 +194,14 @@ class Guard:
             await self._app(scope, bounded, once)
         except Exception:
             if not over:
-                raise
+                if not began:
+                    await _plain(guarded, 500, "Something went wrong here. Go back, try again.\n")
+                raise  # for the server's log
         if over and not began:
-            await _too_much(guarded)
+            await _plain(guarded, 413, _TOO_MUCH)
 
 
-async def _too_much(send: Send) -> None:
-    body = f"At most {MOST_BYTES // 1024} kB are taken.\n".encode()
+async def _plain(send: Send, status: int, text: str) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

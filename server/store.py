@@ -142,6 +142,7 @@ class Store:
     def __init__(self, database: Database, study: Study) -> None:
         self.database, self.study, self.form = database, study, FORMS[study.protocol]
         self.secret = database.do(self._begin)
+        self.epoch = database.do(_epoch)
         self.units = database.do(lambda c: _units(c, study))
         self.pools = Counter(u.pool for u in self.units.values())
         self.clock = Clock(database.do(_latest))
@@ -290,6 +291,16 @@ class Store:
         if row is None:
             raise MissingError
         return row.rater
+
+    async def is_of(self, number: int, worker: str) -> bool:
+        """Whether there is a participant of that number, and a crowd's link does not name another."""
+        row = await self.database.run(
+            lambda c: c.execute(select(raters.c.worker).where(raters.c.id == number)).first()
+        )
+        if row is None:
+            return False
+        named = worker.strip() if self.study.participants == "crowd" else ""
+        return not named or row.worker == self.tag("worker", named)
 
     async def rater(self, number: int) -> Rater | None:
         """A participant; None where there is none of that number (any more)."""
@@ -638,20 +649,28 @@ class Store:
 
     async def password(self) -> str | None:
         """The hash of the admin's password; None where none is set yet."""
-        return await self.database.run(lambda c: _meta(c, "password"))
+        return await self.database.run(password_hash)
 
     def set_password(self, hashed: str, *, replace: bool) -> bool:
-        """Set it; returns False, and changes nothing, where there is one that is not to be replaced."""
+        """Set it, and sign everybody out of the dashboard.
 
-        def work(c: Connection) -> bool:
-            if _meta(c, "password") is not None:
-                if not replace:
-                    return False
-                c.execute(delete(meta).where(meta.c.key == "password"))
-            c.execute(insert(meta).values(key="password", value=hashed))
-            return True
+        Returns False, and changes nothing, where there is one that is not to be replaced.
+        """
 
-        return self.database.do(work)
+        def work(c: Connection) -> int | None:
+            if password_hash(c) is not None and not replace:
+                return None
+            _put_meta(c, "password", hashed)
+            return _next_epoch(c)
+
+        epoch = self.database.do(work)
+        if epoch is not None:
+            self.epoch = epoch
+        return epoch is not None
+
+    def sign_out(self) -> None:
+        """End all sessions of the dashboard."""
+        self.epoch = self.database.do(_next_epoch)
 
     async def invite(self, note: str, many: int) -> list[str]:
         """New invitations' tokens; the database keeps only their hashes."""
@@ -739,6 +758,27 @@ def _hash(token: str) -> str:
 
 def _meta(c: Connection, key: str) -> str | None:
     return c.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def _put_meta(c: Connection, key: str, value: str) -> None:
+    c.execute(delete(meta).where(meta.c.key == key))
+    c.execute(insert(meta).values(key=key, value=value))
+
+
+def password_hash(c: Connection) -> str | None:
+    """The hash of the admin's password; None where none is set yet."""
+    return _meta(c, "password")
+
+
+def _epoch(c: Connection) -> int:
+    """How often everybody was signed out of the dashboard."""
+    return int(_meta(c, "epoch") or 0)
+
+
+def _next_epoch(c: Connection) -> int:
+    epoch = _epoch(c) + 1
+    _put_meta(c, "epoch", str(epoch))
+    return epoch
 
 
 def _latest(c: Connection) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from captau.server.export import gather
 from captau.server.simulate import Browser, joined
-from tests.server.conftest import CAPTIONS
+from tests.server.conftest import CAPTIONS, make_site, running
 
 
 def rows(site):
@@ -498,6 +498,35 @@ def test_the_admin_s_password_is_chosen_once_and_asked_for(small):
     assert other.raw("GET", "/admin")[0] == 303
 
 
+def test_signing_out_and_another_password_end_the_dashboard_s_sessions(tmp_path, monkeypatch):
+    site = make_site(tmp_path, "good_bad")
+    with running(site) as url:
+        here = signed_in(site, url)
+        there = Browser(url)
+        page = there.get("/admin/login")
+        there.post("/admin/login", {**page.hidden, "password": "correct horse battery"})
+        kept = dict(here.cookies)
+        assert there.get("/admin").heading == "Dashboard"
+        here.post("/admin/logout", here.get("/admin").hidden)
+        here.cookies = kept  # copied before
+        assert here.raw("GET", "/admin")[0] == 303
+        assert there.raw("GET", "/admin")[0] == 303
+        page = there.get("/admin/login")
+        there.post("/admin/login", {**page.hidden, "password": "correct horse battery"})
+    # The same password handed over again ends nothing, nor does a restart; another one does.
+    for password, status in (
+        (None, 200),
+        ("correct horse battery", 200),
+        ("another one altogether", 303),
+    ):
+        if password:
+            monkeypatch.setenv("CAPTAU_ADMIN_PASSWORD", password)
+        with running(make_site(tmp_path)) as url:
+            again = Browser(url)
+            again.cookies = dict(there.cookies)
+            assert again.raw("GET", "/admin")[0] == status
+
+
 def test_exclusion_is_recorded_and_undone_and_deletion_is_for_good(small):
     site, url = small(game={"points": -100})
     ann, bob = tutored(url, "Ann"), tutored(url, "Bob")
@@ -574,6 +603,50 @@ def test_a_crowd_s_worker_gets_a_code_and_takes_part_once(small):
     assert "worker-77" not in str(rows(site))  # a hash is kept
 
 
+def test_another_worker_s_link_in_the_same_browser_is_another_person_s(small):
+    site, url = small("good_bad", participants="crowd")
+    browser = joined(url, path="/?worker=W1")
+    key = browser.get("/rate").hidden["key"]
+    assert browser.get("/?worker=W1").hidden["key"] == key  # goes on
+    assert browser.get("/").hidden["key"] == key
+    page = browser.get("/?worker=W3")
+    assert "Before you begin" in page.text
+    browser.post("/join", {**page.hidden, "consent": "yes"})
+    assert browser.get("/rate").hidden["key"] != key
+    assert len({r["worker"] for r in rows(site)["raters"]}) == 2
+
+
+def test_no_address_is_made_of_a_host_header(small):
+    site, url = small("good_bad", participants="invitation", url="https://lab.example")
+    browser = Browser(url)
+    for path in ("/rate/", "/admin/login/", "//evil.example/rate/"):
+        status, headers, _ = browser.raw("GET", path, host="evil.example")
+        assert (status, headers.get("location")) == (404, None)
+    admin = signed_in(site, url)
+    body = f"token={admin.get('/admin').hidden['token']}&many=1"
+    _, _, page = admin.raw("POST", "/admin/invitations", body, host="evil.example")
+    assert b"https://lab.example/i/" in page
+    assert b"evil.example" not in page
+
+
+def test_head_is_answered_like_get(small):
+    _, url = small("good_bad")
+    for path in ("/", "/health", "/admin/login", "/static/captau.js"):
+        status, headers, body = Browser(url).raw("HEAD", path)
+        assert (status, body) == (200, b"")
+        assert "content-security-policy" in headers
+
+
+def test_a_fault_of_our_own_has_the_headers_too(small, monkeypatch):
+    site, url = small("good_bad")
+    monkeypatch.setattr(site.store, "password", None)  # cannot be called
+    status, headers, body = Browser(url).raw("GET", "/health")
+    assert status == 500
+    assert b"Something went wrong here" in body
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+
+
 def test_a_site_below_a_path(small):
     _, url = small("good_bad", url="https://lab.example/study")
     browser = Browser(url)
@@ -583,3 +656,4 @@ def test_a_site_below_a_path(small):
     assert "path=/study" in headers["set-cookie"].lower()
     assert b'action="/study/join"' in body
     assert browser.raw("GET", "/study/static/captau.css")[0] == 200
+    assert browser.raw("GET", "/study")[1]["location"] == "/study/"
