@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pvariance
 from typing import Literal
 
-Phase = Literal["tutorial", "trial", "probation", "playing"]
+Phase = Literal["tutorial", "trial", "probation", "playing", "out"]
 #: What an answer brought about.
-Turn = Literal["", "tutorial_done", "trial_passed", "trial_failed", "probation_passed", "again"]
+Turn = Literal[
+    "", "tutorial_done", "trial_passed", "trial_failed", "probation_passed", "again", "out"
+]
 
 LEVELS = (1, 2, 3, 4, 5)
 V_MAX = 4.0
@@ -48,12 +50,14 @@ class Rules:
         wait: seconds from a pair's serving to the first moment its rating is taken.
         tutorial: how many pairs the tutorial has; 0 for none.
         pairs, points: the first `pairs` pairs have to bring `points`, in the game and on probation.
+        attempts: how often probation may be tried; None for as often as it takes.
     """
 
     wait: float = 3.0
     tutorial: int = 10
     pairs: int = 20
     points: int = 25
+    attempts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,8 @@ def _turn(state: State, won: int, rules: Rules) -> tuple[State, Turn]:
             return state, ""
         if enough:
             return replace(fresh, phase="playing"), "probation_passed"
+        if rules.attempts is not None and state.attempt >= rules.attempts:
+            return replace(fresh, phase="out"), "out"
         return replace(fresh, attempt=state.attempt + 1), "again"
     state = replace(state, points=state.points + won)
     if state.phase == "playing" or state.done < rules.pairs:

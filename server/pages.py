@@ -15,7 +15,7 @@ from . import game
 from .app import Site, TooManyError, address
 from .protocols.base import FormError, one
 from .security import Session
-from .store import MissingError, Rater, RefusedError, Shown
+from .store import KEPT, MissingError, Rater, RefusedError, Shown
 from .studies import IMAGE_KINDS
 
 Key = Annotated[str, InPath(pattern=r"^[\w-]{1,64}$")]
@@ -229,8 +229,18 @@ def routes(site: Site) -> APIRouter:
         shown = await store.next(number)
         if not isinstance(shown, Rater):
             return site.to("/rate")
-        code = store.completion(number) if study.participants == "crowd" else ""
-        return site.page("done.html", session, code=code, rater=shown)
+        end = await store.end(shown)
+        crowd = study.participants == "crowd" and end != "out" and shown.given
+        code = store.completion(number) if crowd else ""
+        return site.page(
+            "done.html",
+            session,
+            code=code,
+            rater=shown,
+            end=end,
+            rules=study.rules,
+            kept=KEPT // 60,
+        )
 
     @router.get("/health")
     async def health(check: Annotated[str, Query(max_length=20)] = "") -> Response:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import (
     Column,
@@ -38,7 +38,9 @@ from .studies import Study
 #: The phases whose answers are the dataset.
 COUNTED = ("main", "trial", "playing")
 #: How long something shown, and not answered yet, is kept for whom it was shown to, in seconds.
-_KEPT = 600.0
+KEPT = 600
+#: Why there is nothing to answer: all is done, others are at the rest, or practice brought too little.
+End = Literal["through", "reserved", "out"]
 #: How many answers have computed ratings stand in for them.
 _COMPUTED = 2
 
@@ -374,7 +376,11 @@ class Store:
             state = _state(rater)
             phase = state.phase
             attempt = state.attempt if phase == "probation" else 0
+        if phase == "out":
+            return None
         if phase in ("tutorial", "probation"):
+            if not self._left(c, rater):
+                return None  # nobody practises for nothing
             found = _unseen(c, rater.id, phase, attempt, shuffled=phase == "probation")
             return None if found is None else (found, phase, attempt)
         if study.per_rater is not None and rater.given >= study.per_rater:
@@ -399,7 +405,7 @@ class Store:
             .join(raters, raters.c.id == serves.c.rater)
             .where(
                 serves.c.answered_at.is_(None),
-                serves.c.served_at > now - _KEPT,
+                serves.c.served_at > now - KEPT,
                 raters.c.excluded_at.is_(None),
             )
             .group_by(serves.c.unit)
@@ -422,6 +428,21 @@ class Store:
         )
         rows = [tuple(row) for query in (free, shown) for row in c.execute(query)]
         return min(rows)[-1] if rows else None
+
+    async def end(self, rater: Rater) -> End:
+        """Why a participant has nothing to answer now."""
+        if self.study.protocol == "game" and _state(rater).phase == "out":
+            return "out"
+        left = await self.database.run(lambda c: self._left(c, rater))
+        return "reserved" if left else "through"
+
+    def _left(self, c: Connection, rater: Rater) -> bool:
+        """Whether the study wants an answer of this participant still, now or later."""
+        most = self.study.per_rater
+        if most is not None and rater.given >= most:
+            return False
+        wanted = select(units.c.id).where(*_wanted(rater.id, self.study.ratings)).limit(1)
+        return c.execute(wanted).first() is not None
 
     async def answer(self, number: int, key: str, values: Sequence[Mapping[str, Any]]) -> Answered:
         """Record an answer, once; a second one to the same key gets what the first one got.

@@ -168,6 +168,7 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
         game.count("tutorial_pairs", usual.tutorial, 0),
         game.count("pairs", usual.pairs, 1),
         game.count("points", usual.points, -2_000_000),
+        game.count("attempts", 3, 1) if participants == "crowd" else game.at_most("attempts"),
     )
     study = Study(
         name=name,
@@ -372,7 +373,8 @@ class _Known:
 
     def rest(self, protocol: str) -> list[Unit]:
         """What is rated: a caption each, or an image with all of its captions."""
-        left = [i for i in range(len(self._rows)) if i not in self._taken]
+        known = {self._pair(at) for at in self._taken}  # by whichever system, its ratings are known
+        left = [at for at in range(len(self._rows)) if self._pair(at) not in known]
         if protocol not in ("four", "references"):
             return [self._of("main", at, (), "") for at in left]
         by_image: dict[str, list[int]] = {}
@@ -395,6 +397,9 @@ class _Known:
     def _of(self, pool: str, at: int, fixed: Sequence[int], explanation: str) -> Unit:
         item = self._candidate(at)
         return Unit(pool, item.image_id, self._file(at), (item,), tuple(fixed), explanation)
+
+    def _pair(self, at: int) -> tuple[str, str]:
+        return self._rows[at]["image_id"], self._rows[at]["caption"]
 
     def _file(self, at: int) -> str:
         image = self._rows[at]["image"]

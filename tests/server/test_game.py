@@ -141,6 +141,20 @@ def test_a_shown_pair_says_nothing_of_its_ratings(one, other):
         assert str(refusal.value) == "Please look at the picture for 2.0 s more."
 
 
+def test_the_last_attempt_of_probation_ends_it():
+    rules = Rules(wait=3.0, tutorial=0, pairs=1, points=2, attempts=2)
+    state, turns = start(rules), []
+    for _ in range(3):
+        state, told = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], rules)
+        turns.append(told.turn)
+    assert turns == ["trial_failed", "again", "out"]
+    assert (state.phase, state.points, state.attempt) == ("out", 0, 2)
+    # The last attempt may be the one that succeeds.
+    state = State(phase="probation", attempt=2)
+    state, told = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], rules)
+    assert (told.turn, state.phase) == ("probation_passed", "playing")
+
+
 def test_probation_is_repeated_until_it_is_passed():
     state = State(phase="trial")
     for turn_of in range(4):  # the worst ratings there are

@@ -172,7 +172,7 @@ def test_good_bad_skip_until_all_are_in(small):
             browser.post("/rate", {**page.hidden, "answer": ("good", "bad", "skip")[k % 3]})
         assert "you are through" in browser.get("/rate").text
     assert {u["given"] for u in rows(site)["units"]} == {2}
-    assert "you are through" in joined(url).get("/rate").text
+    assert "the study has all its answers" in joined(url).get("/rate").text
     bad = browser.post("/rate", {**page.hidden, "answer": "perhaps"})
     assert bad.status == 400
 
@@ -601,6 +601,52 @@ def test_a_crowd_s_worker_gets_a_code_and_takes_part_once(small):
     with pytest.raises(RuntimeError, match="400"):
         joined(url, path="/?PROLIFIC_PID=worker-77")
     assert "worker-77" not in str(rows(site))  # a hash is kept
+
+
+def test_there_is_no_code_for_no_answers(small):
+    site, url = small("good_bad", participants="crowd", ratings=1, items={"limit": 1})
+    ann = joined(url, path="/?worker=a")
+    bob = joined(url, path="/?worker=b").get("/rate")
+    assert "Others are at the rest just now" in bob.text
+    assert "no completion code yet" in bob.text
+    done = ann.post("/rate", {**ann.get("/rate").hidden, "answer": "good"})
+    assert "you are through" in done.heading
+    assert site.store.completion(1) in done.text
+    cid = joined(url, path="/?worker=c").get("/rate")
+    assert "the study has all its answers" in cid.heading
+    assert "return your place" in cid.text
+    assert not [k for k in (1, 2, 3) if site.store.completion(k) in bob.text + cid.text]
+
+
+def test_a_crowd_s_player_who_fails_practice_for_good_is_done_without_a_code(small):
+    site, url = small(
+        participants="crowd", game={"attempts": 1, "tutorial_pairs": 0, "tutorial": []}
+    )
+    browser = joined(url, path="/?worker=a")
+    for turn in range(6):
+        page = browser.get("/rate")
+        unit = site.store.units[rows_of_open(site)]
+        rating = 1 if sum(unit.fixed) / len(unit.fixed) > 3 else 5
+        told = browser.post("/rate", {**page.hidden, "rating": rating})
+        if turn == 2:
+            assert (
+                "You have 1 attempt; without the points there is no completion code." in told.text
+            )
+    assert "that was the last attempt" in told.text
+    done = browser.get("/rate")
+    assert done.heading == "Thank you: your part ends here"
+    assert "There is no completion code for that" in done.text
+    assert site.store.completion(1) not in done.text
+    assert rows(site)["raters"][0]["state"]["phase"] == "out"
+
+
+def test_nobody_practises_where_nothing_is_left(small):
+    site, url = small(ratings=1, items={"limit": 3}, game={"points": -100})
+    ann = tutored(url)
+    for _ in range(3):
+        ann.post("/rate", {**ann.get("/rate").hidden, "rating": 3})
+    assert "the study has all its answers" in joined(url).get("/rate").heading
+    assert [r["given"] for r in rows(site)["raters"]] == [3, 0]
 
 
 def test_another_worker_s_link_in_the_same_browser_is_another_person_s(small):

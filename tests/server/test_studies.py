@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -118,6 +119,24 @@ def test_images_that_are_missing_outside_or_no_images(tmp_path):
     (inside / "captions.jsonl").write_text(rows, encoding="utf-8")
     with says("captions.jsonl:10", "lies outside of"):
         read_study(str(path))
+
+
+def test_a_known_caption_is_rated_of_no_system(tmp_path):
+    """An equal caption by another system is no secret once one copy is a tutorial pair."""
+    pair = {"image": "p0.png", "caption": "a square number 0", "ratings": [4], "explanation": "So."}
+    path = write_study(tmp_path, game={"tutorial": [pair], "tutorial_pairs": 1})
+    rows = (tmp_path / "captions.jsonl").read_text(encoding="utf-8")
+    copy = {
+        "image": "p0.png",
+        "caption": "a square number 0",
+        "references": ["r"],
+        "system": "other",
+    }
+    (tmp_path / "captions.jsonl").write_text(rows + json.dumps(copy) + "\n", encoding="utf-8")
+    study = read_study(str(path))
+    main = [u.items[0].caption for u in study.units if u.pool == "main"]
+    assert len(main) == 17
+    assert pair["caption"] not in main
 
 
 def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
