@@ -400,33 +400,26 @@ class Store:
 
     def _fewest(self, c: Connection, rater: Rater, now: float) -> int | None:
         """Of what this participant has not seen, what has the fewest answers, awaited ones counted."""
-        waiting = (
-            select(serves.c.unit, func.count().label("many"))
+        open_ = (
+            select(serves.c.unit)
             .join(raters, raters.c.id == serves.c.rater)
             .where(
                 serves.c.answered_at.is_(None),
                 serves.c.served_at > now - KEPT,
                 raters.c.excluded_at.is_(None),
             )
-            .group_by(serves.c.unit)
-            .subquery()
         )
-        order = (units.c.last_served, units.c.position, units.c.id)
-        wanted = _wanted(rater.id, self.study.ratings)
-        # Apart, for those that nobody is at come in the index's order: the first of many is enough.
-        free = (
-            select(units.c.given, *order)
-            .where(*wanted, units.c.id.not_in(select(waiting.c.unit)))
-            .order_by(units.c.given, *order)
-            .limit(1)
+        waiting = Counter(c.execute(open_).scalars())
+        # By answers given, the first that nobody is at comes before all that could be no better.
+        order = (units.c.given, units.c.last_served, units.c.position, units.c.id)
+        query = (
+            select(*order)
+            .where(*_wanted(rater.id, self.study.ratings))
+            .order_by(*order)
+            .limit(len(waiting) + 1)
         )
-        total = units.c.given + waiting.c.many
-        shown = (
-            select(total, *order)
-            .join(waiting, waiting.c.unit == units.c.id)
-            .where(*wanted, total < self.study.ratings)
-        )
-        rows = [tuple(row) for query in (free, shown) for row in c.execute(query)]
+        totals = [(row[0] + waiting[row[-1]], *row[1:]) for row in c.execute(query)]
+        rows = [total for total in totals if total[0] < self.study.ratings]
         return min(rows)[-1] if rows else None
 
     async def end(self, rater: Rater) -> End:
