@@ -28,7 +28,13 @@ def address():
     # Not in pytest's own folder, which other runs of it make root's alone; PostgreSQL is not run as root.
     folder = Path(tempfile.mkdtemp(prefix="captau-postgresql"))
     programs = PROGRAMS[-1]
-    run = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    run: list[str] = []
+    if os.geteuid() == 0:
+        # Not on every user's path.
+        runuser = shutil.which("runuser", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+        if runuser is None:
+            pytest.skip("PostgreSQL is not run as root, and there is no runuser")
+        run = [runuser, "-u", "postgres", "--"]
     if run:
         shutil.chown(folder, "postgres")
     with socket.socket() as free:
