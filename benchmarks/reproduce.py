@@ -347,11 +347,14 @@ def _human(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     root = registry.data_root(workshop.config.where.data_root)
     cells = Cells()
     for column, options in table.columns.items():
-        files = root / options["references"], root / options["held_out"]
-        absent = [str(path) for path in files if not path.is_file()]
+        names = options["references"], options["held_out"]
+        files = [root / name for name in names]
+        absent = [name for name, path in zip(names, files, strict=True) if not path.is_file()]
         for row, spec in table.rows.items():
             if absent:
-                cells[row, column] = Cell.missing(f"no file {absent[0]}; {options['why']}")
+                cells[row, column] = Cell.missing(
+                    f"no file {absent[0]} under data.root; {options['why']}"
+                )
             elif spec.partition("(")[0] in workshop.config.leave_out:
                 cells[row, column] = Cell.missing(f"leave_out={spec.partition('(')[0]}")
             else:
@@ -379,7 +382,7 @@ def _counts(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         path = root / str(file)
         if str(file).startswith(_WHY) or not path.is_file():
             reason = str(file).removeprefix(_WHY)
-            reason = reason if reason != file else f"no file {path}; {table.note}"
+            reason = reason if reason != file else f"no file {file} under data.root; {table.note}"
             cells.update({(row, column): Cell.missing(reason) for column in table.columns})
             continue
         references = read_references(path).texts
