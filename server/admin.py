@@ -17,27 +17,13 @@ from fastapi import Path as InPath
 from ..datasets.errors import InputError
 from .app import Site, StrangerError, TooManyError, address
 from .export import files
-from .pages import Number
+from .pages import Number, form_of
 from .protocols.base import one
 from .quality import agreement, rated
 from .security import PASSWORD_LENGTH, Session, hash_password, right_password
 from .store import COUNTED, MissingError, RefusedError
 
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "content": {
-            "application/x-www-form-urlencoded": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        name: {"type": "string"}
-                        for name in ("token", "password", "again", "code", "why", "note", "many")
-                    },
-                }
-            }
-        }
-    }
-}
+_FORM = form_of("token", "password", "again", "code", "why", "note", "many")
 #: For how long measured agreement is shown before it is measured again, in seconds.
 _FRESH = 30.0
 

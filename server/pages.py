@@ -20,30 +20,16 @@ from .studies import IMAGE_KINDS
 
 Key = Annotated[str, InPath(pattern=r"^[\w-]{1,64}$")]
 Number = Annotated[int, InPath(ge=1, le=2**31 - 1)]
-#: What the forms of these pages hold, for whoever reads the interface's description.
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "content": {
-            "application/x-www-form-urlencoded": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        name: {"type": "string"}
-                        for name in (
-                            "token",
-                            "key",
-                            "rating",
-                            "answer",
-                            "text",
-                            "nickname",
-                            "worker",
-                        )
-                    },
-                }
-            }
-        }
-    }
-}
+
+
+def form_of(*names: str) -> dict[str, Any]:
+    """What the forms of some pages hold, for whoever reads the interface's description."""
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    content = {"application/x-www-form-urlencoded": {"schema": schema}}
+    return {"requestBody": {"content": content}}
+
+
+_FORM = form_of("token", "key", "rating", "answer", "text", "nickname", "worker")
 _NICKNAME = re.compile(r"[^\W_](?:[\w .'-]{0,30}[^\W_.])?")
 
 

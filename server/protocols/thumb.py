@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...datasets.registry import card
 from ...datasets.schema import Scale
 from .base import FormError, level
 
@@ -44,14 +45,7 @@ class Thumb:
     name = "thumb"
     template = "thumb.html"
     # As the authors' release has them: penalties are negative.
-    scales: Mapping[str, Scale] = {
-        "precision": Scale(1, 5),
-        "recall": Scale(1, 5),
-        "fluency": Scale(-5, 0),
-        "inclusive": Scale(-5, 0),
-        "conciseness": Scale(-5, 0),
-        "total": Scale(-9, 5),
-    }
+    scales: Mapping[str, Scale] = card("thumb").scales
 
     def read(self, fields: Mapping[str, Sequence[str]], n: int, words: int) -> list[dict[str, Any]]:
         del n, words
