@@ -298,7 +298,7 @@ def _run_hydra(command: str, words: list[str]) -> int:
 
     from ..conf.schema import register
 
-    register()
+    register(command)
     name = command.replace(" ", "_")
     failures: list[Exception] = []
     status = 0
@@ -370,32 +370,7 @@ def _options(command: str) -> list[str]:
 
     from ..conf import schema
 
-    node = {
-        "bench": schema.BenchOptions,
-        "compare": schema.CompareOptions,
-        "agree": schema.AgreeOptions,
-        "sensitivity": schema.SensitivityOptions,
-        "complement": schema.ComplementOptions,
-        "thresholds": schema.ThresholdsOptions,
-        "train": schema.TrainOptions,
-        "reproduce": schema.ReproduceOptions,
-        "score": schema.ScoreOptions,
-        "validate": schema.ValidateOptions,
-        "report": schema.ReportOptions,
-        "plot": schema.PlotOptions,
-        "data list": schema.DataListOptions,
-        "data fetch": schema.DataFetchOptions,
-        "data import": schema.DataImportOptions,
-        "data verify": schema.DataVerifyOptions,
-        "data overlap": schema.DataOverlapOptions,
-        "data df": schema.DataDfOptions,
-        "check": schema.CheckOptions,
-        "table": schema.JoinedTableOptions,
-        "cite": schema.CiteOptions,
-        "collect": schema.CollectOptions,
-        "collect export": schema.CollectExportOptions,
-        "collect simulate": schema.CollectSimulateOptions,
-    }[command]
+    node = schema.OPTIONS[command]
 
     def dotted(table: Any, prefix: str = "") -> list[str]:
         names: list[str] = []

@@ -103,7 +103,8 @@ class Finished:
             raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
         if lacking := [c for c in columns if c not in frame.columns]:
             raise InputError(f"{path} has no column {', '.join(lacking)}; {self._again}")
-        if sha256(path) != self.run.get("files", {}).get(name, sha256(path)):
+        written = self.run.get("files", {}).get(name)
+        if written is not None and sha256(path) != written:
             raise InputError(
                 f"{path} is not as the run wrote it: cut short, or edited; {self._again}"
             )

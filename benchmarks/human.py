@@ -28,10 +28,10 @@ from .missing import Missing, lacking, listed
 from .progress import Progress
 from .results import table_files, to_csv, to_json
 from .run import provenance
-from .scoring import Scorer, score_all
+from .scoring import score_all
 from .store import ScoreStore
 from .tables import MISSING, Table, number
-from .trials import PLAIN
+from .trials import scorer_of
 
 #: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
 HUMAN_COLUMNS = (
@@ -254,13 +254,12 @@ def _items(
     others: Mapping[str, tuple[str, ...]],
     images: Mapping[str, str | None],
 ) -> pd.DataFrame:
-    items = make_items(
+    return make_items(
         list(candidates),
         list(candidates.values()),
         [others[i] for i in candidates],
         images=[images.get(i) for i in candidates],
     )
-    return items.assign(weight=np.ones(len(items), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -297,7 +296,7 @@ def measured(
     for name, candidates, others in trials:
         names.append(name)
         items = _items(candidates, others, images or {})
-        scorer = Scorer("captions", items, PLAIN)
+        scorer = scorer_of(items)
         progress.more(len(metrics), name)
         columns = score_all(scorer, metrics, store, progress)
         groups = _groups(len(items), seed)

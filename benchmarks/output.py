@@ -76,10 +76,7 @@ def write_file(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path.parent, re.escape(path.name))
-        with temporary.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        _put(temporary, content)
         temporary.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -87,6 +84,14 @@ def write_file(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise _unwritable(path, error) from error
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Onto the disk, so that no crash after a renaming leaves an empty file."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -177,10 +182,7 @@ class OutputFolder:
         _sweep(self.path)
         try:
             for name, content in files.items():
-                with temporaries[name].open("wb") as stream:
-                    stream.write(content)
-                    stream.flush()
-                    os.fsync(stream.fileno())
+                _put(temporaries[name], content)
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")

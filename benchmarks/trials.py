@@ -21,7 +21,7 @@ from .scoring import Scorer, score_all
 from .store import ScoreStore
 
 #: All references at once, and all captions as the corpus; nothing here meets ratings.
-PLAIN = Protocol(
+_PLAIN = Protocol(
     name="score",
     dimension=(),
     ratings="mean",
@@ -66,6 +66,11 @@ class Trial:
         return f"undefined: {gaps} of {len(self.items)} captions have no finite score"
 
 
+def scorer_of(items: pd.DataFrame) -> Scorer:
+    """Of captions that no rating is of: each counts once, and all are the corpus."""
+    return Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
+
+
 def trial(
     system: str,
     references: str,
@@ -79,7 +84,7 @@ def trial(
     Raises:
         InputError: of the first metric that fails.
     """
-    scorer = Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), PLAIN)
+    scorer = scorer_of(items)
     scores = score_all(scorer, metrics, store, progress)
     corpus = {m.spec: m.corpus(scorer.whole, scores[m.spec]) for m in metrics}
     pooled = {

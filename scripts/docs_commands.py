@@ -8,13 +8,12 @@ from functools import cache
 from typing import Any
 
 from docs_text import ROOT, code, escaped, linked, plain, table
-from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from captau.benchmarks.cli import COMMANDS, _options
 from captau.benchmarks.config import read
 from captau.conf import group
-from captau.conf.schema import register
+from captau.conf.schema import OPTIONS
 
 
 def slug(command: str) -> str:
@@ -163,7 +162,6 @@ def meaning(command: str, option: str) -> str:
 @cache
 def defaults_of(command: str) -> tuple[dict[str, Any], Any]:
     """A command's config groups with what is chosen of each, and its other options as they stand."""
-    register()
     config = dict(read("command", slug(command)))
     groups = {
         key.lstrip("/"): value
@@ -172,8 +170,7 @@ def defaults_of(command: str) -> tuple[dict[str, Any], Any]:
         for key, value in default.items()
     }
     del config["hydra"]
-    node = ConfigStore.instance().load(f"schema/{slug(command)}.yaml").node
-    return groups, OmegaConf.merge(node, config)
+    return groups, OmegaConf.merge(OmegaConf.structured(OPTIONS[command]), config)
 
 
 def default_of(command: str, option: str) -> str:
