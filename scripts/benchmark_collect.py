@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from captau.server.simulate import Played, Server, play_all
-from captau.server.studies import read_study
+from captau.server.collect.simulate import Played, Server, play_all
+from captau.server.collect.studies import read_study
 
 PROCESSES = 2
 

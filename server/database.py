@@ -1,4 +1,4 @@
-"""A study's database: opened, brought up to date, and worked on by one thread.
+"""A site's database: opened, brought up to date, and worked on by one thread.
 
 Every piece of work is a function of a connection. They queue up; the thread takes what has come in
 since the last commit, does it in one transaction, commits, and only then are the callers answered:
@@ -78,19 +78,32 @@ def url_of(database: str) -> URL:
 class Database:
     """An open database. `run` and `do` queue work; `close` ends the thread.
 
+    Args:
+        database: a path, for SQLite, or an address.
+        migrations: the folder of the scripts that bring its tables up to date.
+        command: the command whose database it is, for messages.
+        note: told of what is changed on opening.
+
     Raises:
         InputError: where it cannot be opened, another server is at work on it, or a newer captau
             wrote it.
     """
 
-    def __init__(self, database: str, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        database: str,
+        migrations: Path,
+        command: str,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.url = url_of(database)
+        self._command = command
         self._lock: FileLock | None = None
         self._engine = _engine(self.url)
         try:
             self._hold(database)
             with _told(database):
-                self._migrate(note)
+                self._migrate(migrations, note)
                 self._connection = self._engine.connect()
                 if self.url.get_backend_name() == "postgresql":
                     self._hold_postgresql(database)
@@ -136,7 +149,7 @@ class Database:
         if self.url.get_backend_name() != "sqlite":
             return
         path = Path(str(self.url.database))
-        busy = InputError(f"{database}: another captau collect is at work on it; stop that first")
+        busy = InputError(f"{database}: another {self._command} is at work on it; stop that first")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(f"{path}.lock", thread_local=False)  # any thread may close
@@ -152,12 +165,14 @@ class Database:
         self._connection.commit()
         if not got:
             address = make_url(database).render_as_string(hide_password=True)
-            raise InputError(f"{address}: another captau collect is at work on it; stop that first")
+            raise InputError(
+                f"{address}: another {self._command} is at work on it; stop that first"
+            )
 
-    def _migrate(self, note: Callable[[str], None]) -> None:
+    def _migrate(self, migrations: Path, note: Callable[[str], None]) -> None:
         """Bring the tables up to date, a copy of an older database kept."""
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        config.set_main_option("script_location", str(migrations))
         config.set_main_option("path_separator", "os")
         script = ScriptDirectory.from_config(config)
         newest = script.get_current_head()
@@ -168,7 +183,7 @@ class Database:
             return
         if found is None and tables:
             raise InputError(
-                f"{self.shown}: it holds {tables[0]} and is no database of captau collect; name another"
+                f"{self.shown}: it holds {tables[0]} and is no database of {self._command}; name another"
             )
         if found is not None:
             if found not in {s.revision for s in script.walk_revisions()}:

@@ -20,11 +20,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: The most bytes of a request's body.
+#: The most bytes of a request's body, where a site takes no files.
 MOST_BYTES = 64 * 1024
-_TOO_MUCH = f"At most {MOST_BYTES // 1024} kB are taken.\n"
-#: How long sessions last, in seconds: of participants, and of whoever runs the study.
-RATER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
+#: How much of a body that is too large is read all the same, in bytes: who is still sending when the
+#: connection closes would not see why.
+_DRAINED = 8 << 20
+#: How long sessions last, in seconds: of those who take part, and of whoever runs the site.
+MEMBER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
 #: The fewest characters of the admin's password.
 PASSWORD_LENGTH = 10
 
@@ -44,21 +46,21 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Session:
-    """Who a browser is: a random name for itself, and the participant's number once they joined.
+    """Who a browser is: a random name for itself, and its owner's number once they joined.
 
     Attributes:
         epoch: of a dashboard's session: how often all were signed out before it began.
     """
 
     name: str
-    rater: int | None = None
+    member: int | None = None
     admin: bool = False
     epoch: int = 0
 
     @classmethod
-    def new(cls, rater: int | None = None, *, admin: bool = False, epoch: int = 0) -> Session:
+    def new(cls, member: int | None = None, *, admin: bool = False, epoch: int = 0) -> Session:
         """One of a fresh name, as at every change of who somebody is."""
-        return cls(secrets.token_urlsafe(12), rater, admin, epoch)
+        return cls(secrets.token_urlsafe(12), member, admin, epoch)
 
 
 class Sessions:
@@ -130,15 +132,18 @@ class Buckets:
 
 
 class Guard:
-    """Around the whole application: headers on every response, no body beyond `MOST_BYTES`, HEAD as GET.
+    """Around the whole application: headers on every response, no body beyond a limit, HEAD as GET.
 
     Args:
         app: the application.
         secure: whether the site is served by https, so that browsers are told to stay there.
+        most: the most bytes of a body to a path; everywhere `MOST_BYTES` where there is none.
     """
 
-    def __init__(self, app: App, secure: bool = False) -> None:
-        self._app = app
+    def __init__(
+        self, app: App, secure: bool = False, most: Callable[[str], int] = lambda _: MOST_BYTES
+    ) -> None:
+        self._app, self._most = app, most
         headers = dict(HEADERS)
         if secure:
             headers["strict-transport-security"] = "max-age=31536000"
@@ -163,9 +168,10 @@ class Guard:
                     message["headers"].append((b"cache-control", kept))
             await send(message)
 
+        most = self._most(scope["path"])
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
-            await _plain(guarded, 413, _TOO_MUCH)
+        if not length.isdigit() or int(length) > most:
+            await _too_much(receive, guarded, most)
             return
         seen = 0
         over = False
@@ -174,7 +180,7 @@ class Guard:
             nonlocal seen, over
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > MOST_BYTES:
+            if seen > most:
                 over = True
                 return {"type": "http.disconnect"}
             return message
@@ -198,7 +204,18 @@ class Guard:
                     await _plain(guarded, 500, "Something went wrong here. Go back, try again.\n")
                 raise  # for the server's log
         if over and not began:
-            await _plain(guarded, 413, _TOO_MUCH)
+            await _too_much(receive, guarded, most)
+
+
+async def _too_much(receive: Receive, send: Send, most: int) -> None:
+    """Refuse a body, once what is on its way has come."""
+    seen = 0
+    while seen < _DRAINED:
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+    await _plain(send, 413, f"At most {most // 1024:,} kB are taken.\n")
 
 
 async def _plain(send: Send, status: int, text: str) -> None:

@@ -1,0 +1,1 @@
+"""Studies in which people judge captions: `captau collect`."""

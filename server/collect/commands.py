@@ -1,0 +1,109 @@
+"""What `captau collect` and its kin do; the command line finds these by the package's entry points."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...datasets.errors import InputError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from .app import Site
+
+
+def collect(config: DictConfig) -> int:
+    """Serve a study until it is stopped."""
+    from ...benchmarks.config import collect_config
+    from ..keeper import announce
+    from ..serving import listen, serve, shown_url
+    from .app import make_app
+
+    options = collect_config(config)
+    taken = listen(options["host"], options["port"])
+    site = open_site(options)
+    url = shown_url(options["url"], taken)
+    store = site.store
+    print(f"{site.study.title}: {url}/")
+    print(f"{store.pools['main']:,} to judge, kept in {store.database.shown}")
+    announce(site.keeper, url, site.setup)
+    serve(make_app(site), taken, proxy=options["proxy"])
+    print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
+    return 0
+
+
+def export(config: DictConfig) -> None:
+    """Write what a study gathered."""
+    from ...benchmarks.config import collect_config
+    from ...benchmarks.output import OutputFolder
+    from .export import files
+
+    options = collect_config(config)
+    site = open_site(options, create=False)
+    try:
+        with OutputFolder(options["output_dir"], "collect-export") as folder:
+            rows = site.store.database.do(site.store.all_rows)
+            found = files(site.store, rows, options["form"])
+            folder.write(found)
+    finally:
+        site.store.database.close()
+    for name, content in found.items():
+        print(f"{name}: {len(content):,} bytes")
+    print(f"\nwritten to {folder.path}")
+
+
+def simulate(config: DictConfig) -> None:
+    """Play raters of given skill through a study's own web site."""
+    from ...benchmarks.config import collect_config
+    from .simulate import run
+
+    run(collect_config(config))
+
+
+def open_site(options: dict[str, Any], *, create: bool = True, wait: float | None = None) -> Site:
+    """The study in its database, ready to be served.
+
+    Args:
+        options: as `captau collect` takes them.
+        create: whether to begin a database that is not there.
+        wait: for simulated players: another wait than the study's, and no limits.
+
+    Raises:
+        InputError: on a fault of the study, the database or the password.
+    """
+    from ..database import Database
+    from ..keeper import given_password, outside
+    from .app import Site
+    from .migrations import FOLDER
+    from .store import Store
+    from .studies import Limits, read_study
+
+    study = read_study(options["study"], _path(options["data"]["root"]))
+    if wait is not None:
+        free = Limits(*[1_000_000] * 3)
+        study = replace(study, rules=replace(study.rules, wait=wait), limits=free)
+    password = given_password()
+    seen = outside(options.get("url"))
+    address_of = options["database"] or f"collected/{study.name}.sqlite3"
+    if not create and "://" not in address_of and not Path(address_of).expanduser().is_file():
+        raise InputError(f"{address_of}: no such file; name the study's with database=FILE")
+    database = Database(
+        address_of,
+        FOLDER,
+        "captau collect",
+        lambda line: print(f"captau: {line}", file=sys.stderr),
+    )
+    try:
+        site = Site(Store(database, study), seen)
+        site.keeper.take_over(password)
+    except BaseException:
+        database.close()
+        raise
+    return site
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text).expanduser() if text else None

@@ -1,0 +1,841 @@
+"""All work on a study's database: who joined, what was shown, what was answered, each thing once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Row,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from ...datasets.errors import InputError
+from ..database import Clock, Database
+from ..web import MissingError, RefusedError
+from . import game
+from .models import answers, events, invitations, items, meta, raters, resolutions, serves, units
+from .protocols import FORMS
+from .studies import Study
+
+#: The phases whose answers are the dataset.
+COUNTED = ("main", "trial", "playing")
+#: How long something shown, and not answered yet, is kept for whom it was shown to, in seconds.
+KEPT = 600
+#: Why there is nothing to answer: all is done, others are at the rest, or practice brought too little.
+End = Literal["through", "reserved", "out"]
+#: How many answers have computed ratings stand in for them.
+_COMPUTED = 2
+
+
+@dataclass(frozen=True)
+class Item:
+    """A caption as the database has it."""
+
+    id: int
+    item_id: str
+    caption: str
+    references: tuple[str, ...]
+    system: str | None
+    split: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is shown at once."""
+
+    id: int
+    pool: str
+    image_id: str
+    image: str
+    fixed: tuple[int, ...]
+    explanation: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Rater:
+    """A person, as far as the study knows them."""
+
+    id: int
+    nickname: str | None
+    points: int
+    given: int
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Something that waits for its answer: its captions in the order in which they are shown."""
+
+    key: str
+    phase: str
+    unit: Unit
+    items: tuple[Item, ...]
+    left: float
+    rater: Rater
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A recorded answer: what was answered, and what the game told.
+
+    Attributes:
+        again: whether it had been recorded before.
+        differs: whether another answer had been recorded before; that one stands.
+    """
+
+    key: str
+    phase: str
+    unit: Unit
+    values: tuple[dict[str, Any], ...]
+    told: dict[str, Any] | None
+    again: bool = False
+    differs: bool = False
+
+
+class _Serve(NamedTuple):
+    """What of a serving is needed to show it."""
+
+    key: str
+    unit: int
+    phase: str
+    order: list[int]
+    served_at: float
+
+
+#: The columns of `Rater` and `_Serve`, in their order.
+_RATER = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
+_SERVE = (serves.c.key, serves.c.unit, serves.c.phase, serves.c.order, serves.c.served_at)
+
+
+class Store:
+    """A study in its database.
+
+    Raises:
+        InputError: where the database holds another study, or this one with other items.
+    """
+
+    def __init__(self, database: Database, study: Study) -> None:
+        self.database, self.study, self.form = database, study, FORMS[study.protocol]
+        self.secret = database.do(self._begin)
+        self.units = database.do(lambda c: _units(c, study))
+        self.pools = Counter(u.pool for u in self.units.values())
+        self.clock = Clock(database.do(_latest))
+
+    # Opening ----------------------------------------------------------------------------------
+
+    def _begin(self, c: Connection) -> bytes:
+        """The study's secret, in a database that is filled by the first to open it."""
+        found = {row.key: row.value for row in c.execute(select(meta))}
+        shown, study = self.database.shown, self.study
+        if "secret" not in found:
+            values = {
+                "study": study.name,
+                "digest": study.digest,
+                "secret": secrets.token_hex(32),
+            }
+            c.execute(insert(meta), [{"key": k, "value": v} for k, v in values.items()])
+            self._fill(c)
+            if self.database.url.get_backend_name() == "sqlite":
+                with suppress(OSError):  # on a file system without permissions
+                    Path(str(self.database.url.database)).chmod(0o600)
+            return bytes.fromhex(values["secret"])
+        if found["study"] != study.name:
+            raise InputError(
+                f"{shown}: it holds the study '{found['study']}'; name another database"
+            )
+        if found["digest"] != study.digest:
+            raise InputError(
+                f"{shown}: the items or rules of '{study.name}' are not those it was begun with; undo "
+                f"that, or begin anew with another database="
+            )
+        return bytes.fromhex(found["secret"])
+
+    def _fill(self, c: Connection) -> None:
+        number = 0
+        unit_rows: list[dict[str, Any]] = []
+        item_rows: list[dict[str, Any]] = []
+        for position, unit in enumerate(self.study.units, start=1):
+            unit_rows.append(
+                {
+                    "id": position,
+                    "pool": unit.pool,
+                    "position": position,
+                    "image_id": unit.image_id,
+                    "fixed": list(unit.fixed),
+                    "given": 0,
+                    "last_served": 0,
+                }
+            )
+            for item in unit.items:
+                number += 1
+                item_rows.append(
+                    {
+                        "id": number,
+                        "unit": position,
+                        "item_id": item.item_id,
+                        "caption": item.caption,
+                        "references": list(item.references),
+                        "system": item.system,
+                        "split": item.split,
+                    }
+                )
+        c.execute(insert(units), unit_rows)
+        c.execute(insert(items), item_rows)
+
+    # People -----------------------------------------------------------------------------------
+
+    def tag(self, *what: object) -> str:
+        """A hexadecimal mark that only this study's secret can make."""
+        text = "\0".join(map(str, what))
+        return hmac.new(self.secret, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+    def code(self, rater: int) -> str:
+        """What a person is called in exports."""
+        return f"r{self.tag('rater', rater)[:8]}"
+
+    def completion(self, rater: int) -> str:
+        """What a crowd's worker hands in: the study's code, or else one of their own."""
+        return self.study.completion or self.tag("completion", rater)[:10].upper()
+
+    async def join(self, nickname: str, worker: str, token: str) -> int:
+        """A new participant's number; an invitation that was used gives the one it was used by.
+
+        Raises:
+            RefusedError: where the study does not take them so.
+        """
+        study, now = self.study, self.clock()
+        worker_hash = self.tag("worker", worker) if worker else None
+
+        def work(c: Connection) -> int:
+            invitation = None
+            if study.participants == "invitation":
+                invitation = c.execute(
+                    select(invitations).where(invitations.c.hash == _hash(token))
+                ).first()
+                if invitation is None:
+                    raise RefusedError("This study is by invitation. Open the link you were sent.")
+                if invitation.rater is not None:
+                    return invitation.rater
+            if study.participants == "crowd":
+                if worker_hash is None:
+                    raise RefusedError(
+                        "Open this study from the crowd platform: its link names you."
+                    )
+                if c.execute(select(raters.c.id).where(raters.c.worker == worker_hash)).first():
+                    raise RefusedError("You have taken part already, in this or another browser.")
+            if (
+                nickname
+                and c.execute(
+                    select(raters.c.id).where(raters.c.nickname_key == nickname_key(nickname))
+                ).first()
+            ):
+                raise RefusedError("Somebody has that nickname. Take another.")
+            made = c.execute(
+                insert(raters).values(
+                    nickname=nickname or None,
+                    nickname_key=nickname_key(nickname) or None,
+                    worker=worker_hash if study.participants == "crowd" else None,
+                    joined_at=now,
+                    consented=study.consent,
+                    state=asdict(game.start(study.rules)),
+                    points=0,
+                    given=0,
+                )
+            )
+            rater = _number(made)
+            if invitation is not None:
+                c.execute(
+                    update(invitations).where(invitations.c.id == invitation.id).values(rater=rater)
+                )
+            return rater
+
+        return await self.database.run(work)
+
+    async def invited(self, token: str) -> int | None:
+        """Who used an invitation; None where nobody has yet.
+
+        Raises:
+            MissingError: where there is none.
+        """
+        row = await self.database.run(
+            lambda c: c.execute(
+                select(invitations.c.rater).where(invitations.c.hash == _hash(token))
+            ).first()
+        )
+        if row is None:
+            raise MissingError
+        return row.rater
+
+    async def is_of(self, number: int, worker: str) -> bool:
+        """Whether there is a participant of that number, and a crowd's link does not name another."""
+        row = await self.database.run(
+            lambda c: c.execute(select(raters.c.worker).where(raters.c.id == number)).first()
+        )
+        if row is None:
+            return False
+        named = worker.strip() if self.study.participants == "crowd" else ""
+        return not named or row.worker == self.tag("worker", named)
+
+    async def rater(self, number: int) -> Rater | None:
+        """A participant; None where there is none of that number (any more)."""
+        return await self.database.run(lambda c: _rater(c, number))
+
+    # Showing and answering --------------------------------------------------------------------
+
+    async def next(self, number: int) -> Shown | Rater:
+        """What the participant is to answer now, the same until they do; themselves where all is done.
+
+        Raises:
+            MissingError: where there is no such participant.
+        """
+        now, fresh = self.clock(), secrets.token_urlsafe(12)
+
+        def work(c: Connection) -> Shown | Rater:
+            # One statement for both: on PostgreSQL each is a way there and back.
+            row = c.execute(
+                select(*_RATER, *_SERVE)
+                .outerjoin(serves, (serves.c.rater == raters.c.id) & serves.c.answered_at.is_(None))
+                .where(raters.c.id == number)
+            ).first()
+            if row is None:
+                raise MissingError
+            rater = Rater(*row[: len(_RATER)])
+            waiting = None if row.key is None else _Serve(*row[len(_RATER) :])
+            waiting = waiting or self._serve(c, rater, fresh, now)
+            return rater if waiting is None else self._shown(waiting, rater, now)
+
+        return await self.database.run(work)
+
+    def _shown(self, serve: _Serve, rater: Rater, now: float) -> Shown:
+        unit = self.units[serve.unit]
+        left = 0.0
+        if self.study.protocol == "game":
+            left = max(0.0, serve.served_at + self.study.rules.wait - now)
+        shown = tuple(unit.items[k] for k in serve.order)
+        return Shown(serve.key, serve.phase, unit, shown, left, rater)
+
+    def _serve(self, c: Connection, rater: Rater, key: str, now: float) -> _Serve | None:
+        """Choose what comes next, and write down that it was shown."""
+        chosen = self._choose(c, rater, now)
+        if chosen is None:
+            return None
+        unit, phase, attempt = chosen
+        order = list(range(len(self.units[unit].items)))
+        secrets.SystemRandom().shuffle(order)
+        made = c.execute(
+            insert(serves).values(
+                key=key,
+                rater=rater.id,
+                unit=unit,
+                phase=phase,
+                attempt=attempt,
+                order=order,
+                served_at=now,
+            )
+        )
+        number = _number(made)
+        c.execute(update(units).where(units.c.id == unit).values(last_served=number))
+        if phase in ("tutorial", "trial", "probation", "playing"):
+            state = game.serve(_state(rater), key, now)
+            c.execute(update(raters).where(raters.c.id == rater.id).values(state=asdict(state)))
+        return _Serve(key, unit, phase, order, now)
+
+    def _choose(self, c: Connection, rater: Rater, now: float) -> tuple[int, str, int] | None:
+        """A unit, its phase and attempt; None where this participant has nothing left to do."""
+        study = self.study
+        phase, attempt = "main", 0
+        if study.protocol == "game":
+            state = _state(rater)
+            phase = state.phase
+            attempt = state.attempt if phase == "probation" else 0
+        if phase == "out":
+            return None
+        if phase in ("tutorial", "probation"):
+            if not self._left(c, rater):
+                return None  # nobody practises for nothing
+            found = _unseen(c, rater.id, phase, attempt, shuffled=phase == "probation")
+            return None if found is None else (found, phase, attempt)
+        if study.per_rater is not None and rater.given >= study.per_rater:
+            return None
+        if self.pools["attention"] and phase != "trial" and rater.given:
+            answered = c.execute(
+                select(func.count())
+                .select_from(serves)
+                .where(serves.c.rater == rater.id, serves.c.phase == "attention")
+            ).scalar_one()
+            if rater.given >= study.every * (answered + 1):
+                found = _unseen(c, rater.id, "attention", 0)
+                if found is not None:
+                    return found, "attention", 0
+        found = self._fewest(c, rater, now)
+        return None if found is None else (found, phase, 0)
+
+    def _fewest(self, c: Connection, rater: Rater, now: float) -> int | None:
+        """Of what this participant has not seen, what has the fewest answers, awaited ones counted."""
+        open_ = (
+            select(serves.c.unit)
+            .join(raters, raters.c.id == serves.c.rater)
+            .where(
+                serves.c.answered_at.is_(None),
+                serves.c.served_at > now - KEPT,
+                raters.c.excluded_at.is_(None),
+            )
+        )
+        waiting = Counter(c.execute(open_).scalars())
+        # By answers given, the first that nobody is at comes before all that could be no better.
+        order = (units.c.given, units.c.last_served, units.c.position, units.c.id)
+        query = (
+            select(*order)
+            .where(*_wanted(rater.id, self.study.ratings))
+            .order_by(*order)
+            .limit(len(waiting) + 1)
+        )
+        totals = [(row[0] + waiting[row[-1]], *row[1:]) for row in c.execute(query)]
+        rows = [total for total in totals if total[0] < self.study.ratings]
+        return min(rows)[-1] if rows else None
+
+    async def end(self, rater: Rater) -> End:
+        """Why a participant has nothing to answer now."""
+        if self.study.protocol == "game" and _state(rater).phase == "out":
+            return "out"
+        left = await self.database.run(lambda c: self._left(c, rater))
+        return "reserved" if left else "through"
+
+    def _left(self, c: Connection, rater: Rater) -> bool:
+        """Whether the study wants an answer of this participant still, now or later."""
+        most = self.study.per_rater
+        if most is not None and rater.given >= most:
+            return False
+        wanted = select(units.c.id).where(*_wanted(rater.id, self.study.ratings)).limit(1)
+        return c.execute(wanted).first() is not None
+
+    async def answer(self, number: int, key: str, values: Sequence[Mapping[str, Any]]) -> Answered:
+        """Record an answer, once; a second one to the same key gets what the first one got.
+
+        Args:
+            number: who answers.
+            key: of what was shown.
+            values: one a caption, in the order in which they were shown.
+
+        Raises:
+            MissingError: where nothing of that key was shown to them.
+            game.RefusedError: where the game does not take it (yet).
+        """
+        now = self.clock()
+
+        def work(c: Connection) -> Answered:
+            serve = c.execute(select(serves).where(serves.c.key == key)).first()
+            if serve is None or serve.rater != number:
+                raise MissingError
+            if serve.answered_at is not None:
+                return self._recorded(c, serve, values)
+            rater = _rater(c, number)
+            if rater is None:
+                raise MissingError
+            unit = self.units[serve.unit]
+            counted = (units.c.id == unit.id) & exists().where(
+                raters.c.id == number, raters.c.excluded_at.is_(None)
+            )
+            changed: dict[str, Any] = {}
+            told = None
+            if self.study.protocol == "game":
+                told, changed = self._play(c, serve, unit, rater, values, now)
+            counts = serve.phase in COUNTED
+            c.execute(
+                insert(answers),
+                [
+                    {
+                        "serve": serve.id,
+                        "item": unit.items[k].id,
+                        "rater": number,
+                        "phase": serve.phase,
+                        "value": dict(value),
+                        "told": told,
+                        "seconds": now - serve.served_at,
+                        "at": now,
+                    }
+                    for k, value in zip(serve.order, values, strict=True)
+                ],
+            )
+            c.execute(update(serves).where(serves.c.id == serve.id).values(answered_at=now))
+            if counts:
+                c.execute(update(units).where(counted).values(given=units.c.given + 1))
+                changed["given"] = rater.given + 1
+            if changed:
+                c.execute(update(raters).where(raters.c.id == number).values(**changed))
+            return Answered(key, serve.phase, unit, tuple(map(dict, values)), told)
+
+        return await self.database.run(work)
+
+    def _play(
+        self,
+        c: Connection,
+        serve: Row[Any],
+        unit: Unit,
+        rater: Rater,
+        values: Sequence[Mapping[str, Any]],
+        now: float,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the game tells, and how the participant changes by it."""
+        rating, rules = int(values[0]["overall"]), self.study.rules
+        if serve.phase == "attention":
+            # Known answers are no part of the game: nothing is won by them.
+            alone = game.State(phase="playing", open=game.Served(serve.key, serve.served_at))
+            _, outcome = game.answer(alone, serve.key, rating, now, unit.fixed, rules)
+            return {**asdict(outcome), "score": 0}, {}
+        previous: Sequence[float] = unit.fixed
+        if serve.phase in COUNTED:
+            human = c.execute(
+                select(answers.c.value)
+                .join(raters, raters.c.id == answers.c.rater)
+                .where(
+                    answers.c.item == unit.items[0].id,
+                    answers.c.phase.in_(COUNTED),
+                    raters.c.excluded_at.is_(None),
+                )
+            ).scalars()
+            people = [float(v["overall"]) for v in human]
+            previous = [*people, *unit.fixed[min(len(people), _COMPUTED) :]]
+        state, outcome = game.answer(_state(rater), serve.key, rating, now, previous, rules)
+        return asdict(outcome), {"state": asdict(state), "points": state.points}
+
+    def _recorded(
+        self, c: Connection, serve: Row[Any], given: Sequence[Mapping[str, Any]] | None = None
+    ) -> Answered:
+        unit = self.units[serve.unit]
+        rows = c.execute(
+            select(answers.c.item, answers.c.value, answers.c.told).where(
+                answers.c.serve == serve.id
+            )
+        ).all()
+        by_item = {row.item: row.value for row in rows}
+        values = tuple(by_item[unit.items[k].id] for k in serve.order)
+        differs = given is not None and list(map(dict, given)) != list(values)
+        return Answered(serve.key, serve.phase, unit, values, rows[0].told, True, differs)
+
+    async def answered(self, number: int, key: str) -> Answered:
+        """A participant's own recorded answer.
+
+        Raises:
+            MissingError: where there is none of that key, or it is another's.
+        """
+
+        def work(c: Connection) -> Answered:
+            serve = c.execute(select(serves).where(serves.c.key == key)).first()
+            if serve is None or serve.rater != number or serve.answered_at is None:
+                raise MissingError
+            return self._recorded(c, serve)
+
+        return await self.database.run(work)
+
+    async def image(self, number: int, key: str) -> str:
+        """The file of an image that was shown to a participant.
+
+        Raises:
+            MissingError: where it was not.
+        """
+        row = await self.database.run(
+            lambda c: c.execute(
+                select(serves.c.unit).where(serves.c.key == key, serves.c.rater == number)
+            ).first()
+        )
+        if row is None:
+            raise MissingError
+        return self.units[row.unit].image
+
+    async def board(self, most: int = 20) -> list[tuple[str, int, int]]:
+        """Nicknames, points and numbers of ratings, the best first."""
+        rows = await self.database.run(
+            lambda c: c.execute(
+                select(raters.c.nickname, raters.c.points, raters.c.given)
+                .where(
+                    raters.c.nickname.is_not(None),
+                    raters.c.excluded_at.is_(None),
+                    raters.c.given > 0,
+                )
+                .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
+                .limit(most)
+            ).all()
+        )
+        return [(row.nickname, row.points, row.given) for row in rows]
+
+    # Settling disagreements -------------------------------------------------------------------
+
+    async def disagreements(
+        self, number: int
+    ) -> list[tuple[Unit, Item, dict[int, dict[str, Any]]]]:
+        """Captions that this annotator and another judged otherwise, not settled yet; who said what."""
+
+        def work(c: Connection) -> list[tuple[Unit, Item, dict[int, dict[str, Any]]]]:
+            mine = select(answers.c.item).where(
+                answers.c.rater == number, answers.c.phase.in_(COUNTED)
+            )
+            settled = _settled(resolutions.c.item)
+            rows = c.execute(
+                select(answers.c.item, answers.c.rater, answers.c.value)
+                .join(raters, raters.c.id == answers.c.rater)
+                .where(
+                    answers.c.item.in_(mine),
+                    answers.c.item.not_in(settled),
+                    answers.c.phase.in_(COUNTED),
+                    raters.c.excluded_at.is_(None),
+                )
+                .order_by(answers.c.item, answers.c.id)
+            ).all()
+            by_item: dict[int, dict[int, dict[str, Any]]] = {}
+            for row in rows:
+                by_item.setdefault(row.item, {})[row.rater] = row.value
+            places = {i.id: (u, i) for u in self.units.values() for i in u.items}
+            return [
+                (*places[item], said)
+                for item, said in by_item.items()
+                if number in said and any(v != said[number] for v in said.values())
+            ]
+
+        return await self.database.run(work)
+
+    async def settle(self, number: int, item: int, value: Mapping[str, Any]) -> None:
+        """Record what two annotators settled on; their own versions stay as they are.
+
+        Raises:
+            MissingError: where this annotator has no disagreement about it.
+        """
+        open_ = [i.id for _, i, _ in await self.disagreements(number)]
+        now = self.clock()
+
+        def work(c: Connection) -> None:
+            again = c.execute(_settled(resolutions.c.id).where(resolutions.c.item == item)).first()
+            if item not in open_:
+                raise MissingError
+            if again is None:  # else the other one was quicker, or this came twice
+                c.execute(
+                    insert(resolutions).values(item=item, rater=number, value=dict(value), at=now)
+                )
+
+        await self.database.run(work)
+
+    async def image_of(self, number: int, item: int) -> str:
+        """The image of a caption that this annotator judged.
+
+        Raises:
+            MissingError: where they did not.
+        """
+        row = await self.database.run(
+            lambda c: c.execute(
+                select(items.c.unit)
+                .join(answers, answers.c.item == items.c.id)
+                .where(items.c.id == item, answers.c.rater == number)
+            ).first()
+        )
+        if row is None:
+            raise MissingError
+        return self.units[row.unit].image
+
+    # Running the study ------------------------------------------------------------------------
+
+    async def invite(self, note: str, many: int) -> list[str]:
+        """New invitations' tokens; the database keeps only their hashes."""
+        tokens = [secrets.token_urlsafe(16) for _ in range(many)]
+        now = self.clock()
+        rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
+        await self.database.run(lambda c: c.execute(insert(invitations), rows) and None)
+        return tokens
+
+    async def exclude(self, number: int, why: str, *, out: bool) -> None:
+        """Leave a participant's answers out, or take them in again; both are written down.
+
+        Raises:
+            MissingError: where there is no such participant.
+        """
+        now = self.clock()
+
+        def work(c: Connection) -> None:
+            row = c.execute(select(raters.c.excluded_at).where(raters.c.id == number)).first()
+            if row is None:
+                raise MissingError
+            if (row.excluded_at is not None) == out:
+                return
+            c.execute(
+                update(raters).where(raters.c.id == number).values(excluded_at=now if out else None)
+            )
+            _event(c, now, "exclude" if out else "include", number, why)
+            _count_again(c, number)
+
+        await self.database.run(work)
+
+    async def delete(self, number: int, why: str) -> None:
+        """Delete a participant and all they said; that it was done is written down, not who they were.
+
+        Raises:
+            MissingError: where there is no such participant.
+        """
+        now = self.clock()
+
+        def work(c: Connection) -> None:
+            if _rater(c, number) is None:
+                raise MissingError
+            touched = list(
+                c.execute(select(serves.c.unit).where(serves.c.rater == number)).scalars()
+            )
+            c.execute(delete(answers).where(answers.c.rater == number))
+            c.execute(delete(resolutions).where(resolutions.c.rater == number))
+            c.execute(delete(serves).where(serves.c.rater == number))
+            c.execute(delete(invitations).where(invitations.c.rater == number))
+            c.execute(delete(raters).where(raters.c.id == number))
+            _event(c, now, "delete", number, why)
+            _count_units(c, touched)
+
+        await self.database.run(work)
+
+    async def everything(self) -> dict[str, list[dict[str, Any]]]:
+        """All rows that the dashboard and exports are made of, by table."""
+        return await self.database.run(self.all_rows)
+
+    def all_rows(self, c: Connection) -> dict[str, list[dict[str, Any]]]:
+        """The same, on a connection."""
+        tables = (answers, raters, resolutions, events, invitations, units)
+        return {
+            t.name: [dict(r) for r in c.execute(select(t).order_by(t.c.id)).mappings()]
+            for t in tables
+        }
+
+
+def _number(made: CursorResult[Any]) -> int:
+    """The number of a row that was just made."""
+    key = made.inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def nickname_key(nickname: str) -> str:
+    """What nicknames are compared by: without the case of any script, and compatible forms made one."""
+    folded = unicodedata.normalize("NFKC", nickname).casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _latest(c: Connection) -> float:
+    """The latest time there is in the database."""
+    times = (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at)
+    return max(float(c.execute(select(func.max(t))).scalar() or 0.0) for t in times)
+
+
+def _units(c: Connection, study: Study) -> dict[int, Unit]:
+    """What the database holds; images and explanations, which may move and change, are the study's."""
+    captions: dict[int, list[Item]] = {}
+    for row in c.execute(select(items).order_by(items.c.id)).mappings():
+        captions.setdefault(row["unit"], []).append(
+            Item(
+                row["id"],
+                row["item_id"],
+                row["caption"],
+                tuple(row["references"]),
+                row["system"],
+                row["split"],
+            )
+        )
+    return {
+        row.id: Unit(
+            row.id,
+            row.pool,
+            row.image_id,
+            study.units[row.position - 1].image,
+            tuple(row.fixed),
+            study.units[row.position - 1].explanation,
+            tuple(captions[row.id]),
+        )
+        for row in c.execute(select(units))
+    }
+
+
+def _settled(column: Column[int]) -> Select[Any]:
+    """A column of what was settled, but for what annotators settled who are left out: that is open again."""
+    return (
+        select(column)
+        .join(raters, raters.c.id == resolutions.c.rater)
+        .where(raters.c.excluded_at.is_(None))
+    )
+
+
+def _rater(c: Connection, number: int) -> Rater | None:
+    row = c.execute(select(*_RATER).where(raters.c.id == number)).first()
+    return None if row is None else Rater(*row)
+
+
+def _state(rater: Rater) -> game.State:
+    found = dict(rater.state)
+    waiting = found.pop("open")
+    return game.State(**found, open=game.Served(**waiting) if waiting else None)
+
+
+def _wanted(rater: int, ratings: int) -> tuple[ColumnElement[bool], ...]:
+    """Which units still want answers, this participant's among them."""
+    return (
+        units.c.pool == "main",
+        units.c.given < ratings,
+        ~exists().where(serves.c.rater == rater, serves.c.unit == units.c.id),
+    )
+
+
+def _unseen(
+    c: Connection, rater: int, pool: str, attempt: int, *, shuffled: bool = False
+) -> int | None:
+    """The next unit of a pool that a participant has not been shown in this attempt."""
+    seen = exists().where(
+        serves.c.rater == rater, serves.c.unit == units.c.id, serves.c.attempt == attempt
+    )
+    found = list(
+        c.execute(
+            select(units.c.id).where(units.c.pool == pool, ~seen).order_by(units.c.position)
+        ).scalars()
+    )
+    if not found:
+        return None
+    return secrets.choice(found) if shuffled else found[0]
+
+
+def _event(c: Connection, now: float, action: str, rater: int, why: str) -> None:
+    c.execute(insert(events).values(at=now, action=action, rater=rater, why=why))
+
+
+def _count_again(c: Connection, rater: int) -> None:
+    _count_units(c, c.execute(select(serves.c.unit).where(serves.c.rater == rater)).scalars())
+
+
+def _count_units(c: Connection, touched: Iterable[int]) -> None:
+    """How many answers that count each unit has; an excluded participant's do not."""
+    for unit in set(touched):
+        given = c.execute(
+            select(func.count(func.distinct(serves.c.id)))
+            .join(raters, raters.c.id == serves.c.rater)
+            .where(
+                serves.c.unit == unit,
+                serves.c.answered_at.is_not(None),
+                serves.c.phase.in_(COUNTED),
+                raters.c.excluded_at.is_(None),
+            )
+        ).scalar_one()
+        c.execute(update(units).where(units.c.id == unit).values(given=given))

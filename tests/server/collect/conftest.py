@@ -1,0 +1,114 @@
+"""Small studies, and their servers on free ports."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+import yaml
+from PIL import Image
+
+#: Captions of the small studies, by image: an awkward one among them.
+CAPTIONS = [
+    (f"p{k}.png", f"{what} number {k}", f"a reference of picture {k}")
+    for k in range(6)
+    for what in ("a square", "<b>bold</b> & 'quoted' “square” 🐕", "a wrong circle")
+]
+
+
+def write_study(folder, protocol="game", **changes):
+    """A study of 18 captions of 6 pictures in `folder`; returns its file."""
+    for k in range(6):
+        Image.new("RGB", (40, 30), (40 * k, 90, 200)).save(folder / f"p{k}.png")
+    rows = [
+        {"image": i, "caption": c, "references": [r], "system": f"sys-{len(c.split())}"}
+        for i, c, r in CAPTIONS
+    ]
+    text = "".join(f"{json.dumps(r)}\n" for r in rows)
+    (folder / "captions.jsonl").write_text(text, encoding="utf-8")
+    study = {
+        "name": "small",
+        "title": "A small study",
+        "protocol": protocol,
+        "intro": "Look, then judge.",
+        "consent": "You take part in a test.",
+        "items": {"file": "captions.jsonl"},
+        "ratings": 3,
+        "limits": {"joins": 10_000, "logins": 1000, "requests": 10_000},
+    }
+    if protocol == "game":
+        pair = {"image": "p0.png", "ratings": [4, 4, 5]}
+        study["game"] = {
+            "wait": 0,
+            "tutorial_pairs": 2,
+            "pairs": 3,
+            "points": 3,
+            "cold_start": ["rouge_l"],
+            "tutorial": [
+                {**pair, "caption": f"practice {k}", "explanation": "It says what is there."}
+                for k in range(2)
+            ],
+            "probation": [{**pair, "caption": f"probation {k}"} for k in range(4)],
+        }
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            study[key] = {**study.get(key, {}), **value}
+        else:
+            study[key] = value
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump(study, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def make_site(folder, protocol="game", database=None, url="", **changes):
+    """The site of a small study, its database beside it."""
+    from captau.server.collect.commands import open_site
+
+    path = folder / "study.yaml"
+    if changes or not path.exists():
+        path = write_study(folder, protocol, **changes)
+    options = {
+        "study": str(path),
+        "database": str(database or folder / "small.sqlite3"),
+        "url": url,
+        "data": {"root": None},
+    }
+    return open_site(options)
+
+
+@contextmanager
+def running(site):
+    """A server of the site in a thread; the address is what is given."""
+    import uvicorn
+
+    from captau.server.collect.app import make_app
+    from captau.server.serving import listen
+
+    taken = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A function that serves a small study until the test ends: site and address."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def serve(protocol="game", **changes):
+            site = make_site(tmp_path, protocol, **changes)
+            return site, stack.enter_context(running(site))
+
+        yield serve

@@ -1,0 +1,53 @@
+"""`captau collect` as it is typed: served until it is stopped, and what is told where it cannot be."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from captau.server.collect.simulate import joined
+from tests.server.collect.conftest import make_site, write_study
+
+MAIN = "from captau.benchmarks.cli import main; main()"
+
+
+def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
+    path = write_study(tmp_path, "good_bad")
+    words = ["collect", f"study={path}", "port=0", "database=kept/here.sqlite3"]
+    server = subprocess.Popen(
+        [sys.executable, "-c", MAIN, *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = [server.stdout.readline() for _ in range(3)]
+    assert lines[0].startswith("A small study: http://127.0.0.1:")
+    assert lines[1] == "18 to judge, kept in kept/here.sqlite3\n"
+    assert "/admin/setup?code=" in lines[2]
+    url = lines[0].split(": ")[1].strip().rstrip("/")
+    browser = joined(url)
+    browser.post("/rate", {**browser.get("/rate").hidden, "answer": "good"})
+    server.send_signal(signal.SIGINT)
+    _, said = server.communicate(timeout=60)
+    assert server.returncode in (0, 130)
+    assert "captau: stopped" in said
+    assert "Traceback" not in said
+    site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
+    assert len(site.store.database.do(site.store.all_rows)["answers"]) == 1
+    site.store.database.close()
+
+
+def test_a_missing_extra_is_one_line(tmp_path):
+    path = write_study(tmp_path, "good_bad")
+    without = f"import sys; sys.modules['fastapi'] = None; {MAIN}"
+    done = subprocess.run(
+        [sys.executable, "-c", without, "collect", f"study={path}", "port=0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "captau: fastapi is not installed: pip install 'captau[server]'\n"

@@ -1,0 +1,235 @@
+"""The database: one writer, one commit for many, older ones brought up to date, faults told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, insert, inspect, select
+
+from captau.server.collect import migrations
+from captau.server.collect.migrations import FOLDER
+from captau.server.collect.models import meta, metadata
+from captau.server.collect.simulate import joined
+from captau.server.database import Clock, Database, StoreError, url_of
+from captau.server.serving import listen
+from tests.conftest import says
+from tests.server.collect.conftest import make_site, running, write_study
+
+
+def put(key, value="x"):
+    return lambda c: c.execute(insert(meta).values(key=key, value=value)) and None
+
+
+def keys(database):
+    return set(database.do(lambda c: c.execute(select(meta.c.key)).scalars().all()))
+
+
+@pytest.fixture
+def database(tmp_path):
+    opened = Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
+    yield opened
+    opened.close()
+
+
+def test_work_is_done_in_order_and_a_failure_fails_alone(database):
+    hold, seen = threading.Event(), []
+
+    async def many():
+        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+        await asyncio.sleep(0.05)
+        rest = [asyncio.create_task(database.run(put(str(k)))) for k in range(20)]
+        twice = asyncio.create_task(database.run(put("7")))
+        await asyncio.sleep(0.05)
+        hold.set()
+        seen.extend(await asyncio.gather(first, *rest, twice, return_exceptions=True))
+
+    asyncio.run(many())
+    assert seen[:-1] == [None] * 21
+    assert isinstance(seen[-1], StoreError)
+    assert keys(database) == {str(k) for k in range(20)}
+
+
+def test_whoever_goes_away_stops_nobody_else(database):
+    hold = threading.Event()
+
+    async def some():
+        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+        await asyncio.sleep(0.05)
+        gone = asyncio.create_task(database.run(put("gone")))
+        await asyncio.sleep(0.05)
+        first.cancel()  # at work already
+        gone.cancel()  # queued yet
+        await asyncio.sleep(0.05)  # the loop tells what it cancelled only when it is its turn
+        hold.set()
+        await asyncio.gather(first, gone, return_exceptions=True)
+        await asyncio.wait_for(database.run(put("next")), 10)
+
+    asyncio.run(some())
+    assert keys(database) == {"next"}
+
+
+def test_what_is_answered_is_on_the_disk(database, tmp_path):
+    for k in range(5):
+        database.do(put(str(k)))
+        with sqlite3.connect(tmp_path / "x.sqlite3") as other:
+            assert other.execute("SELECT count(*) FROM meta").fetchone() == (k + 1,)
+        other.close()
+
+
+def test_one_server_at_a_time(database, tmp_path):
+    with says("x.sqlite3", "another captau collect is at work on it"):
+        Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
+
+
+def test_a_full_disk_loses_nothing_and_is_told(tmp_path):
+    site = make_site(tmp_path, "good_bad", ratings=20)
+    do = site.store.database.do
+    with running(site) as url:
+        browsers = [joined(url) for _ in range(6)]
+        # As full as it can be: SQLite gets no page more.
+        pages = do(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
+        do(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar_one())
+        acknowledged = 0
+        refused = None
+        for browser in browsers * 18:
+            page = browser.get("/rate")
+            if page.status == 200:
+                page = browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+            acknowledged += page.status == 303
+            if page.status not in (200, 303):
+                refused = page
+                break
+        assert refused is not None
+        assert refused.status == 507
+        assert "full" in refused.heading
+        do(lambda c: c.exec_driver_sql("PRAGMA max_page_count=1000000").scalar_one())
+        page = browser.get("/rate")
+        assert browser.post("/rate", {**page.hidden, "answer": "good"}).status == 200
+        assert len(do(site.store.all_rows)["answers"]) == acknowledged + 1
+
+
+def test_an_older_database_is_copied_then_brought_up_to_date(tmp_path):
+    path = tmp_path / "old.sqlite3"
+    engine = create_engine(f"sqlite:///{path}")
+    config = Config()
+    config.set_main_option("script_location", str(migrations.__path__[0]))
+    config.set_main_option("path_separator", "os")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(insert(meta).values(key="kept", value="yes"))
+    assert "resolutions" not in inspect(engine).get_table_names()
+    engine.dispose()
+    notes = []
+    database = Database(str(path), FOLDER, "captau collect", notes.append)
+    assert "kept" in keys(database)
+    tables = database.do(lambda c: inspect(c).get_table_names())
+    database.close()
+    assert "resolutions" in tables
+    copy = tmp_path / "old.sqlite3.0001.backup"
+    assert str(copy) in notes[0]
+    with sqlite3.connect(copy) as old:
+        assert old.execute("SELECT value FROM meta").fetchall() == [("yes",)]
+        names = {n for (n,) in old.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    old.close()
+    assert "resolutions" not in names
+    again = []
+    Database(str(path), FOLDER, "captau collect", again.append).close()
+    assert again == []
+
+
+def test_the_steps_make_the_tables_of_the_models(database):
+    """So that a change of a model without its step is found here."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    def differences(c):
+        return compare_metadata(MigrationContext.configure(c), metadata)
+
+    assert database.do(differences) == []
+
+
+def test_a_newer_or_another_s_database_is_left_alone(tmp_path):
+    path = tmp_path / "new.sqlite3"
+    Database(str(path), FOLDER, "captau collect").close()
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE alembic_version SET version_num = '9999'")
+    other.close()
+    before = path.read_bytes()
+    with says("new.sqlite3", "a newer captau"):
+        Database(str(path), FOLDER, "captau collect")
+    assert path.read_bytes() == before
+    with sqlite3.connect(tmp_path / "other.sqlite3") as other:
+        other.execute("CREATE TABLE recipes (x)")
+    other.close()
+    with says("other.sqlite3", "recipes", "name another"):
+        Database(str(tmp_path / "other.sqlite3"), FOLDER, "captau collect")
+    (tmp_path / "text.sqlite3").write_text(
+        "this is a text, not a database, and long enough to say so" * 9
+    )
+    with says("text.sqlite3", "not a database"):
+        Database(str(tmp_path / "text.sqlite3"), FOLDER, "captau collect")
+    with says("database=mysql://", "postgresql://"):
+        url_of("mysql://nowhere.example/x")
+
+
+def test_a_study_whose_items_changed_is_told(tmp_path):
+    make_site(tmp_path).store.database.close()
+    write_study(tmp_path, ratings=9, title="Another title")  # this may change
+    make_site(tmp_path).store.database.close()
+    write_study(tmp_path, items={"limit": 9})
+    with says("small.sqlite3", "not those it was begun with"):
+        make_site(tmp_path)
+    write_study(tmp_path, name="other")
+    with says("small.sqlite3", "it holds the study 'small'"):
+        make_site(tmp_path)
+
+
+def test_a_database_is_for_its_owner_s_eyes(tmp_path):
+    make_site(tmp_path).store.database.close()
+    assert (tmp_path / "small.sqlite3").stat().st_mode & 0o077 == 0
+
+
+def test_a_port_in_use_is_told():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with says(f"port={port}", "in use", "port=0"):
+            listen("127.0.0.1", port)
+    for wrong in (99_999, 65_536, -1):
+        with says(f"port={wrong}", "0 to 65535"):
+            listen("127.0.0.1", wrong)
+    with says("host=no.such.host.example"):
+        listen("no.such.host.example", 0)
+
+
+def test_the_clock_never_runs_backwards(monkeypatch):
+    clock = Clock()
+    before = clock()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert before <= clock() <= before + 60
+    assert Clock(least=before)() >= before  # a restart after the machine's clock was put back
+
+
+def test_a_study_that_moved_shows_its_images_and_newest_explanations(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    make_site(old).store.database.close()
+    old.rename(new)
+    path = new / "study.yaml"
+    text = path.read_text(encoding="utf-8").replace("It says what", "A longer text, it says what")
+    path.write_text(text, encoding="utf-8")
+    store = make_site(new).store
+    assert {str(new)} == {str(Path(u.image).parent) for u in store.units.values()}
+    said = {u.explanation for u in store.units.values() if u.pool == "tutorial"}
+    assert said == {"A longer text, it says what is there."}
+    store.database.close()

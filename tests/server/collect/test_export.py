@@ -1,0 +1,244 @@
+"""What was gathered reads back: as dataset=file, and by the papers' own readers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.agreement import RatingTable, measures
+from captau.datasets.imports import take
+from captau.datasets.registry import card, load
+from captau.server.collect.export import Gathered, Said, _coco, caption_set, files, gather
+from captau.server.collect.quality import agreement, rated
+from captau.server.collect.simulate import joined
+from tests.server.collect.conftest import CAPTIONS, make_site, running
+
+
+@pytest.fixture
+def gathered(tmp_path):
+    """A function: a study's site after raters answered by a rule (rater, caption) → fields."""
+
+    def run(protocol, raters, rule, **changes):
+        site = make_site(tmp_path, protocol, ratings=raters, **changes)
+        with running(site) as url:
+            for k in range(raters):
+                browser = joined(url)
+                while "key" in (page := browser.get("/rate")).hidden:
+                    browser.post("/rate", {**page.hidden, **rule(k, page.captions)})
+            rows = site.store.database.do(site.store.all_rows)
+        return site.store, rows
+
+    return run
+
+
+def write(found, folder):
+    folder.mkdir()
+    for name, content in found.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
+    level = {c: 1 + k % 5 for k, (_, c, _) in enumerate(CAPTIONS)}
+
+    def rule(k, captions):
+        return {"rating": min(5, level.get(captions[0], 4) + (k == 1))}
+
+    store, rows = gathered(
+        "game", 3, rule, game={"points": -100, "tutorial_pairs": 0, "tutorial": []}
+    )
+    folder = write(files(store, rows, "captau"), tmp_path / "out")
+    back = load("file", path=folder / "ratings.csv", low=1, high=5, step=1)
+    assert len(back.items) == len(CAPTIONS)
+    assert len(back.ratings) == 3 * len(CAPTIONS)
+    captions = back.items.set_index("item_id")["caption"]
+    for row in back.ratings.to_dict("records"):
+        assert row["value"] - level[captions[row["item_id"]]] in (0, 1)
+    assert set(back.items["references"]) == {(r,) for _, _, r in CAPTIONS}
+    assert {r[:1] for r in back.ratings["rater"]} == {"r"}
+    # The dashboard's agreement is the suite's own of what reads back.
+    table = RatingTable.of(back.ratings, back.items["item_id"], "overall")
+    measured, _ = measures(table, back.card.scales["overall"], draws=5)
+    shown = agreement(store, rows)
+    for name in ("kendall_w", "fleiss_kappa", "krippendorff_alpha_ordinal"):
+        assert shown[name][0] == pytest.approx(measured[name].value, abs=1e-12)
+    results = captau.bench(
+        "file", ["bleu_1"], file={"path": str(folder / "ratings.csv"), "low": 1, "high": 5}
+    )
+    assert set(results.correlations["metric"]) >= {"bleu_1"}
+    assert np.isfinite(results.correlations["value"].astype(float)).all()
+    assert json.loads((folder / "run.json").read_text())["answers"] == 3 * len(CAPTIONS)
+
+
+def test_the_game_on_coco_reads_back_by_data_import(gathered, tmp_path):
+    store, rows = gathered(
+        "game",
+        2,
+        lambda k, c: {"rating": 4},
+        game={"points": -100, "tutorial_pairs": 0, "tutorial": []},
+    )
+    units = {n: type(u)(**{**vars(u), "image_id": "391895"}) for n, u in store.units.items()}
+    store.units.update(units)
+    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    root = tmp_path / "root"
+    take(card("cocog"), folder, root)
+    back = load("cocog", root)
+    assert len(back.ratings) == 2 * len(back.items)
+    assert set(back.ratings["value"]) == {4.0}
+
+
+def test_good_bad_reads_back_as_caption_quality(gathered, tmp_path):
+    yes = {c: 3 + k % 8 for k, (_, c, _) in enumerate(CAPTIONS)}  # of ten, how many say good
+
+    def rule(k, captions):
+        if captions[0] == CAPTIONS[0][1] and k < 3:
+            return {"answer": "skip"}  # three skips: left out
+        if captions[0] == CAPTIONS[1][1] and k < 2:
+            return {"answer": "skip"}  # two: kept, with eight answers
+        return {"answer": "good" if k < yes[captions[0]] else "bad"}
+
+    store, rows = gathered("good_bad", 10, rule)
+    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    root = tmp_path / "root"
+    take(card("caption_quality"), folder, root)
+    back = load("caption_quality", root)
+    captions = back.items.set_index("item_id")["caption"]
+    assert set(captions) == {c for _, c, _ in CAPTIONS[1:]}
+    overall = back.ratings[back.ratings["dimension"] == "overall"]
+    for row in overall.to_dict("records"):
+        caption = captions[row["item_id"]]
+        total = 8 if caption == CAPTIONS[1][1] else 10
+        share = (yes[caption] - (10 - total)) / total
+        # The paper's p̂: round(8 mean) / 8.
+        assert row["value"] == np.round(share * 8) / 8
+    # Fewer than eight answers do not read back, so they are not in the paper's form (section 3.2).
+    record = json.loads((folder / "run.json").read_text())
+    assert record["left_out"]["pairs_of_fewer_than_8_answers"] == 0
+    (few,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[2][1])
+    late = {r["id"] for r in [a for a in rows["answers"] if a["item"] == few][7:]}
+    some = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in late]}
+    fewer = files(store, some, "paper")
+    assert json.loads(fewer["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
+    take(card("caption_quality"), write(fewer, tmp_path / "fewer"), tmp_path / "less")
+    assert set(load("caption_quality", tmp_path / "less").items["caption"]) == set(captions) - {
+        CAPTIONS[2][1]
+    }
+    # Our own form leaves the same pair out, and its answers are those of people.
+    mine = write(files(store, rows, "captau"), tmp_path / "mine")
+    own = pd.read_csv(mine / "ratings.csv")
+    assert set(own["dimension"]) == {"good"}
+    assert len(own) == 10 * (len(CAPTIONS) - 2) + 8
+    assert json.loads((mine / "run.json").read_text())["left_out"] == {
+        "excluded_raters": 0,
+        "pairs_of_more_than_2_skips": 1,
+    }
+
+
+def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
+    def rule(k, captions):
+        off = k == 1 and captions[0] == f"{CAPTIONS[0][1].capitalize()}."
+        return {"precision": 5 - off, "recall": 3, "inclusive": 5, "fault": "grammar"}
+
+    store, rows = gathered("thumb", 2, rule)
+    before = files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
+    assert len(before) == len(CAPTIONS) - 1  # one is not settled
+    (item,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[0][1])
+    value = {"precision": 1, "recall": 2, "faults": {}, "wordy": False, "inclusive": 0}
+    rows["resolutions"].append({"id": 1, "item": item, "rater": 1, "value": value, "at": 0.0})
+    # What somebody settled who is left out is not settled.
+    rows["raters"][0]["excluded_at"] = 1.0
+    assert not gather(store, rows).settled
+    rows["raters"][0]["excluded_at"] = None
+    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    root = tmp_path / "root"
+    take(card("thumb"), folder, root)
+    back = load("thumb", root)
+    assert len(back.items) == len(CAPTIONS)
+    total = back.ratings[back.ratings["dimension"] == "total"].set_index("item_id")["value"]
+    captions = back.items.set_index("item_id")["caption"]
+    for item_id, caption in captions.items():
+        settled = caption == "A square number 0."
+        assert total[item_id] == (1.5 if settled else 4 - 0.5 - 0.1)
+    mine = write(files(store, rows, "captau"), tmp_path / "mine")
+    kept = load("file", path=mine / "ratings.csv")
+    assert len(kept.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
+    assert set(pd.read_csv(mine / "settled.csv")["rater"]) == {"settled"}
+
+
+def test_four_and_references(gathered, tmp_path):
+    store, rows = gathered(
+        "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}
+    )
+    table = pd.read_csv(pd.io.common.BytesIO(files(store, rows, "paper")["capeval.csv"]))
+    assert len(table) == len(CAPTIONS)
+    assert table["value"].between(0, 1).all()
+    assert set(table["ratings"]) == {2}
+    back = caption_set(store, gather(store, rows))
+    mean = back.ratings.groupby("item_id")["value"].mean()
+    assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "numbers"),
+    [
+        (["391895", "7", "60623", "5", "4", "3"], [391895, 7, 60623, 5, 4, 3]),
+        (["7", "007", "60623", "522418", "184613", "318219"], None),
+        (["1", "a.png", "3", "b.png", "2", "9"], None),
+        (["9" * 30, "7", "60623", "522418", "184613", "318219"], None),
+        (
+            [f"COCO_val2014_{k:012d}.jpg" for k in (391895, 7, 60, 5, 4, 3)],
+            [391895, 7, 60, 5, 4, 3],
+        ),
+    ],
+)
+def test_an_image_has_one_number_and_keeps_it(tmp_path, ids, numbers):
+    store = make_site(tmp_path, "references").store
+    for unit, image in zip(list(store.units.values()), ids, strict=True):
+        store.units[unit.id] = replace(unit, image_id=image)
+    at = {u.image_id: n for n, u in store.units.items()}
+    expected = dict(zip(ids, numbers, strict=True)) if numbers else at
+    for order in (ids, ids[::-1], ids[2:4]):  # whatever is answered first
+        said = [
+            Said(store.units[at[i]], store.units[at[i]].items[0], "r", {"text": i}, 1)
+            for i in order
+        ]
+        found = json.loads(_coco(store, Gathered(tuple(said), {}, {})))
+        assert {i["file_name"]: i["id"] for i in found["images"]} == {i: expected[i] for i in order}
+        assert all(expected[a["caption"]] == a["image_id"] for a in found["annotations"])
+    store.database.close()
+
+
+def test_references_are_coco_s_annotations(gathered, tmp_path):
+    def rule(k, captions):
+        return {"text": f"A picture, seen by person number {k}, of one plain colour"}
+
+    store, rows = gathered("references", 2, rule)
+    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    found = json.loads((folder / "captions.json").read_text())
+    assert len(found["annotations"]) == 12
+    assert len(found["images"]) == 6
+    from captau.benchmarks.own import read_references
+
+    read = read_references(folder / "captions.json")
+    assert sorted(map(len, read.texts.values())) == [2] * 6
+
+
+def test_excluded_raters_are_left_out_and_figures_say_who_to_look_at(gathered):
+    def rule(k, captions):
+        return {"answer": "good" if k == 2 or len(captions[0]) % 2 else "bad"}
+
+    store, rows = gathered("good_bad", 3, rule)
+    figures = rated(store, rows)
+    assert [bool(f.notes) for f in figures.values()] == [False, False, True]
+    assert figures[3].notes == ("nearly always the same answer",)
+    assert figures[3].run == len(CAPTIONS)
+    # Worked by hand: two who always agree, and the third's mean distance from them.
+    assert figures[1].apart == pytest.approx(figures[3].apart / 2)
+    rows["raters"][2]["excluded_at"] = 1.0
+    assert len(gather(store, rows).said) == 2 * len(CAPTIONS)
+    assert rated(store, rows)[1].correlation == pytest.approx(1.0)

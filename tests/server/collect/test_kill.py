@@ -1,0 +1,85 @@
+"""SIGKILL at random moments under load: what was acknowledged is in the database, once."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections import Counter
+
+from sqlalchemy import func, select
+
+from captau.server.collect.models import answers, serves, units
+from captau.server.collect.simulate import Browser, Server, joined
+from captau.server.collect.store import COUNTED
+from tests.server.collect.conftest import make_site, write_study
+
+KILLS, RATERS = 20, 6
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
+    rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
+    path = write_study(tmp_path, "good_bad", ratings=3)
+    (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
+    options = {
+        "study": str(path),
+        "database": str(tmp_path / "small.sqlite3"),
+        "data": {"root": None},
+    }
+    rng = random.Random(7)
+    acknowledged: dict[str, str] = {}
+    sent: list[dict[str, str]] = [{} for _ in range(RATERS)]
+    cookies: list[dict[str, str]] = [{} for _ in range(RATERS)]
+
+    def rate(url: str, k: int) -> None:
+        """Answer until the server is gone; what was sent and not acknowledged is sent again first."""
+        try:
+            if cookies[k]:
+                browser = Browser(url, timeout=20)
+                browser.cookies = dict(cookies[k])
+            else:
+                browser = joined(url)
+                cookies[k] = dict(browser.cookies)
+            while True:
+                if not sent[k]:
+                    page = browser.get("/rate")
+                    if page.status != 200:
+                        return
+                    sent[k] = {**page.hidden, "answer": rng.choice(["good", "bad", "skip"])}
+                if browser.post("/rate", sent[k], follow=False).status != 303:
+                    return
+                acknowledged[sent[k]["key"]] = sent[k]["answer"]
+                sent[k] = {}
+        except (OSError, http.client.HTTPException, RuntimeError):
+            return  # killed
+
+    for _ in range(KILLS):
+        server = Server(options)
+        threads = [threading.Thread(target=rate, args=(server.url, k)) for k in range(RATERS)]
+        for thread in threads:
+            thread.start()
+        Browser(server.url, timeout=60).get("/health")
+        time.sleep(rng.uniform(0.02, 0.3))
+        server.kill()
+        for thread in threads:
+            thread.join()
+
+    assert len(acknowledged) > 5 * KILLS  # it was under load
+    site = make_site(tmp_path)
+    do = site.store.database.do
+    query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
+    found = do(lambda c: c.execute(query).all())
+    stored = {row.key: row.value["answer"] for row in found}
+    assert len(stored) == len(found)
+    assert {key: stored.get(key) for key in acknowledged} == acknowledged
+    # What was stored and not acknowledged is at most the one answer each that was on its way.
+    assert len(stored) - len(acknowledged) <= RATERS
+    # Nobody was shown anything twice, and the counts are those of the answers.
+    shown = do(lambda c: c.execute(select(serves.c.rater, serves.c.unit)).all())
+    assert max(Counter(map(tuple, shown)).values()) == 1
+    total = do(lambda c: c.execute(select(func.sum(units.c.given))).scalar_one())
+    counted = select(func.count()).where(answers.c.phase.in_(COUNTED))
+    assert total == do(lambda c: c.execute(counted).scalar_one()) == len(stored)
+    site.store.database.close()

@@ -1,0 +1,89 @@
+"""The simulator, through the real command line and HTTP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from captau.benchmarks.cli import main
+from captau.server.collect.simulate import _players, deserved
+from captau.server.collect.studies import read_study
+from tests.conftest import says
+from tests.server.collect.conftest import write_study
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """A function that runs the command in a folder of the test's: status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def captau(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return captau
+
+
+def test_the_game_pays_skill(run, tmp_path):
+    """Honest players earn more than all others, who on the whole earn nothing."""
+    status, said, fault = run(
+        "collect",
+        "simulate",
+        "players={honest: 4, random: 3, constant: 3, majority: 3}",
+        "answers=40",
+        "database=played.sqlite3",
+        "output_dir=out",
+    )
+    assert status == 0, fault
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    paid = {}
+    for player in record["played"]:
+        scores = [s for phase in player["scores"].values() for s in phase]
+        paid.setdefault(player["kind"], []).extend(scores)
+    mean = {kind: sum(scores) / len(scores) for kind, scores in paid.items()}
+    assert mean["honest"] > 0.7
+    assert max(mean[kind] for kind in ("random", "constant", "majority")) < 0.4
+    assert "| honest | 4 | 160 |" in said
+    # What was played is a dataset.
+    status, _, fault = run(
+        "collect", "export", "study=demo_game", "database=played.sqlite3", "output_dir=gathered"
+    )
+    assert status == 0, fault
+    status, agreed, fault = run(
+        "agree",
+        "dataset=file",
+        "file.path=gathered/ratings.csv",
+        "file.low=1",
+        "file.high=5",
+        "output_dir=agreed",
+    )
+    assert status == 0, fault
+    assert "krippendorff_alpha_ordinal" in agreed
+
+
+def test_a_fault_of_the_study_is_one_line(run, tmp_path):
+    path = write_study(tmp_path, ratings=0)
+    for words in (["collect", "port=0"], ["collect", "simulate"], ["collect", "export"]):
+        status, _, fault = run(*words, f"study={path}")
+        assert status == 2
+        assert fault.count("\n") == 1
+        assert "ratings: 0 is no whole number" in fault
+    status, _, fault = run("collect", "export", "study=demo_thumb")
+    assert status == 2
+    assert "collected/demo_thumb.sqlite3: no such file" in fault
+
+
+def test_players_and_what_captions_deserve():
+    assert _players({"honest": 2, "random": 1}) == ["honest", "honest", "random"]
+    with says("unknown kind of player 'honset'", "honest"):
+        _players({"honset": 1})
+    for wrong in ({}, [], {"honest": -1}, {"honest": "x"}, {"honest": 0}):
+        with says("players"):
+            _players(wrong)
+    known = deserved(read_study("demo_game"))
+    assert known["An orange rhombus placed right of a pink star on white."] == pytest.approx(
+        5, abs=0.7
+    )

@@ -1,0 +1,284 @@
+"""Study files: what they say, and every fault told with file, line and field."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from captau.conf import group
+from captau.datasets.errors import InputError
+from captau.server.collect.pages import picture
+from captau.server.collect.protocols import FORMS, FormError
+from captau.server.collect.protocols.references import faults
+from captau.server.collect.protocols.thumb import normalised
+from captau.server.collect.studies import read_study
+from captau.server.fields import Fields
+from captau.server.web import MissingError
+from tests.conftest import says
+from tests.server.collect.conftest import write_study
+
+
+@pytest.mark.parametrize("name", group("collect"))
+def test_captau_s_own_studies(name):
+    study = read_study(name)
+    assert study.name == name
+    assert all(u.image for u in study.units)
+    if study.protocol == "game":
+        pools = [u.pool for u in study.units]
+        assert (pools.count("tutorial"), pools.count("probation")) == (10, 20)
+        main = {(u.image_id, u.items[0].caption) for u in study.units if u.pool == "main"}
+        rest = {(u.image_id, u.items[0].caption) for u in study.units if u.pool != "main"}
+        assert not main & rest
+        assert all(len(u.fixed) == 2 for u in study.units if u.pool == "main")
+        assert all(u.explanation for u in study.units if u.pool == "tutorial")
+
+
+def line_of(path, text):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next(n for n, line in enumerate(lines, start=1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "at", "parts"),
+    [
+        ({"rating": 3}, "rating:", ["rating", "did you mean ratings"]),
+        ({"ratings": "many"}, "ratings: many", ["ratings", "'many'", "whole number"]),
+        ({"ratings": 0}, "ratings: 0", ["ratings", "from 1"]),
+        ({"ratings": True}, "ratings: true", ["ratings", "True"]),
+        ({"protocol": "gaem"}, "protocol:", ["protocol", "game"]),
+        ({"participants": "all"}, "participants:", ["participants", "open"]),
+        ({"name": "a b"}, "name: a b", ["name", "letters"]),
+        ({"game": {"wait": -1}}, "wait: -1", ["game.wait", "-1"]),
+        ({"game": {"pause": 1}}, "pause: 1", ["game.pause", "unknown"]),
+        ({"game": {"tutorial_pairs": 5}}, "tutorial:", ["game.tutorial", "2 pairs"]),
+        ({"game": {"probation": 9}}, "probation:", ["game.probation", "list the pairs"]),
+        ({"game": {"cold_start": ["bleu_9"]}}, "cold_start:", ["game.cold_start", "bleu_9"]),
+        ({"game": {"pairs": 99}}, "probation:", ["4 pairs", "game.pairs=99"]),
+        ({"items": {"file": "captions.jsonl", "limit": 0}}, "limit: 0", ["items.limit"]),
+        ({"items": {"images": "none"}}, "images: none", ["items.images", "no folder"]),
+        ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
+        ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
+        ({"attention": [{"image": "p0.png", "caption": "x", "accepted": 9}]}, "accepted", ["9"]),
+        ({"title": "half \ud83d"}, "title:", ["title", "U+D83D", "take it out"]),
+        ({"consent": "pay \u202e$01"}, "consent:", ["consent", "U+202E"]),
+        ({"title": "a\x1b[2Jb"}, "title:", ["title", "U+001B"]),
+        ({"attention": [{"image": "px.png", "caption": "x", "accepted": 1}]}, "px", ["px.png"]),
+    ],
+)
+def test_faults_name_file_line_and_field(tmp_path, changes, at, parts):
+    path = write_study(tmp_path, **changes)
+    with says(f"{path}:{line_of(path, at)}: ", *parts):
+        read_study(str(path))
+
+
+def test_other_faults(tmp_path):
+    path = write_study(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    with says("nothing.yaml", "No such file"):
+        read_study(str(tmp_path / "nothing.yaml"))
+    with says("unknown study 'demo_gaem'", "demo_game"):
+        read_study("demo_gaem")
+    path.write_text(text + "name: twice\n", encoding="utf-8")
+    with says("name stands there twice"):
+        read_study(str(path))
+    path.write_text(text.replace("consent:", "consent: [", 1), encoding="utf-8")
+    with says(str(path), ":"):
+        read_study(str(path))
+    path.write_bytes(b"\xff\xfe\x00")
+    with says("UTF-8"):
+        read_study(str(path))
+    path.write_text(text.replace("consent: You take part in a test.\n", ""), encoding="utf-8")
+    with says(f"{path}:1: consent: it is needed"):
+        read_study(str(path))
+
+
+def test_images_that_are_missing_outside_or_no_images(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    path = write_study(inside)
+    (inside / "p3.png").unlink()
+    with says("3 of 24 items have no image file", "p3.png", "items.images"):
+        read_study(str(path))
+    (inside / "p3.png").write_bytes(b"no image at all")
+    with says("p3.png", "no image that can be read"):
+        read_study(str(path))
+    (tmp_path / "secret.png").write_bytes((inside / "p2.png").read_bytes())
+    rows = (inside / "captions.jsonl").read_text(encoding="utf-8")
+    for name in ("../secret.png", str(tmp_path / "secret.png")):
+        (inside / "captions.jsonl").write_text(rows.replace("p3.png", name), encoding="utf-8")
+        with says("captions.jsonl:10", "lies outside of"):
+            read_study(str(path))
+    (inside / "p3.png").unlink()
+    (inside / "p3.png").symlink_to(tmp_path / "secret.png")
+    (inside / "captions.jsonl").write_text(rows, encoding="utf-8")
+    with says("captions.jsonl:10", "lies outside of"):
+        read_study(str(path))
+
+
+def test_a_known_caption_is_rated_of_no_system(tmp_path):
+    """An equal caption by another system is no secret once one copy is a tutorial pair."""
+    pair = {"image": "p0.png", "caption": "a square number 0", "ratings": [4], "explanation": "So."}
+    path = write_study(tmp_path, game={"tutorial": [pair], "tutorial_pairs": 1})
+    rows = (tmp_path / "captions.jsonl").read_text(encoding="utf-8")
+    copy = {
+        "image": "p0.png",
+        "caption": "a square number 0",
+        "references": ["r"],
+        "system": "other",
+    }
+    (tmp_path / "captions.jsonl").write_text(rows + json.dumps(copy) + "\n", encoding="utf-8")
+    study = read_study(str(path))
+    main = [u.items[0].caption for u in study.units if u.pool == "main"]
+    assert len(main) == 17
+    assert pair["caption"] not in main
+
+
+def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
+    path = write_study(tmp_path, "good_bad")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40 * 30 // 2 - 1)
+    with says("p0.png", "too many pixels"):
+        read_study(str(path))
+    with pytest.raises(MissingError):
+        picture(str(tmp_path / "p0.png"))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(), x, max_size=3),
+        max_leaves=9,
+    )
+)
+def test_no_yaml_breaks_the_reader(value):
+    text = yaml.safe_dump({"a": value, "b": {"c": value}}, allow_unicode=True)
+    said = []
+    try:
+        fields = Fields.of(text, "x.yaml")
+        for read in (fields.text, fields.optional, fields.texts, fields.at_most):
+            try:
+                read("a")
+            except InputError as error:
+                said.append(str(error))
+        assert fields.within("b") is not fields
+    except InputError as error:  # such as a character that YAML does not allow
+        said.append(str(error))
+    assert all(message.startswith("x.yaml:") for message in said)
+
+
+@pytest.mark.parametrize(
+    ("caption", "shown"),
+    [
+        ("  a dog runs . ", "A dog runs."),
+        ("a dog", "A dog."),
+        ("A dog.", "A dog."),
+        ("élan", "Élan."),
+        ("", "."),
+    ],
+)
+def test_thumb_s_text_processing(caption, shown):
+    """Kasai et al. 2022, section 2.2.3: blanks, capital, period."""
+    assert normalised(caption) == shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "total"),
+    [
+        # Rows of the paper's Table 1: 1-A, 1-B, 2-A, 5-C's 4.7 (P 5, R 5, fluency .3).
+        ({"precision": ["3"], "recall": ["4"]}, 3.5),
+        ({"precision": ["5"], "recall": ["4"], "fault": ["grammar"]}, 4.4),
+        ({"precision": ["5"], "recall": ["3"]}, 4.0),
+        ({"precision": ["5"], "recall": ["5"], "fault": ["awkward"], "tenths_awkward": ["3"]}, 4.7),
+        # Conciseness .5 and the graver of the two remarks on looks, 2.0 (section 2.2.2).
+        ({"precision": ["5"], "recall": ["5"], "wordy": ["yes"], "inclusive": ["20"]}, 2.5),
+    ],
+)
+def test_thumb_s_total(fields, total):
+    form = FORMS["thumb"]
+    (value,) = form.read(fields, 1, 8)
+    found = form.ratings(value)
+    assert found["total"] == total
+    assert set(found) == set(form.scales)
+    for dimension, scale in form.scales.items():
+        assert scale.low <= found[dimension] <= scale.high
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"precision": ["6"], "recall": ["4"]},
+        {"recall": ["4"]},
+        {"precision": ["3"], "recall": ["4"], "fault": ["invented"]},
+        {"precision": ["3"], "recall": ["4"], "fault": ["broken"], "tenths_broken": ["-9"]},
+        {"precision": ["3"], "recall": ["4"], "inclusive": ["3"]},
+    ],
+)
+def test_thumb_takes_no_other_values(fields):
+    with pytest.raises(FormError):
+        FORMS["thumb"].read(fields, 1, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("A large brown dog is lying on the grass", ""),
+        ("a dog", "at least 8 words"),
+        ("There is a large brown dog on the green grass", "There is"),
+        ("there's a large brown dog lying on the green grass", "There is"),
+        ("There are some large dogs that lie on the grass", "There is"),
+        ("Thereby hangs a tale of a large old dog", ""),
+        ("A dog lies on the grass. It is a large one.", "one sentence"),
+        ("Look at this large brown dog! “It lies on the grass.”", "one sentence"),
+        ("A St. Bernard dog sits on the big red sofa", ""),
+        ("Dogs of Dr. Smith in the U.S. Army at 5 p.m. on Main St. in town", ""),
+        ("A dog lies on approx. two thirds of the big red sofa", ""),
+        ("word " * 200, "at most 500"),
+    ],
+)
+def test_the_rules_of_a_reference(text, wrong):
+    """Chen et al. 2015, section 2: what can be checked of the instructions."""
+    found = faults(text)
+    assert bool(found) == bool(wrong)
+    assert wrong in " ".join(found)
+
+
+def test_a_study_is_the_same_from_elsewhere_and_after_its_texts_changed(tmp_path, monkeypatch):
+    attention = [{"image": "p1.png", "caption": "a known answer", "accepted": 4}]
+    path = write_study(tmp_path, attention=attention)
+    begun = read_study(str(path))
+    text = path.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert read_study("study.yaml").digest == begun.digest
+    for old, new in (
+        ("intro: Look", "\n\n# A longer one.\nintro: Look twice"),
+        ("title: A small", "title: Another small"),
+        ("ratings: 3", "ratings: 5"),
+        ("wait: 0", "wait: 2"),
+        ("It says what is there.", "All is there."),
+        ("- rouge_l", "- bleu_4"),  # other computed ratings
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest == begun.digest, new
+        assert text != text.replace(old, new)
+    moved = tmp_path / "moved"
+    shutil.copytree(tmp_path, moved, dirs_exist_ok=False, ignore=lambda *_: ["moved"])
+    assert read_study(str(moved / "study.yaml")).digest == begun.digest
+    for old, new in (
+        ("points: 3", "points: 4"),
+        ("practice 1", "practice 2"),
+        ("accepted: 4", "accepted: 3"),
+        ("probation 3\n", "probation 4\n"),
+    ):
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest != begun.digest, new
+    path.write_text(text, encoding="utf-8")
+    table = tmp_path / "captions.jsonl"
+    rows = table.read_text(encoding="utf-8")
+    for old, new in (("a reference of", "the reference of"), ("sys-4", "sys-5"), ("p3", "p4")):
+        table.write_text(rows.replace(old, new), encoding="utf-8")
+        assert read_study("study.yaml").digest != begun.digest, new
