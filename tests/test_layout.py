@@ -107,7 +107,8 @@ def test_scipys_statistics_load_when_they_are_used():
 
 
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
-    from captau.benchmarks.config import group, metrics_of, read
+    from captau.benchmarks.config import metrics_of, read
+    from captau.conf import group
     from captau.metrics.registry import names
 
     assert set(group("metric")) == set(names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from captau.benchmarks.config import PaperTable, ReproduceConfig, group, read
+from captau.benchmarks.config import PaperTable, ReproduceConfig, read
 from captau.benchmarks.published import read_published
 from captau.benchmarks.reproduce import (
     COMPARISON_COLUMNS,
@@ -16,6 +16,7 @@ from captau.benchmarks.reproduce import (
     compare,
     summary,
 )
+from captau.conf import group
 from captau.datasets.errors import InputError
 
 

@@ -10,8 +10,9 @@ import platformdirs
 import pytest
 
 import captau
-from captau.benchmarks.config import group, read, usual_protocol
+from captau.benchmarks.config import read, usual_protocol
 from captau.benchmarks.protocol import Protocol
+from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.files import find, locate

@@ -19,7 +19,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from captau.benchmarks.config import group, metrics_of
+from captau.benchmarks.config import metrics_of
+from captau.conf import group
 from captau.metrics.base import Rows
 from captau.metrics.neural import endpoint
 from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of

@@ -1,0 +1,131 @@
+"""What `conf/` says of metrics, datasets and papers, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from ...conf import group
+from ...datasets.errors import InputError, unknown
+from ...metrics.base import Metric
+from ...metrics.registry import metric, registered_name
+from ...metrics.registry import names as metric_names
+
+_CONF = "captau.conf"
+
+
+@cache
+def bibliography() -> dict[str, str]:
+    """The entries of `conf/citations.bib` by key; blank lines part them."""
+    text = (resources.files(_CONF) / "citations.bib").read_text(encoding="utf-8")
+    return {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
+
+
+@cache
+def read(group_name: str, name: str) -> dict[str, Any]:
+    """One file of a config group, as plain data."""
+    text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+#: In the order in which tables group metrics; `given` are score files and functions of one's own.
+METRIC_KINDS = ("reference-based", "reference-free", "learned", "given")
+
+
+@dataclass(frozen=True)
+class MetricStyle:
+    """How tables show a metric, from its file in `conf/metric/`.
+
+    Attributes:
+        label, order: what it is called, and where it stands.
+        scale, decimals: the factor of its own scores, and their digits.
+        note: what stands below a table that has it.
+        kind: one of `METRIC_KINDS`.
+        higher_is_better: whether more of it is better.
+        citation: BibTeX of its paper, and of the code that computes it; may be empty.
+    """
+
+    label: str
+    order: float
+    scale: float
+    decimals: int
+    note: str
+    kind: str
+    higher_is_better: bool
+    citation: str
+
+
+def style(chosen: Metric) -> MetricStyle:
+    """The style of a metric, from its file in `conf/metric/`."""
+    name = registered_name(chosen)  # not its own name, which another class may bear
+    if name is None or name not in group("metric"):
+        return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", chosen.higher_is_better, "")
+    table = read("metric", name)
+    brackets = chosen.spec.removeprefix(chosen.name)
+    return MetricStyle(
+        label=f"{table.get('label', chosen.name)}{brackets}",
+        order=table["order"],
+        scale=table["scale"],
+        decimals=table["decimals"],
+        note=table.get("note", ""),
+        kind=table.get("kind")
+        or ("reference-based" if "references" in chosen.needs else "reference-free"),
+        higher_is_better=chosen.higher_is_better,
+        citation="\n".join(bibliography()[key] for key in table.get("cites", ())),
+    )
+
+
+def metrics_of(wanted: Any) -> tuple[Metric, ...]:
+    """Metrics from names, specs, suites and `Metric` objects, each once, in the given order.
+
+    Raises:
+        InputError: on an unknown name, an empty list, or two different metrics of one name.
+    """
+    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    if not isinstance(entries, Iterable) or isinstance(entries, Mapping):
+        raise InputError(
+            f"metrics is {wanted!r}; suites or metrics are expected, as metrics=[cider]"
+        )
+    suites = group("suite")
+    found: dict[str, Metric] = {}
+    for entry in entries:
+        if isinstance(entry, Metric):
+            chosen = [entry]
+        elif not isinstance(entry, str):
+            raise InputError(
+                f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
+            )
+        elif entry.strip() in suites:
+            chosen = [metric(name) for name in read("suite", entry.strip())["metrics"]]
+        elif entry.partition("(")[0].strip() not in metric_names():
+            raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
+        else:
+            chosen = [metric(entry)]
+        for one in chosen:
+            if found.setdefault(one.spec, one) != one:
+                raise InputError(f"metrics: two different metrics are called '{one.spec}'")
+    if not found:
+        raise InputError("metrics is empty; name a suite or metrics, such as metrics=[cider]")
+    return tuple(found.values())
+
+
+def optional_of(wanted: Any) -> frozenset[str]:
+    """The specs of metrics that suites alone ask for, of what `metrics_of` takes."""
+    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    suites = group("suite")
+    named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
+    by_name = {m.spec for m in metrics_of(named)} if named else set[str]()
+    return frozenset({m.spec for m in metrics_of(wanted)} - by_name)
+
+
+def usual_protocol(dataset: str) -> dict[str, Any]:
+    """A dataset's usual protocol, from its file in `conf/dataset/`."""
+    known = group("dataset")
+    if dataset not in known:
+        raise unknown("dataset", dataset, known)
+    return read("dataset", dataset)["protocol"]
