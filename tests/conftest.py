@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from captau.benchmarks.cli import main
+
+#: How long an example takes is no property of the code.
+settings.register_profile("captau", settings.default, deadline=None)
+settings.load_profile("captau")
 
 NO_DATA = "CAPTAU_DATA is not set: this test needs the real data"
 
@@ -41,6 +49,14 @@ def says(*parts: str) -> Iterator[None]:
     assert "\n" not in message
     for part in parts:
         assert part in message
+
+
+def run_captau(*words: object) -> int:
+    """A command as the command line runs it; its exit status."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -109,6 +125,24 @@ def weights(tiny, tmp_path, monkeypatch):
     monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tiny
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Debian's headless Chromium; not for the whole session, as it keeps other event loops from running."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    if binary is None:
+        pytest.skip("no Chromium is installed (Debian: chromium)")
+    from playwright.sync_api import sync_playwright
+
+    flags = ("no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync")
+    flags += ("disable-background-networking", "disable-component-update")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=binary, args=[f"--{flag}" for flag in flags]
+        )
+        yield browser
+        browser.close()
 
 
 class Site:

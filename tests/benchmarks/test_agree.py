@@ -38,8 +38,8 @@ from captau.benchmarks.agreement import (
     stability,
     virtual_measures,
 )
-from captau.benchmarks.cli import main
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
+from tests.conftest import run_captau
 
 NAN = float("nan")
 FIVE, FOUR = Scale(1, 5, 1), Scale(1, 4, 1)
@@ -320,7 +320,7 @@ patchy = hnp.arrays(
     st.tuples(st.integers(2, 12), st.integers(2, 5)),
     elements=st.sampled_from([1.0, 2.0, 3.0, 4.0, 2.0, 3.0, NAN, NAN]),
 )
-laws = settings(max_examples=60, deadline=None)
+laws = settings(max_examples=60)
 #: What no draw and no rater's number has a part in.
 FIXED = (
     *(f"krippendorff_alpha_{level}" for level in LEVELS),
@@ -450,10 +450,9 @@ def agree(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["agree", *arguments, "output_dir=out"])
+        ended = run_captau("agree", *arguments, "output_dir=out")
         captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err, tmp_path / "out"
+        return ended, captured.out, captured.err, tmp_path / "out"
 
     return run
 

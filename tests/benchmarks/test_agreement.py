@@ -119,7 +119,7 @@ tables = hnp.arrays(
     st.tuples(st.integers(2, 8), st.integers(2, 5)),
     elements=st.integers(1, 4).map(float),
 )
-laws = settings(max_examples=80, deadline=None)
+laws = settings(max_examples=80)
 
 
 @laws

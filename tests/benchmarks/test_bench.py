@@ -10,11 +10,11 @@ import pytest
 
 import captau
 from captau.benchmarks.agreement import CEILINGS
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import metrics_of
 from captau.benchmarks.output import FILES, OutputFolder
 from captau.benchmarks.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.datasets.errors import InputError
+from tests.conftest import run_captau
 
 QUICK = ["bleu_1", "rouge_l", "cider"]
 
@@ -278,6 +278,5 @@ def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path
             "metrics=[rouge_1]",
         ],
     }[command]
-    with pytest.raises(SystemExit):
-        main([command, f"output_dir={tmp_path / 'out'}", *options])
+    run_captau(command, f"output_dir={tmp_path / 'out'}", *options)
     assert tuple(written) == (*FILES[command], "run.json")

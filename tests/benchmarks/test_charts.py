@@ -17,22 +17,15 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks import figures
 from captau.benchmarks.charts import charts_of, parts_of, slug
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import CHARTS, ChartOptions, PlotConfig
 from captau.benchmarks.finished import read_run
 from captau.benchmarks.output import OutputFolder, write_file
 from captau.benchmarks.plot import draw
+from tests.conftest import run_captau, says
 
-from ..conftest import says
 from .made_runs import rewrite
 
 METRICS = ["bleu_1", "rouge_l", "cider"]
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return ended.value.code
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +34,8 @@ def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("charts") / "run"
     options = ["tests=[bootstrap]", "statistics.replicates=50", "floors=true"]
     assert (
-        command("compare", f"metrics=[{','.join(METRICS)}]", *options, f"output_dir={folder}") == 0
+        run_captau("compare", f"metrics=[{','.join(METRICS)}]", *options, f"output_dir={folder}")
+        == 0
     )
     return folder
 
@@ -104,7 +98,7 @@ def test_the_rating_bars_count_every_rating_and_item(part):
 
 
 def test_agreement_is_what_captau_agree_finds(part, tmp_path):
-    assert command("agree", f"output_dir={tmp_path}") == 0
+    assert run_captau("agree", f"output_dir={tmp_path}") == 0
     expected = pd.read_csv(tmp_path / "agreement.csv").set_index("measure")["value"]
     (chart,) = only(part, "agreement")
     shown = cells(chart.table)
@@ -152,7 +146,7 @@ def test_the_matrix_has_the_differences_and_p_values(part):
 
 def test_the_curves_are_those_of_captau_thresholds(part, tmp_path):
     words = ("metrics=[bleu_1,rouge_l,cider]", f"output_dir={tmp_path}")
-    assert command("thresholds", *words) == 0
+    assert run_captau("thresholds", *words) == 0
     expected = pd.read_csv(tmp_path / "recall.csv").set_index("metric")
     (chart,) = only(part, "precision_recall")
     for metric in METRICS:
@@ -199,7 +193,7 @@ def test_no_caption_is_good(copy):
 
 
 def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_path, capsys):
-    assert command("plot", f"run={compared}", f"output_dir={tmp_path / 'a'}") == 0
+    assert run_captau("plot", f"run={compared}", f"output_dir={tmp_path / 'a'}") == 0
     out = capsys.readouterr().out
     files = sorted((tmp_path / "a").iterdir())
     (one,) = parts_of(read_run(compared))
@@ -218,7 +212,7 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
 
 
 def test_some_kinds_go_into_the_runs_folder_and_with_the_next_run(copy, capsys):
-    assert command("plot", f"run={copy}", "kind=[ratings,correlations]") == 0
+    assert run_captau("plot", f"run={copy}", "kind=[ratings,correlations]") == 0
     there = {p.name for p in (copy / "plots").iterdir()}
     assert there == {
         f"{n}_demo_usual{d}.{e}"
@@ -232,7 +226,7 @@ def test_some_kinds_go_into_the_runs_folder_and_with_the_next_run(copy, capsys):
 
 def test_faults(compared, copy, tmp_path, capsys, monkeypatch):
     def said(*words: str) -> str:
-        assert command("plot", *words) == 2
+        assert run_captau("plot", *words) == 2
         (line,) = capsys.readouterr().err.strip().splitlines()
         return line
 

@@ -36,13 +36,12 @@ from captau.benchmarks.baseline import (
     written,
 )
 from captau.benchmarks.check import Checked, Difference, run
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import CheckConfig, usual_protocol
 from captau.benchmarks.output import write_file
 from captau.benchmarks.protocol import Protocol
 from captau.datasets.errors import InputError
 from captau.metrics.text.cider import Cider
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "results" / "golden"
@@ -57,10 +56,9 @@ def check(capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
     def command(*words):
-        with pytest.raises(SystemExit) as ended:
-            main(["check", *map(str, words)])
+        ended = run_captau("check", *map(str, words))
         captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
+        return ended, captured.out, captured.err
 
     return command
 
@@ -69,9 +67,9 @@ def check(capsys, monkeypatch, tmp_path):
 def made(tmp_path_factory):
     """A baseline of the demo, as the command makes it."""
     path = tmp_path_factory.mktemp("made") / "demo.yaml"
-    with pytest.raises(SystemExit) as ended:
-        main(["check", f"baseline={path}", "update=true", f"metrics=[{','.join(NAMES)}]"])
-    assert ended.value.code == 0
+    assert (
+        run_captau("check", f"baseline={path}", "update=true", f"metrics=[{','.join(NAMES)}]") == 0
+    )
     return path
 
 
@@ -134,7 +132,6 @@ SCORES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(SCORES, st.lists(st.floats(-1, 1), min_size=len(IDS), max_size=len(IDS)), st.randoms())
 def test_means_move_no_further_than_scores(values, by, random):
     """That is why they can be compared at the same tolerance; and the order of items is nothing."""
@@ -199,7 +196,7 @@ TEXTS = st.text(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     name=TEXTS,
     signature=TEXTS,
@@ -583,7 +580,7 @@ def says_where(path):
         raise
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_is_done_to_the_text_is_told_in_a_line(made, tmp_path_factory, data):
     """Cut, doubled, exchanged or deleted: it reads, or an `InputError` says where it does not."""

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks import cite as module
 from captau.benchmarks.cite import Bibliography, cite, entries
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import bibliography, read
 from captau.benchmarks.correlation import COEFFICIENTS
 from captau.benchmarks.kinds import LEVELS
@@ -20,6 +19,7 @@ from captau.benchmarks.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
 from captau.conf import group
 from captau.datasets import registry
 from captau.metrics.registry import names
+from tests.conftest import run_captau
 
 from .made_runs import ROWS, made_run
 
@@ -202,9 +202,7 @@ def test_keys_are_unique(keys):
 def test_command(run, tmp_path, capsys):
     target = tmp_path / "captau.bib"
     for arguments in ([f"run={run}"], [f"run=[{run}]", f"output={target}"]):
-        with pytest.raises(SystemExit) as ended:
-            main(["cite", *arguments])
-        assert ended.value.code == 0
+        assert run_captau("cite", *arguments) == 0
     assert capsys.readouterr().out.startswith(cite([run]))
     assert target.read_text() == cite([run])
 
@@ -214,8 +212,7 @@ def test_command(run, tmp_path, capsys):
     [([], "the option run=…"), (["run=absent"], "absent"), (["run=a", "style=x"], "style")],
 )
 def test_faults_are_one_line(capsys, arguments, said):
-    with pytest.raises(SystemExit) as ended:
-        main(["cite", *arguments])
+    ended = run_captau("cite", *arguments)
     out, err = capsys.readouterr()
-    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    assert (ended, out, err.count("\n")) == (2, "", 1)
     assert said in err

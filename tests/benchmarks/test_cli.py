@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.cli import COMMANDS, main
+from tests.conftest import run_captau
 
 
 @pytest.fixture
@@ -21,10 +22,9 @@ def captau(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])  # likewise cache.root=
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
+        ended = run_captau(*arguments)
         captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
+        return ended, captured.out, captured.err
 
     return run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import main
 from captau.metrics.text.sacrebleu import SacreBleu
+from tests.conftest import run_captau
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,7 @@ from captau.metrics.text.sacrebleu import SacreBleu
 def test_no_command_trips_over_companions(command, table, more, tmp_path, monkeypatch):
     monkeypatch.setattr(SacreBleu, "companions", ("rouge_2",))
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as ended:
-        main([command, "metrics=[sacrebleu,rouge_1]", *more, f"output_dir={out}"])
-    assert ended.value.code == 0
+    assert run_captau(command, "metrics=[sacrebleu,rouge_1]", *more, f"output_dir={out}") == 0
     rows = pd.read_csv(out / table)
     told = {name for c in rows.columns if c.startswith(("metric", "other")) for name in rows[c]}
     assert {"sacrebleu", "rouge_1"} <= told

@@ -11,11 +11,10 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.complement import COMPLEMENT_COLUMNS, Fit, partial, run
 from captau.benchmarks.config import ComplementConfig, Where, metrics_of, usual_protocol
 from captau.benchmarks.protocol import Protocol
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 
 def made(n_images: int = 40, seed: int = 0):
@@ -90,9 +89,12 @@ def test_partial_correlation_is_that_of_residuals():
 
 
 def test_the_command(tmp_path, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["complement", "metrics=[rouge_1,rouge_2,cider]", "draws=3", f"output_dir={tmp_path}"])
-    assert ended.value.code == 0
+    assert (
+        run_captau(
+            "complement", "metrics=[rouge_1,rouge_2,cider]", "draws=3", f"output_dir={tmp_path}"
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     rows = pd.read_csv(tmp_path / "complementarity.csv")
     assert tuple(rows.columns) == COMPLEMENT_COLUMNS
@@ -106,8 +108,7 @@ def test_the_command(tmp_path, capsys):
     assert often.groupby(["criterion", "step"])["value"].sum().tolist() == [1, 2, 3] * 2
     assert "forward selection by R²" in out
     again = tmp_path / "again"
-    with pytest.raises(SystemExit):
-        main(["complement", "metrics=[rouge_1,rouge_2,cider]", "draws=3", f"output_dir={again}"])
+    run_captau("complement", "metrics=[rouge_1,rouge_2,cider]", "draws=3", f"output_dir={again}")
     assert (again / "complementarity.csv").read_bytes() == (
         tmp_path / "complementarity.csv"
     ).read_bytes()

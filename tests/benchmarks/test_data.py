@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.cli import main
 from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.files import find
+from tests.conftest import run_captau
 
 RATED = [
     {
@@ -42,10 +42,9 @@ def captau(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_DATA", "here")
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(["data", *arguments])
+        ended = run_captau("data", *arguments)
         captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
+        return ended, captured.out, captured.err
 
     return run
 
@@ -328,9 +327,8 @@ def test_half_of_a_surrogate_pair_is_scored_like_any_character(
             'metrics=["cider(df=df.json)",bleu_1,rouge_l,meteor,rouge_score_1,sacrebleu]',
         ],
     ):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        assert ended.value.code == 0, capsys.readouterr().err
+        ended = run_captau(*arguments)
+        assert ended == 0, capsys.readouterr().err
     assert "\ufffd" in Path("out/scores.csv").read_text(encoding="utf-8")
 
 
@@ -374,9 +372,8 @@ def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said)
 
 
 def test_the_real_data_verifies(capsys, data_root: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["data", "verify"])
-    assert ended.value.code == 0, capsys.readouterr().out
+    ended = run_captau("data", "verify")
+    assert ended == 0, capsys.readouterr().out
 
 
 def test_the_real_data_imports(captau, data_root: Path, tmp_path: Path) -> None:

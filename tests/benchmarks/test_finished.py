@@ -10,8 +10,8 @@ import pytest
 
 import captau
 from captau.benchmarks.finished import check_same_data, read_run
+from tests.conftest import says
 
-from ..conftest import says
 from .made_runs import rewrite
 
 

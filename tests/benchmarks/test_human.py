@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.agree import AGREEMENT_COLUMNS
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import HumanConfig, Where, metrics_of
 from captau.benchmarks.human import HUMAN_COLUMNS, held_out, interval, run
 from captau.metrics.text.ptb import tokenize
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, run_captau, says
 
 CAPTIONS = {
     "1": ("a dog runs on the grass", "the brown dog runs", "a dog on green grass"),
@@ -35,12 +34,6 @@ def references(tmp_path):
     path = tmp_path / "refs.json"
     path.write_text(json.dumps(CAPTIONS), encoding="utf-8")
     return path
-
-
-def ended(*words: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(list(words))
-    return caught.value.code
 
 
 def test_each_place_is_held_out_in_turn():
@@ -75,7 +68,7 @@ def test_equal_to_captau_score_on_the_same_files(references, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps({i: t[:-1] for i, t in CAPTIONS.items()}))
     names = "[bleu_1,bleu_4,rouge_l,cider]"
     folder = tmp_path / "out"
-    assert not ended(
+    assert not run_captau(
         *["score", f"candidates={tmp_path}/c.json", f"references={tmp_path}/r.json"],
         *[f"metrics={names}", f"output_dir={folder}"],
     )
@@ -156,14 +149,16 @@ def test_interval_covers():
 
 def test_of_a_dataset_and_its_files(tmp_path):
     folder = tmp_path / "out"
-    assert not ended("agree", "kind=captions", "metrics=[bleu_1,cider]", f"output_dir={folder}")
+    assert not run_captau(
+        "agree", "kind=captions", "metrics=[bleu_1,cider]", f"output_dir={folder}"
+    )
     names = {p.name for p in folder.iterdir()}
     assert names == {"agreement.csv", "human.csv", "table.md", "table.tex", "run.json"}
     assert "SYNTHETIC" in (folder / "table.md").read_text(encoding="utf-8")
     told = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert told["command"] == "agree"
     assert set(told["signatures"]) == {"bleu_1", "cider"}
-    assert not ended("agree", f"output_dir={folder}")
+    assert not run_captau("agree", f"output_dir={folder}")
     assert not (folder / "human.csv").exists(), "of the run before"
 
 
@@ -198,7 +193,7 @@ def test_bad_input(references, tmp_path, capsys):
         (["kind=words", "held_out=draw"], "held_out=draw is of kind=captions"),
         (["kind=captions", f"references={tmp_path}/none.json"], "none.json"),
     ]:
-        assert ended("agree", *words, f"output_dir={tmp_path}/out") == 2
+        assert run_captau("agree", *words, f"output_dir={tmp_path}/out") == 2
         error = capsys.readouterr().err
         assert part in error
         assert error.count("\n") == 1
@@ -233,12 +228,12 @@ def test_table_1_where_the_references_are(tmp_path):
     train.write_text(json.dumps({"annotations": annotations}))
     where = [f"data.root={tmp_path}/data", "leave_out=[meteor]"]
     folder = tmp_path / "out"
-    assert not ended("reproduce", "paper=coco_captions_2015", *where, f"output_dir={folder}")
+    assert not run_captau("reproduce", "paper=coco_captions_2015", *where, f"output_dir={folder}")
     table = pd.read_csv(folder / "comparison.csv", keep_default_na=False, dtype=str)
     cells = table.set_index(["row", "column"])
     (tmp_path / "r.json").write_text(json.dumps(others))
     wanted = tmp_path / "score"
-    assert not ended(
+    assert not run_captau(
         *["score", f"candidates={coco}/captions_test2014_human_results.json"],
         *[f"references={tmp_path}/r.json", "metrics=[bleu_4,cider]", f"output_dir={wanted}"],
     )

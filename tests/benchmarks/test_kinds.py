@@ -15,9 +15,8 @@ from scipy import stats
 
 import captau
 from captau.benchmarks import kinds
-from captau.benchmarks.cli import main
 from captau.benchmarks.kinds import LEVELS, correlate_at
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 OF_RATINGS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy", "acc_eq")  # fmt: skip
 NAN = float("nan")
@@ -142,7 +141,7 @@ few = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(drawn=few, level=st.sampled_from(LEVELS), coefficient=st.sampled_from(OF_RATINGS))
 def test_laws(drawn, level, coefficient) -> None:
     """A number in its range or NaN with a reason; the order of the points does not matter."""
@@ -159,17 +158,16 @@ def test_laws(drawn, level, coefficient) -> None:
 
 def test_bench_on_every_level(tmp_path, capsys) -> None:
     for level in LEVELS:
-        with pytest.raises(SystemExit) as ended:
-            main(
-                [
-                    "bench",
-                    "metrics=[rouge_1]",
-                    f"protocol.level={level}",
-                    "protocol.coefficients=[tau_b,acc_eq]",
-                    f"output_dir={tmp_path / level}",
-                ]
+        assert (
+            run_captau(
+                "bench",
+                "metrics=[rouge_1]",
+                f"protocol.level={level}",
+                "protocol.coefficients=[tau_b,acc_eq]",
+                f"output_dir={tmp_path / level}",
             )
-        assert ended.value.code == 0
+            == 0
+        )
         out = capsys.readouterr().out
         frame = pd.read_csv(tmp_path / level / "correlations.csv")
         mine = frame[frame["metric"] == "rouge_1"]
@@ -184,21 +182,18 @@ def test_bench_on_every_level(tmp_path, capsys) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_compare_on_every_level(level, tmp_path) -> None:
     """Intervals hold their values; what has no permutation says so, and nothing is 0 for want of it."""
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "compare",
-                "metrics=[rouge_1,rouge_l]",
-                f"protocol.level={level}",
-                "protocol.coefficients=[tau_b,pearson,pairwise_accuracy,acc_eq"
-                + (",soft_pairwise_accuracy]" if level == "system" else "]"),
-                "tests=[bootstrap,permutation,williams]",
-                "statistics.replicates=128",
-                "ceilings=false",
-                f"output_dir={tmp_path}",
-            ]
-        )
-    assert ended.value.code == 0
+    ended = run_captau(
+        "compare",
+        "metrics=[rouge_1,rouge_l]",
+        f"protocol.level={level}",
+        "protocol.coefficients=[tau_b,pearson,pairwise_accuracy,acc_eq"
+        + (",soft_pairwise_accuracy]" if level == "system" else "]"),
+        "tests=[bootstrap,permutation,williams]",
+        "statistics.replicates=128",
+        "ceilings=false",
+        f"output_dir={tmp_path}",
+    )
+    assert ended == 0
     rows = pd.read_csv(tmp_path / "correlations.csv")
     soft = rows["coefficient"] == "soft_pairwise_accuracy"
     assert (rows["ci_low"] <= rows["value"] + 1e-9)[~soft].all()

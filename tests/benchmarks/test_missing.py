@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import metrics_of, optional_of
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
+from tests.conftest import run_captau
 
 #: None of these has its weights where the tests look for them.
 MISSING = ("bertscore", "clipscore", "refclipscore", "refonlyclipscore", "pac_s", "refpac_s")
@@ -26,15 +26,9 @@ def no_weights(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code
-
-
 def test_a_suite_lists_what_is_missing_and_ends_with_what_to_do(no_weights, capsys):
     out = no_weights / "out"
-    assert run("bench", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 0
+    assert run_captau("bench", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 0
     printed = capsys.readouterr().out
     table, _, end = printed.partition("written to")
     assert "| CLIP-S | – |" in table
@@ -55,14 +49,14 @@ def test_a_suite_lists_what_is_missing_and_ends_with_what_to_do(no_weights, caps
 
 def test_the_neural_suite_runs_on_the_pictures_of_the_demo(weights, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run("bench", "metrics=neural", f"output_dir={out}") == 0
+    assert run_captau("bench", "metrics=neural", f"output_dir={out}") == 0
     printed = capsys.readouterr().out
     assert "RANDOM weights" in printed
     assert "missing" not in printed
     first = pd.read_csv(out / "correlations.csv")
     assert set(first["metric"]) >= {*MISSING, "sentence_cosine"}
     assert first["value"].notna().all()
-    assert run("bench", "metrics=neural", f"output_dir={out}") == 0
+    assert run_captau("bench", "metrics=neural", f"output_dir={out}") == 0
     assert json.loads((out / "run.json").read_text())["scores_computed"] == 0
     pd.testing.assert_frame_equal(pd.read_csv(out / "correlations.csv"), first)
 
@@ -80,7 +74,7 @@ def test_every_command_goes_on_with_the_metrics_that_are_there(
 ):
     out = no_weights / "out"
     metrics = "metrics=[bleu_4,rouge_1,reference_free]"
-    assert run(command, metrics, *more, f"output_dir={out}") == 0
+    assert run_captau(command, metrics, *more, f"output_dir={out}") == 0
     assert "  clipscore: needs the weights" in capsys.readouterr().out.partition("written to")[2]
     record = json.loads((out / "run.json").read_text())
     assert set(record["missing"]["demo"]) == {"clipscore", "pac_s"}
@@ -91,14 +85,14 @@ def test_every_command_goes_on_with_the_metrics_that_are_there(
 
 def test_a_comparison_needs_two_metrics_that_are_there(no_weights, capsys):
     out = no_weights / "out"
-    assert run("compare", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 2
+    assert run_captau("compare", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 2
     assert "of the metrics bleu_4 alone can be computed here" in capsys.readouterr().err
 
 
 def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
     out = f"output_dir={no_weights / 'out'}"
     for asked in ("clipscore", "[bleu_4,clipscore]", "[reference_free,clipscore]"):
-        assert run("bench", f"metrics={asked}", out) == 2
+        assert run_captau("bench", f"metrics={asked}", out) == 2
         message = capsys.readouterr().err
         assert message.startswith("captau: metric clipscore needs the weights")
         assert message.count("\n") == 1
@@ -106,7 +100,7 @@ def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
 
 def test_a_suite_of_which_nothing_is_there_is_an_error(no_weights, capsys):
     out = f"output_dir={no_weights / 'out'}"
-    assert run("bench", "metrics=reference_free", out) == 2
+    assert run_captau("bench", "metrics=reference_free", out) == 2
     assert "metric clipscore needs the weights" in capsys.readouterr().err
 
 
@@ -131,17 +125,19 @@ def test_score_lists_them_too(no_weights, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps({"1": ["a dog runs"]}))
     given = [f"candidates={tmp_path / 'c.json'}", f"references={tmp_path / 'r.json'}"]
     out = tmp_path / "out"
-    assert run("score", *given, "metrics=[sacrebleu,reference_free]", f"output_dir={out}") == 0
+    assert (
+        run_captau("score", *given, "metrics=[sacrebleu,reference_free]", f"output_dir={out}") == 0
+    )
     assert set(json.loads((out / "corpus.json").read_text())) == {"sacrebleu"}
     missing = json.loads((out / "run.json").read_text())["missing"]
     assert "has none" in missing["clipscore"]
-    assert run("score", given[0], "metrics=text", f"output_dir={out}") == 2
+    assert run_captau("score", given[0], "metrics=text", f"output_dir={out}") == 2
 
 
 def test_a_published_row_says_why_it_is_not_computed(no_weights, data_root, tmp_path):
     out = tmp_path / "out"
     arguments = ["paper=pac_s_2023", f"data.root={data_root}", f"output_dir={out}"]
-    assert run("reproduce", *arguments) == 0
+    assert run_captau("reproduce", *arguments) == 0
     rows = pd.read_csv(out / "comparison.csv", dtype=str, keep_default_na=False)
     of_clip = rows[rows["row"].isin(["CLIP-S", "RefCLIP-S", "PAC-S", "RefPAC-S"])]
     assert len(of_clip) == 7

@@ -15,7 +15,7 @@ from captau.benchmarks import pairs
 from captau.benchmarks.correlation import correlate
 from captau.benchmarks.pairs import Calibrated, PairCounts, calibrate, pair_counts
 
-laws = settings(max_examples=100, deadline=None)
+laws = settings(max_examples=100)
 points = st.lists(st.tuples(st.integers(-6, 6), st.integers(1, 4)), min_size=2, max_size=20)
 
 

@@ -14,8 +14,8 @@ from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
 import captau
-from captau.benchmarks.cli import main
 from captau.benchmarks.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
+from tests.conftest import run_captau
 
 NAN = float("nan")
 
@@ -42,7 +42,7 @@ def test_wilson_of_a_published_example() -> None:
     assert [round(x, 4) for x in wilson(0.0, 20)] == [0.0, 0.1611]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(n=st.integers(1, 400), data=st.data())
 def test_wilson_is_statsmodels(n: int, data: st.DataObject) -> None:
     won = data.draw(st.integers(0, n))
@@ -69,7 +69,7 @@ def test_mcnemar_worked_by_hand() -> None:
     assert found.asymptotic == pytest.approx(0.15729920705028513)  # χ² = 4 / 2 with one degree
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pairs=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
 def test_mcnemar_is_statsmodels(pairs: list[tuple[int, int]]) -> None:
     first, second = np.array(pairs, dtype=float).T
@@ -88,7 +88,7 @@ def test_mcnemar_is_statsmodels(pairs: list[tuple[int, int]]) -> None:
 thirds = st.sampled_from([0.0, 0.5, 1.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pairs=st.lists(st.tuples(thirds, thirds), min_size=1, max_size=9))
 def test_with_ties_every_swap_counts(pairs: list[tuple[float, float]]) -> None:
     first, second = np.array(pairs).T
@@ -127,18 +127,17 @@ def test_the_demo_has_intervals_by_category() -> None:
 
 
 def test_compare_tests_preferences(tmp_path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "compare",
-                "metrics=[rouge_1,rouge_l]",
-                "protocol.coefficients=[accuracy]",
-                "tests=[mcnemar]",
-                "statistics.replicates=100",
-                f"output_dir={tmp_path}",
-            ]
+    assert (
+        run_captau(
+            "compare",
+            "metrics=[rouge_1,rouge_l]",
+            "protocol.coefficients=[accuracy]",
+            "tests=[mcnemar]",
+            "statistics.replicates=100",
+            f"output_dir={tmp_path}",
         )
-    assert ended.value.code == 0
+        == 0
+    )
     frame = pd.read_csv(tmp_path / "significance.csv")
     frame = frame[frame["test"] == "mcnemar"].set_index("dimension")
     assert list(frame.index) == ["colour", "relation", "object", "unrelated", "mean"]

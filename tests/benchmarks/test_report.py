@@ -22,11 +22,10 @@ from PIL import Image
 import captau
 from captau.benchmarks import figures
 from captau.benchmarks.browser import STEPS, UNDEFINED, percentiles, script_json
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import ReportConfig
 from captau.benchmarks.report import build
+from tests.conftest import AWKWARD, run_captau
 
-from ..conftest import AWKWARD
 from .made_runs import rewrite
 
 #: What a page must not take for its own, and must show as it stands.
@@ -38,12 +37,6 @@ HOSTILE = [
     "{{ 7 * 7 }} {% raw %}",
 ]
 CAPTIONS = [*dict.fromkeys([*AWKWARD[1:], *HOSTILE])]
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return ended.value.code
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +51,7 @@ def demo(tmp_path_factory):
         statistics={"replicates": 20},
         output_dir=folder,
     )
-    assert command("report", f"run={folder}") == 0
+    assert run_captau("report", f"run={folder}") == 0
     return folder
 
 
@@ -98,7 +91,7 @@ def hostile(tmp_path_factory):
         statistics={"interval": "none"},
         output_dir=folder / "run",
     )
-    assert command("report", f"run={folder / 'run'}") == 0
+    assert run_captau("report", f"run={folder / 'run'}") == 0
     return folder / "run"
 
 
@@ -263,7 +256,7 @@ def test_pictures_are_small_and_those_that_cannot_be_read_are_counted(copy, tmp_
     Image.effect_noise((640, 320), 90).save(folder / "demo_000.png")
     (folder / "demo_001.png").write_bytes(b"no picture")
     out = tmp_path / "with.html"
-    assert command("report", f"run={copy}", f"images={folder}", f"output={out}") == 0
+    assert run_captau("report", f"run={copy}", f"images={folder}", f"output={out}") == 0
     told = capsys.readouterr().out
     assert "1 of 2 pictures, 1 unreadable" in told
     assert "Pictures that could not be read: 1." in out.read_text(encoding="utf-8")
@@ -323,7 +316,7 @@ def test_a_run_without_items_has_a_page_without_captions(copy):
 
 def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
     def said(*words: str) -> str:
-        assert command("report", *words) == 2
+        assert run_captau("report", *words) == 2
         (line,) = capsys.readouterr().err.strip().splitlines()
         return line
 
@@ -352,169 +345,115 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
 # In a browser.
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    """Debian's Chromium, which says what it asked the network for and what its console said."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if not binary or not driver:
-        pytest.skip("this test needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (
-        *("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"),
-        *("disable-background-networking", "disable-component-update", "window-size=1280,900"),
-        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.chrome.service.Service(driver)
-    browser = webdriver.Chrome(options=options, service=service)
-    browser.get("about:blank")
-    yield browser
-    browser.quit()
+@pytest.fixture
+def looked_at(chromium):
+    """A function that opens a run's page, which must ask for nothing else and say nothing."""
+    asked, said = [], []
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+
+    def open_(folder, width=1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto((folder / "report.html").as_uri())
+        return page
+
+    yield open_
+    context.close()
+    assert asked
+    assert all(url.startswith(("file:", "data:")) for url in asked), asked
+    assert said == []
 
 
-def opened(browser, folder):
-    for log in ("browser", "performance"):
-        browser.get_log(log)  # what the browser did before
-    browser.get((folder / "report.html").as_uri())
-    return browser
-
-
-def texts(browser, selector):
+def texts(page, selector):
     """Of each element that is shown."""
-    return browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())"
+    return page.evaluate(
+        "selector => [...document.querySelectorAll(selector)].filter(e => e.checkVisibility())"
         ".map(e => e.textContent.trim())",
         selector,
     )
 
 
-def choose(browser, identity, text):
-    """Picks an option by its text."""
-    browser.execute_script(
-        "const select = document.getElementById(arguments[0]);"
-        "select.value = [...select.options].find(o => o.textContent === arguments[1]).value;"
-        "select.dispatchEvent(new Event('change'))",
-        identity,
-        text,
-    )
-
-
-def check_quiet(browser):
-    """Nothing was asked for but the page itself, and the console is empty."""
-    asked = [
-        message["params"]["request"]["url"]
-        for entry in browser.get_log("performance")
-        if (message := json.loads(entry["message"])["message"])["method"]
-        == "Network.requestWillBeSent"
-    ]
-    assert all(url.startswith(("file:", "data:")) for url in asked), asked
-    assert browser.get_log("browser") == []
-
-
-def test_a_browser_sorts_filters_and_opens_a_caption(chromium, demo):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    browser = opened(chromium, demo)
-    heads = browser.find_elements(By.CSS_SELECTOR, "#main table.data:first-of-type thead th")
-    column = next(h for h in heads if h.text.startswith("τ_c"))
-    at = heads.index(column)
+def test_a_browser_sorts_filters_and_opens_a_caption(looked_at, demo):
+    page = looked_at(demo)
+    heads = page.locator("#main table.data").first.locator("thead th")
+    at = next(k for k, text in enumerate(heads.all_inner_texts()) if text.startswith("τ_c"))
     cells = f"section:first-of-type > .scroll:first-of-type tbody td:nth-child({at + 1})"
-    button = column.find_element(By.TAG_NAME, "button")
-    button.send_keys(Keys.ENTER)
-    assert column.get_attribute("aria-sort") == "descending"
-    values = [float(t) for t in texts(browser, cells)]
+    button = heads.nth(at).locator("button")
+    button.press("Enter")
+    assert heads.nth(at).get_attribute("aria-sort") == "descending"
+    values = [float(t) for t in texts(page, cells)]
     assert values == sorted(values, reverse=True)
     assert len(values) == 4
-    button.send_keys(Keys.ENTER)
-    assert column.get_attribute("aria-sort") == "ascending"
-    assert [float(t) for t in texts(browser, cells)] == sorted(values)
+    button.press("Enter")
+    assert heads.nth(at).get_attribute("aria-sort") == "ascending"
+    assert [float(t) for t in texts(page, cells)] == sorted(values)
 
     # The table of all coefficients has rows enough for a filter.
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    box = browser.find_element(
-        By.XPATH,
-        "//details[summary[.='All coefficients']]//input[@type='search']",
-    )
-    box.send_keys("CIDER overall")
-    rows = browser.find_elements(
-        By.XPATH, "//details[summary[.='All coefficients']]//tbody/tr[not(@hidden)]"
-    )
-    assert len(rows) == 1
-    assert "cider" in rows[0].text
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    coefficients = page.locator("//details[summary[.='All coefficients']]")
+    coefficients.locator("input[type=search]").press_sequentially("CIDEr overall")
+    rows = coefficients.locator("tbody tr:not([hidden])")
+    assert rows.count() == 1
+    assert "cider" in rows.first.inner_text()
 
     # Captions: by how far CIDEr and people are apart, as pandas has it.
-    choose(browser, "first", "CIDEr")
-    choose(browser, "second", "people (overall)")
-    assert texts(browser, "#count") == ["360 captions of 360"]
+    page.select_option("#first", label="CIDEr")
+    page.select_option("#second", label="people (overall)")
+    assert texts(page, "#count") == ["360 captions of 360"]
     set_ = captau.load("demo")
     scores = pd.read_parquet(demo / "scores.parquet")
     cider = scores[scores["metric"] == "cider"].set_index("item_id")["score"]
     people = set_.ratings.groupby("item_id")["value"].mean()
     share = percentiles(pd.DataFrame({"c": cider, "p": people}))
     apart = (share["c"] - share["p"]).abs()
-    shown = texts(browser, "#list button")
+    shown = texts(page, "#list button")
     assert len(shown) == 25
     captions = set_.items.set_index("item_id")["caption"]
     np.testing.assert_allclose(
         sorted(apart, reverse=True)[0], apart[captions == shown[0]].max(), atol=1e-3
     )
-    browser.find_element(By.ID, "after").send_keys(Keys.ENTER)
-    assert texts(browser, "#page") == ["page 2 of 15"]
+    page.press("#after", "Enter")
+    assert texts(page, "#page") == ["page 2 of 15"]
 
-    box = browser.find_element(By.ID, "search")
     wanted = captions.iloc[0]
-    box.send_keys(wanted)
-    WebDriverWait(browser, 10).until(lambda _: wanted in texts(browser, "#list button")[:1])
-    opener = browser.find_element(By.CSS_SELECTOR, "#list button")
-    opener.send_keys(Keys.ENTER)
-    dialog = browser.find_element(By.ID, "caption")
-    assert dialog.get_attribute("open")
-    said = dialog.text
+    page.locator("#search").press_sequentially(wanted)
+    opener = page.locator("#list button").first
+    page.wait_for_function(
+        "wanted => document.querySelector('#list button')?.textContent.trim() === wanted",
+        arg=wanted,
+    )
+    opener.press("Enter")
+    dialog = page.locator("#caption")
+    assert dialog.get_attribute("open") is not None
+    said = dialog.inner_text()
     item = set_.items.iloc[0]
     assert item["item_id"] in said
     assert all(reference in said for reference in item["references"])
     assert f"{cider.iloc[0]:.4g}" in said
-    assert dialog.find_elements(By.TAG_NAME, "img")
-    dialog.send_keys(Keys.ESCAPE)
-    assert not dialog.get_attribute("open")
-    assert browser.switch_to.active_element == opener
-    check_quiet(browser)
+    assert dialog.locator("img").count()
+    page.keyboard.press("Escape")
+    assert dialog.get_attribute("open") is None
+    assert opener.evaluate("e => e === document.activeElement")
 
 
-def test_a_browser_shows_hostile_captions_as_they_stand(chromium, hostile):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    browser = opened(chromium, hostile)
-    choose(browser, "order", "as in the dataset")
-    shown = browser.execute_script(
-        "return [...document.querySelectorAll('#list button')].map(b => b.textContent)"
-    )
+def test_a_browser_shows_hostile_captions_as_they_stand(looked_at, hostile):
+    page = looked_at(hostile)
+    page.select_option("#order", label="as in the dataset")
+    shown = page.evaluate("[...document.querySelectorAll('#list button')].map(b => b.textContent)")
     assert shown == CAPTIONS
-    hebrew = browser.find_elements(By.CSS_SELECTOR, "#list button")[CAPTIONS.index(HOSTILE[3])]
-    assert hebrew.value_of_css_property("direction") == "rtl"
-    hebrew.send_keys(Keys.ENTER)
-    assert browser.find_element(By.ID, "caption-text").text == HOSTILE[3]
-    browser.find_element(By.ID, "caption-close").click()
-    assert "taken" not in browser.title
-    assert not browser.find_elements(By.CSS_SELECTOR, "b, i")
-    check_quiet(browser)
+    hebrew = page.locator("#list button").nth(CAPTIONS.index(HOSTILE[3]))
+    assert hebrew.evaluate("e => getComputedStyle(e).direction") == "rtl"
+    hebrew.press("Enter")
+    assert page.locator("#caption-text").inner_text() == HOSTILE[3]
+    page.click("#caption-close")
+    assert "taken" not in page.title()
+    assert page.locator("b, i").count() == 0
 
 
-def test_a_phone_needs_no_sideways_scrolling(chromium, demo):
-    chromium.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True},
-    )
-    try:
-        browser = opened(chromium, demo)
-        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
-        check_quiet(browser)
-    finally:
-        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_a_phone_needs_no_sideways_scrolling(looked_at, demo):
+    page = looked_at(demo, width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -39,7 +39,7 @@ def expanded(scores, ratings, keys, unit, weights):
     return scores[place], ratings[place], more
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(points=drawn_points, level=st.sampled_from(LEVELS), data=st.data())
 def test_a_replicate_is_its_sample(points, level, data):
     scores, ratings, keys, unit, n_units = made(points)
@@ -61,7 +61,7 @@ def test_a_replicate_is_its_sample(points, level, data):
             assert value == pytest.approx(wanted.value, abs=1e-9, nan_ok=True), coefficient
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(points=drawn_points, level=st.sampled_from(LEVELS))
 def test_acc_eq_of_the_whole_sample(points, level):
     scores, ratings, keys, unit, n_units = made(points)

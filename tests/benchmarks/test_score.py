@@ -15,13 +15,12 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.bootstrap import BLOCK, Statistics, blocks, draw
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
 from captau.benchmarks.own import Scored, run
 from captau.benchmarks.trust import agreements
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, run_captau, says
 
 WORDS = [
     "a",
@@ -289,8 +288,7 @@ def test_trust_as_published() -> None:
 
 
 def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["bench", "metrics=[bleu_4]", "ceilings=false", f"output_dir={tmp_path / 'run'}"])
+    run_captau("bench", "metrics=[bleu_4]", "ceilings=false", f"output_dir={tmp_path / 'run'}")
     capsys.readouterr()
     table = pd.read_csv(tmp_path / "run" / "correlations.csv").iloc[0]
     found = score(
@@ -323,10 +321,9 @@ def captau(capsysbinary: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def run(*words: str, stdin: bytes = b"") -> tuple[Any, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            main(["score", *words])
+        ended = run_captau("score", *words)
         out, err = capsysbinary.readouterr()
-        return ended.value.code, out.decode(), err.decode()
+        return ended, out.decode(), err.decode()
 
     return run
 

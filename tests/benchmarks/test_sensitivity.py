@@ -13,12 +13,11 @@ from scipy import stats
 
 import captau
 from captau.benchmarks import figures, sensitivity
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import SensitivityConfig, Where, metrics_of, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
 from captau.datasets.errors import InputError
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 
 def config(
@@ -207,9 +206,7 @@ def test_what_is_undefined_everywhere_is_not_drawn():
 
 def test_the_command_writes_and_draws(tmp_path, capsys):
     arguments = ["metrics=[rouge_1]", "kind=[images,raters]", "draws=5", "seed=3"]
-    with pytest.raises(SystemExit) as ended:
-        main(["sensitivity", *arguments, f"output_dir={tmp_path / 'a'}"])
-    assert ended.value.code == 0
+    assert run_captau("sensitivity", *arguments, f"output_dir={tmp_path / 'a'}") == 0
     capsys.readouterr()
     files = {p.name for p in (tmp_path / "a").iterdir()}
     assert files == {
@@ -217,12 +214,10 @@ def test_the_command_writes_and_draws(tmp_path, capsys):
     }  # fmt: skip
     assert (tmp_path / "a" / "sensitivity.png").read_bytes()[1:4] == b"PNG"
     assert "<svg" in (tmp_path / "a" / "sensitivity.svg").read_text()
-    with pytest.raises(SystemExit):
-        main(["sensitivity", *arguments, f"output_dir={tmp_path / 'b'}"])
+    run_captau("sensitivity", *arguments, f"output_dir={tmp_path / 'b'}")
     again = [(tmp_path / d / "sensitivity.csv").read_bytes() for d in "ab"]
     assert again[0] == again[1]
-    with pytest.raises(SystemExit):
-        main(["sensitivity", *arguments[:3], "seed=4", f"output_dir={tmp_path / 'c'}"])
+    run_captau("sensitivity", *arguments[:3], "seed=4", f"output_dir={tmp_path / 'c'}")
     assert (tmp_path / "c" / "sensitivity.csv").read_bytes() != again[0]
 
 
@@ -230,9 +225,7 @@ def test_without_matplotlib_it_says_how_to_get_it(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(
         figures, "find_spec", lambda name: None if name == "matplotlib" else importlib.util.find_spec(name)
     )  # fmt: skip
-    with pytest.raises(SystemExit) as ended:
-        main(["sensitivity", "metrics=[rouge_1]", "draws=5", f"output_dir={tmp_path}"])
-    assert ended.value.code == 0
+    assert run_captau("sensitivity", "metrics=[rouge_1]", "draws=5", f"output_dir={tmp_path}") == 0
     assert "pip install 'captau[report]'" in capsys.readouterr().out
     assert not (tmp_path / "sensitivity.png").exists()
 

@@ -29,7 +29,7 @@ from captau.benchmarks.significance import (
     williams,
 )
 from captau.benchmarks.uncertainty import SIGNIFICANCE_COLUMNS
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 
@@ -227,7 +227,7 @@ def test_williams_is_of_pearson_alone():
 # Corrections and ranks.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12))
 def test_corrections_are_those_of_statsmodels(p_values):
     for name, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
@@ -336,19 +336,17 @@ def test_metrics_without_a_point_in_common():
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
-    from captau.benchmarks.cli import main
 
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "compare",
-                "metrics=[rouge_1,rouge_l,rouge_2]",
-                "protocol.coefficients=[tau_c,pearson,accuracy]",
-                "statistics.replicates=200",
-                f"output_dir={folder}",
-            ]
+    assert (
+        run_captau(
+            "compare",
+            "metrics=[rouge_1,rouge_l,rouge_2]",
+            "protocol.coefficients=[tau_c,pearson,accuracy]",
+            "statistics.replicates=200",
+            f"output_dir={folder}",
         )
-    assert ended.value.code == 0
+        == 0
+    )
     return folder
 
 
@@ -415,11 +413,11 @@ def test_values_of_pairs_are_those_of_the_metrics(run):
     ],
 )
 def test_what_compare_is_given_wrong(options, parts, capsys, tmp_path):
-    from captau.benchmarks.cli import main
 
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", "metrics=[rouge_1,rouge_l]", f"output_dir={tmp_path / 'out'}", *options])
-    assert ended.value.code == 2
+    ended = run_captau(
+        "compare", "metrics=[rouge_1,rouge_l]", f"output_dir={tmp_path / 'out'}", *options
+    )
+    assert ended == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     for part in parts:
@@ -627,20 +625,16 @@ def test_a_score_file_may_leave_items_out_where_the_protocol_drops_them(tmp_path
 
 
 def test_accuracy_of_ratings_leaves_nothing_to_compare(tmp_path, capsys):
-    from captau.benchmarks.cli import main
 
     lines = "image,caption,value,references\n1,a dog,1,a\n2,a cat,2,a\n3,a cow,3,a\n"
     (tmp_path / "own.csv").write_text(lines)
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                "compare",
-                "dataset=file",
-                f"file.path={tmp_path / 'own.csv'}",
-                "metrics=[rouge_1,rouge_l]",
-                "protocol.coefficients=[accuracy]",
-                f"output_dir={tmp_path / 'out'}",
-            ]
-        )
-    assert ended.value.code == 2
+    ended = run_captau(
+        "compare",
+        "dataset=file",
+        f"file.path={tmp_path / 'own.csv'}",
+        "metrics=[rouge_1,rouge_l]",
+        "protocol.coefficients=[accuracy]",
+        f"output_dir={tmp_path / 'out'}",
+    )
+    assert ended == 2
     assert "no preferences" in capsys.readouterr().err

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.run import bench
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text import spice, spice_models
 from captau.metrics.text.spice_models import Jar, folder
+from tests.conftest import run_captau
 
 PARTS = [f"spice_{part}" for part in list(spice.PARTS)[1:]]
 
@@ -25,10 +25,9 @@ def captau(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
+        ended = run_captau(*arguments)
         captured = capsys.readouterr()
-        return ended.value.code, captured.out, captured.err
+        return ended, captured.out, captured.err
 
     return run
 

@@ -24,15 +24,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import STYLES, TableConfig, usual_protocol
 from captau.benchmarks.joined import JoinedTable, join
 from captau.benchmarks.layouts import LAYOUTS
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.published import differences, printed
 from captau.benchmarks.tables import MISSING
+from tests.conftest import run_captau, says
 
-from ..conftest import says
 from .made_runs import ROWS, made_run, rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tables"
@@ -54,10 +53,9 @@ def run(tmp_path_factory):
 @pytest.fixture
 def captau(capsys):
     def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(a) for a in arguments])
+        ended = run_captau(*arguments)
         out, err = capsys.readouterr()
-        return ended.value.code, out, err
+        return ended, out, err
 
     return call
 
@@ -117,7 +115,7 @@ def test_best_and_second_as_printed(run):
     assert {k for k, v in emphasis.items() if v == "second"} == {"Mine <b>|*50%_"}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(values=st.lists(st.floats(-1, 1), min_size=2, max_size=6))
 def test_no_number_above_the_best(tmp_path_factory, values):
     rows = [

@@ -162,7 +162,7 @@ def test_number(value: float, scale: float, decimals: int, text: str) -> None:
     assert number(value, scale, decimals) == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     value=st.floats(-10, 10, allow_nan=False),
     decimals=st.integers(0, 3),
@@ -186,7 +186,7 @@ def plain(latex: str) -> str:
     return re.sub(r"^\{\}(?=[\[*])|\\text[a-z]+\{\}|\$\\[a-z]+\$|\\[&%$#_{}]", "", latex)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=st.text(alphabet=SPECIAL + "aé–", max_size=20) | st.text(max_size=10))
 def test_escaped_text_has_nothing_that_latex_acts_on(text: str) -> None:
     assert not set(plain(latex_escape(text))) & set(r"\&%$#_{}~^<>|")

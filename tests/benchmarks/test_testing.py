@@ -14,9 +14,8 @@ import pytest
 
 import captau
 from captau.benchmarks.baseline import read
-from captau.benchmarks.cli import main
 from captau.testing import assert_scores
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci_gate.md"
 
@@ -126,9 +125,8 @@ def test_what_makes_no_sense(base, metric, options, said):
 
 
 def test_the_command_says_that_a_test_made_it(base, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["check", f"baseline={base}"])
-    assert ended.value.code == 2
+    ended = run_captau("check", f"baseline={base}")
+    assert ended == 2
     assert re.search(r"words\.yaml:\d+: words is handed over by a test", capsys.readouterr().err)
 
 

@@ -7,17 +7,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.thresholds import Curve
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return ended.value.code
+from tests.conftest import run_captau
 
 
 def test_a_curve_by_hand():
@@ -37,7 +31,6 @@ def test_a_precision_that_is_not_reached():
     assert np.isnan(curve.at(0.8)).all()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
         lambda rows: any(good for _, good in rows)
@@ -65,7 +58,7 @@ def test_a_run(tmp_path, capsys):
         "precision=0.5",
         f"output_dir={out}",
     )
-    assert command(*words) == 0
+    assert run_captau(*words) == 0
     printed = capsys.readouterr().out
     assert "recall at precision 0.5" in printed
     curves = pd.read_csv(out / "thresholds.csv")
@@ -97,7 +90,7 @@ def test_what_makes_no_sense(words, said, tmp_path, capsys):
     words = tuple(w.replace("FILE", str(path)) for w in words)
     extra = ("file.low=1", "file.high=5") if "dataset=file" in words else ()
     assert (
-        command("thresholds", "metrics=[bleu_1]", f"output_dir={tmp_path / 'r'}", *words, *extra)
+        run_captau("thresholds", "metrics=[bleu_1]", f"output_dir={tmp_path / 'r'}", *words, *extra)
         == 2
     )
     assert said in capsys.readouterr().err
@@ -112,10 +105,10 @@ def test_captions_are_kept_by_score(tmp_path, capsys):
     words = ("score", f"candidates={captions}", f"references={references}", "metrics=[bleu_1]")
     out = tmp_path / "run"
     keep = ("keep.metric=bleu_1", "keep.above=0.9", f"output_dir={out}")
-    assert command(*words, *keep) == 0
+    assert run_captau(*words, *keep) == 0
     assert "Kept 1 of 2: bleu_1 of 0.9 or more" in capsys.readouterr().out
     assert json.loads((out / "kept.json").read_text()) == [{"image_id": 7, "caption": "a dog"}]
-    assert command(*words, "keep.above=0.9", f"output_dir={out}") == 2
+    assert run_captau(*words, "keep.above=0.9", f"output_dir={out}") == 2
     assert "go together" in capsys.readouterr().err
-    assert command(*words, "keep.metric=cider", "keep.above=1", f"output_dir={out}") == 2
+    assert run_captau(*words, "keep.metric=cider", "keep.above=1", f"output_dir={out}") == 2
     assert "unknown metric to keep by 'cider'" in capsys.readouterr().err

@@ -18,22 +18,18 @@ from filelock import FileLock
 pytest.importorskip("torch")
 
 import captau
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import TrainConfig, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.train import Corpus, jobs_of, shuffled_labels
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.recipe import make
-
-from ..conftest import says
+from tests.conftest import run_captau, says
 
 QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")
 
 
 def run(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["train", *words])
-    return ended.value.code
+    return run_captau("train", *words)
 
 
 def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:

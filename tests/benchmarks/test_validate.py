@@ -16,10 +16,9 @@ import pytest
 import captau
 from captau.benchmarks import validate as module
 from captau.benchmarks.captions import read_candidates
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import ValidateConfig
 from captau.benchmarks.validate import Verdict, validate
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, run_captau, says
 
 NAME = "captions_test2014_mine_results.json"
 ROWS = [
@@ -364,9 +363,8 @@ def test_options_that_do_not_fit(tmp_path):
 
 def test_on_the_command_line(tmp_path, capsys):
     def run(*words: str):
-        with pytest.raises(SystemExit) as ended:
-            main(["validate", *words])
-        return ended.value.code, *capsys.readouterr()
+        ended = run_captau("validate", *words)
+        return ended, *capsys.readouterr()
 
     good, bad = submitted(tmp_path, ROWS, "a b.json"), submitted(tmp_path, b"[3, 4]", "bad.json")
     assert run(str(good)) == (0, f"{good}: valid: 3 captions\n", "")

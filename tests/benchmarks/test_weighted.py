@@ -30,7 +30,7 @@ def of_scipy(x: np.ndarray, y: np.ndarray) -> list[float]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     levels_x=st.sampled_from([1, 2, 4, 20, None]),

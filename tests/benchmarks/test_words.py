@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.config import HumanConfig, Where
 from captau.benchmarks.words import (
     WORD_COLUMNS,
@@ -24,7 +23,7 @@ from captau.benchmarks.words import (
     precision_at,
     run,
 )
-from tests.conftest import AWKWARD, says
+from tests.conftest import AWKWARD, run_captau, says
 
 #: Three people; "dog" is used by 3, 1 and 0 of them, "red" by 0, 2 and 1.
 CAPTIONS = {
@@ -51,12 +50,6 @@ def references(tmp_path):
     path = tmp_path / "refs.json"
     path.write_text(json.dumps(CAPTIONS), encoding="utf-8")
     return path
-
-
-def ended(*words: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(list(words))
-    return caught.value.code
 
 
 def test_words_are_counted_once_a_caption():
@@ -91,7 +84,7 @@ patterns = st.integers(2, 4).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(patterns, st.data())
 def test_each_is_the_mean_over_all_choices(rows, data):
     """By the definition: every held-out caption, every choice of k others, sums of all."""
@@ -112,7 +105,7 @@ def test_each_is_the_mean_over_all_choices(rows, data):
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(patterns)
 def test_recall_is_the_same_against_fewer_captions(rows):
     """Section 4.2: only precision falls; and with one caption the two are equal."""
@@ -223,7 +216,7 @@ def test_awkward_captions(tmp_path):
 
 def test_files_and_figure(tmp_path):
     folder = tmp_path / "out"
-    assert not ended("agree", "kind=words", "words.label=[star,red]", f"output_dir={folder}")
+    assert not run_captau("agree", "kind=words", "words.label=[star,red]", f"output_dir={folder}")
     names = {p.name for p in folder.iterdir()}
     assert names == {
         *("agreement.csv", "words.csv", "table.md", "table.tex", "run.json"),

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.cli import main
 from captau.datasets.registry import load
-from tests.conftest import says
+from tests.conftest import run_captau, says
 
 DOCS = (Path(__file__).parents[2] / "docs" / "own_judgements.md").read_text(encoding="utf-8")
 PLAIN = "image,caption,value\na,b,1\na,b,2\nc,d,3\n"
@@ -39,9 +38,7 @@ def write(folder: Path, text: str, name: str = "t.csv") -> Path:
 
 def test_the_walk_through_on_the_command_line(template: Path, capsys) -> None:
     command = block("console").removeprefix("$ captau ").replace("\\\n", " ")
-    with pytest.raises(SystemExit) as ended:
-        main([*shlex.split(command), "output_dir=out"])
-    assert ended.value.code == 0
+    assert run_captau(*shlex.split(command), "output_dir=out") == 0
     assert "mine: agreement with people" in capsys.readouterr().out
     found = pd.read_csv("out/correlations.csv")
     assert set(found["dataset"]) == {"mine"}
@@ -68,14 +65,13 @@ def test_the_walk_through_in_python(template: Path, capsys) -> None:
 
 
 def test_agree_reads_it_too(template: Path, capsys) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(
-            shlex.split(
-                "agree dataset=file file.path=mine.csv file.image=img file.caption=text "
-                "file.value=score file.rater=who file.references=refs file.name=mine output_dir=out"
-            )
+    ended = run_captau(
+        *shlex.split(
+            "agree dataset=file file.path=mine.csv file.image=img file.caption=text "
+            "file.value=score file.rater=who file.references=refs file.name=mine output_dir=out"
         )
-    assert ended.value.code == 0
+    )
+    assert ended == 0
     assert set(pd.read_csv("out/agreement.csv")["dataset"]) == {"mine"}
 
 
@@ -197,9 +193,8 @@ def test_other_datasets_have_no_options() -> None:
     ],
 )
 def test_faults_on_the_command_line(words: str, part: str, capsys) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words.split())
-    assert ended.value.code == 2
+    ended = run_captau(*words.split())
+    assert ended == 2
     said = capsys.readouterr().err
     assert part in said
     assert said.count("\n") == 1

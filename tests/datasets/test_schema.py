@@ -235,7 +235,7 @@ texts = st.text(max_size=6)
 rows = st.lists(st.tuples(texts, texts, st.none() | texts), min_size=1, max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows=rows, data=st.data())
 def test_item_ids_are_of_content_not_of_order(
     rows: list[tuple[str, str, str | None]], data: st.DataObject
@@ -287,7 +287,7 @@ def test_scales(scale: Scale, legal: list[float], illegal: list[float], shown: s
     assert str(scale) == shown
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     low=st.integers(-20, 20),
     steps=st.integers(1, 40),

@@ -15,8 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import main
 from captau.benchmarks.run import bench
+from tests.conftest import run_captau
 
 SCENES = os.environ.get("CAPTAU_TEST_SCENES")
 
@@ -38,9 +38,7 @@ UNEXPLAINED = {
 def comparison(data_root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("all") / "out"
     where = [f"data.root={data_root}", f"output_dir={folder}"]
-    with pytest.raises(SystemExit) as ended:
-        main(["reproduce", "paper=all", "leave_out=[spice]", *where])
-    assert ended.value.code == 0
+    assert run_captau("reproduce", "paper=all", "leave_out=[spice]", *where) == 0
     assert json.loads((folder / "run.json").read_text(encoding="utf-8"))["command"] == "reproduce"
     metrics = pd.read_csv(folder / "correlations.csv")["metric"]
     assert not metrics.str.startswith("ceiling").any(), "papers print metrics"
@@ -104,14 +102,13 @@ def test_spice_of_clipscore(parsed, data_root):
 def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp_path):
     others = ["bleu_1", "bleu_4", "rouge_l", "meteor", "cider", "sacrebleu", "rouge_score_l"]
     folder = tmp_path / "out"
-    with pytest.raises(SystemExit) as ended:
-        main(
-            [
-                *["reproduce", f"paper={paper}", f"leave_out=[{','.join(others)}]"],
-                *[f"data.root={data_root}", f"output_dir={folder}"],
-            ]
+    assert (
+        run_captau(
+            *["reproduce", f"paper={paper}", f"leave_out=[{','.join(others)}]"],
+            *[f"data.root={data_root}", f"output_dir={folder}"],
         )
-    assert ended.value.code == 0
+        == 0
+    )
     table = pd.read_csv(folder / "comparison.csv", dtype=str, keep_default_na=False)
     chosen = table[(table["row"] == "SPICE") | (table["column"] == "SPICE")]
     assert list(chosen["match"]) == ["true"] * cells

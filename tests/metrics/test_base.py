@@ -364,7 +364,7 @@ indices = st.lists(
 
 
 @pytest.mark.parametrize("name", TEXT)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=indices)
 def test_equal_rows_have_equal_scores_in_any_order(name, case):
     """Each distinct row is scored once; repeats count as its weight, in whatever order they come."""
@@ -385,7 +385,7 @@ def test_equal_rows_have_equal_scores_in_any_order(name, case):
 
 
 @pytest.mark.parametrize("name", TEXT)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=indices)
 def test_scores_are_within_bounds_and_blind_to_the_order_of_references(name, case):
     one = metric(name)

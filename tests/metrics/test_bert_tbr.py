@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from captau.metrics.neural.bert_tbr import BertTbr, Tokens, recall
 from captau.metrics.registry import metric
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 IDF = {"dog": 0.5, "runs": 1.0, "grass": 2.0, "a": 0.1}
 
@@ -88,7 +87,7 @@ texts = st.lists(st.tuples(st.sampled_from(sorted(IDF)), vectors), max_size=4).m
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     candidate=texts, references=st.lists(texts, min_size=1, max_size=4), own_vectors=st.booleans()
 )

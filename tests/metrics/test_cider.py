@@ -8,7 +8,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.datasets.errors import InputError
@@ -215,7 +215,6 @@ def test_a_row_of_weight_three_counts_as_three_rows(spec):
     assert weighted[0] == pytest.approx(10 * 2 * cosine / 4, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(rows=ROWS, order=st.randoms(use_true_random=False))
 def test_laws(rows, order):
     for spec in ["cider", "cider(variant=plain)"]:
@@ -230,7 +229,6 @@ def test_laws(rows, order):
     assert np.all(metric("cider").score(rows) <= metric("cider(variant=plain)").score(rows) + 1e-9)
 
 
-@settings(deadline=None)
 @given(rows=ROWS)
 def test_both_backends_agree(rows):
     if all(not any(r["references"]) for r in rows):

@@ -82,7 +82,7 @@ def test_spread():
 
 
 @given(ROWS, st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_n_gram_counts_are_those_of_a_counter(rows, n):
     """Against Python's own counting."""
     one = Corpus([c for c, _ in rows], [r for _, r in rows])
@@ -102,7 +102,7 @@ def test_n_gram_counts_are_those_of_a_counter(rows, n):
 
 @pytest.mark.parametrize("spec", ["bleu_1", "bleu_4", "rouge_l", "cider", "cider(variant=plain)"])
 @given(rows=ROWS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_chunks_change_nothing(spec, rows):
     """To the last bit: however the rows are cut, a sum has the same terms in the same order."""
     frame = [{"caption": c, "references": r} for c, r in rows]

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.metrics.neural.embeddings import ENDINGS, Embeddings
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 
 def write(path, vectors, lengths=None, **keys):

@@ -18,8 +18,7 @@ from captau.metrics.learned.icr import IcrModel  # noqa: E402
 from captau.metrics.learned.qe import Qe, _network  # noqa: E402
 from captau.metrics.learned.recipe import Examples, agreement, make  # noqa: E402
 from captau.metrics.learned.training import Session  # noqa: E402
-
-from ..conftest import says  # noqa: E402
+from tests.conftest import says  # noqa: E402
 
 ICR = {"images": "demo_context", "texts": "demo_context", "epochs": 600, "learning_rate": 1e-3}
 QE = {

@@ -263,7 +263,7 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4), st.randoms())
 def test_references(caption, references, random):
     """The score is within its bounds, and the best over the references, in whatever order."""
@@ -275,13 +275,13 @@ def test_references(caption, references, random):
     assert ours(caption, *shuffled) == score
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(TEXTS.filter(bool))
 def test_itself(caption):
     assert ours(caption, caption) == 1.0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(TEXTS, TEXTS)
 def test_a_match_has_two_sides(caption, reference):
     """Words are matched once each, and a chunk needs a match."""

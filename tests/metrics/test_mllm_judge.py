@@ -25,8 +25,7 @@ from captau.metrics.base import Rows
 from captau.metrics.neural import endpoint
 from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of
 from captau.metrics.registry import metric
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 SECRET = "sk-a-key-that-no-file-may-hold"
 

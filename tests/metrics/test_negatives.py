@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.metrics.learned.negatives import KINDS, Negatives, nearest_images, penn_tags
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 CAPTIONS = {
     "1": ["a woman hugging a small girl", "two women and a suitcase"],
@@ -113,7 +112,7 @@ def test_chance_comes_from_the_generator_alone(negatives, kind):
 WORDS = st.lists(st.sampled_from(["a", "dog", "Dog", "red", "runs", "."]), max_size=7).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(captions=st.lists(WORDS, min_size=2, max_size=4, unique=True), seed=st.integers(0, 99))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_negative_is_another_text(kind, captions, seed):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -19,8 +19,7 @@ from captau.metrics.learned import recipe as recipes
 from captau.metrics.learned.rater import CARD, RaterCard, folder_of
 from captau.metrics.learned.recipe import Examples, Model, Recipe, agreement, make, recipe
 from captau.metrics.registry import metric
-
-from ..conftest import says
+from tests.conftest import says
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -162,7 +161,6 @@ def test_taking_and_joining_examples():
     assert len(whole.rated()) == 3
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=3), min_size=3))
 def test_agreement_is_scipys_on_repeated_rows(ratings):
     rated = examples(ratings)

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from captau.metrics.learned.regions import Regions, how_many, regions_hash, write_regions
-
-from ..conftest import says
+from tests.conftest import says
 
 RNG = np.random.default_rng(5)
 

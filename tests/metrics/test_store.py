@@ -45,7 +45,7 @@ def keys(texts):
     return [key_of(t) for t in texts]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.text(max_size=4), max_size=12), min_size=1, max_size=4),
     st.booleans(),

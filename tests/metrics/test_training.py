@@ -9,8 +9,7 @@ torch = pytest.importorskip("torch")
 
 from captau.metrics.learned import training  # noqa: E402
 from captau.metrics.learned.training import Session  # noqa: E402
-
-from ..conftest import says  # noqa: E402
+from tests.conftest import says  # noqa: E402
 
 
 class StopError(Exception):

@@ -11,8 +11,7 @@ from captau.metrics.learned.regions import Regions, write_regions
 from captau.metrics.learned.umic import Umic
 from captau.metrics.learned.uniter import WordPieces, collate, save_uniter, vocabulary_of
 from captau.metrics.registry import metric
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 torch = pytest.importorskip("torch")
 

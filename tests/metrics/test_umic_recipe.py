@@ -14,8 +14,7 @@ from captau.metrics.learned.recipe import Examples, make
 from captau.metrics.learned.training import Session
 from captau.metrics.learned.umic_recipe import UmicRecipe, _means, _Table
 from captau.metrics.learned.uniter import load_uniter, save_uniter
-
-from ..conftest import says
+from tests.conftest import says
 
 torch = pytest.importorskip("torch")
 

@@ -15,8 +15,7 @@ from captau.metrics.learned.uniter import (
     save_uniter,
     vocabulary_of,
 )
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 torch = pytest.importorskip("torch")
 

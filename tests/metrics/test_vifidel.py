@@ -20,8 +20,7 @@ from captau.metrics.neural.vifidel import (
     read_vectors,
 )
 from captau.metrics.registry import metric
-
-from ..conftest import AWKWARD, says
+from tests.conftest import AWKWARD, says
 
 # Unit vectors of the plane, so that distances are √2 between those at right angles and 2 between
 # opposite ones; bear is (0.6, 0.8): √0.8 from dog, √0.4 from cat.
@@ -126,7 +125,7 @@ def test_words_without_a_vector_are_counted(tmp_path):
 bags = st.lists(st.sampled_from(sorted(WORDS)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(one=bags, other=bags, third=bags)
 def test_laws(one, other, third):
     """In (0, 1], 1 for a bag against itself, symmetric, blind to order; −log keeps the triangle."""
@@ -137,7 +136,7 @@ def test_laws(one, other, third):
     assert score >= fidelity(one, third, UNIT) * fidelity(third, other, UNIT) - 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     source=st.lists(st.integers(0, 5), min_size=6, max_size=6).filter(any),
     target=st.lists(st.integers(0, 5), min_size=6, max_size=6).filter(any),

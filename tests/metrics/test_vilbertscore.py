@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 
 from captau.metrics.neural.vilbertscore import ViLBERTScore, greedy_match
 from captau.metrics.registry import metric
+from tests.conftest import says
 
-from ..conftest import says
 from .test_embeddings import write
 
 
@@ -73,7 +73,7 @@ tokens = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(candidate=tokens, reference=tokens, order=st.randoms())
 def test_laws(candidate, reference, order):
     """Within 0 and 1; 1 for a caption against itself; swapping sides swaps P and R; order is idle."""

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural.vse_cosine import VseCosine
 from captau.metrics.registry import metric
+from tests.conftest import says
 
-from ..conftest import says
 from .test_embeddings import write
 
 ITEMS = pd.DataFrame(
@@ -67,7 +67,7 @@ finite = st.floats(-1e3, 1e3, width=32).filter(lambda x: abs(x) > 1e-3)
 pairs = arrays(np.float32, (2, 3), elements=finite)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(images=pairs, texts=pairs, factor=st.floats(0.01, 100))
 def test_laws(images, texts, factor, tmp_path_factory):
     """Within −1 and 1, the same in any order and at any length, and 1 for equal vectors."""

@@ -43,7 +43,7 @@ def reference(rows):
 @example(rows=[("", ("",))])
 @example(rows=[("a " * 299 + "b", ("b " * 300, "a b")), ("a", ("a", "a", "a"))])
 @example(rows=[("a", ("a",))] * 5)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_scores_are_pycocoevalcaps(rows):
     rows = [(c.strip(" "), tuple(r.strip(" ") for r in refs)) for c, refs in rows]
     with pytest.MonkeyPatch.context() as patch:

@@ -13,9 +13,7 @@ from captau.server.collect.simulate import joined
 from tests.server.collect.conftest import make_site, running
 from tests.server.collect.test_site import signed_in
 
-SETTINGS = settings(
-    max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+SETTINGS = settings(max_examples=10, database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("protocol", ["game", "thumb"])

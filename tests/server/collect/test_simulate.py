@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from captau.benchmarks.cli import main
 from captau.server.collect.simulate import _players, deserved
 from captau.server.collect.studies import read_study
-from tests.conftest import says
+from tests.conftest import run_captau, says
 from tests.server.collect.conftest import write_study
 
 
@@ -19,10 +18,9 @@ def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def captau(*words):
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
+        ended = run_captau(*words)
         said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
+        return ended, said.out, said.err
 
     return captau
 
