@@ -20,11 +20,15 @@ from torch.nn import functional
 
 from ...datasets.errors import InputError
 from ..base import Floats
+from ..neural.store import Array
 from ..neural.text import load_model
+from .kernel import CLIP
 from .similarities import LEAST_SUM, QUANTILES, Texts, kept_layers
 
 #: Rows whose texts are encoded together in prediction.
 ROWS = 96
+#: What a standardised input weighs in the head, whose own similarities lie between -1 and 1.
+TOLD = 0.2
 
 Ints = NDArray[np.intp]
 
@@ -98,19 +102,36 @@ class Siamese(nn.Module):
     Sentence embeddings are the mean of the last layer's tokens. The head sees the cosines of candidate
     and references (as quantiles), the cosine with the references' centroid, and the precision, recall
     and F of softly matched tokens (greedy, as in BERTScore) at the first and the last trained layer,
-    each token with a learned weight; a linear map of these, and a small network of these and of the
-    product and the difference of candidate and centroid, are added.
+    each token with a learned weight; and what the frozen part is told as well, standardised. A linear
+    map of all these numbers, and a small network of them, of vectors that the frozen part is told, and
+    of the product and the difference of candidate and centroid, are added.
+
+    Args:
+        layers: what is fine-tuned.
+        numbers, vectors: how many of the inputs, in this order, are numbers and how many are of vectors.
+        hidden: width of the network.
+        dropout: in the network.
     """
 
-    def __init__(self, layers: Layers, hidden: int, dropout: float) -> None:
+    mean: Tensor
+    scale: Tensor
+    shares: Tensor
+
+    def __init__(
+        self, layers: Layers, numbers: int, vectors: int, hidden: int, dropout: float
+    ) -> None:
         super().__init__()
         self.layers = layers
+        self.numbers = numbers
+        # Of the inputs, and how much a standardised one counts.
+        for name in ("mean", "scale", "shares"):
+            self.register_buffer(name, torch.ones(numbers + vectors))
         width = layers.width
         self.weigh = nn.ModuleList(nn.Linear(width, 1) for _ in range(2))
-        count = len(QUANTILES) + 1 + 6 * len(self.weigh)
-        self.straight = nn.Linear(count, 1)
+        own = len(QUANTILES) + 1 + 6 * len(self.weigh)
+        self.straight = nn.Linear(own + numbers, 1)
         self.network = nn.Sequential(
-            nn.Linear(2 * width + count, hidden),
+            nn.Linear(2 * width + own + numbers + vectors, hidden),
             nn.GELU(),
             nn.Dropout(dropout),
             nn.Linear(hidden, 1),
@@ -120,10 +141,21 @@ class Siamese(nn.Module):
         for linear in (*self.weigh, self.straight, last):
             nn.init.zeros_(cast("nn.Linear", linear).weight)
             nn.init.zeros_(cast("nn.Linear", linear).bias)
-        nn.init.constant_(self.straight.weight, 1 / count)
+        nn.init.constant_(self.straight.weight[:, :own], 1 / own)
 
-    def forward(self, texts: Batch) -> Tensor:
-        """Scores, shape (n_rows,)."""
+    def prepare(self, mean: Floats, scale: Floats, shares: Floats) -> None:
+        """Take the inputs' mean, deviation and shares, as `kernel.fit` uses them."""
+        self.mean.copy_(torch.from_numpy(mean))
+        self.scale.copy_(torch.from_numpy(scale))
+        self.shares.copy_(torch.from_numpy(TOLD * shares))
+
+    def forward(self, texts: Batch, inputs: Tensor) -> Tensor:
+        """Scores, shape (n_rows,).
+
+        Args:
+            texts: of the rows.
+            inputs: what the frozen part is told, shape (n_rows, numbers + vectors).
+        """
         states = self.layers(texts.states, texts.lengths)
         total = texts.states.new_zeros(len(texts.lengths), self.layers.width)
         total = total.index_add(0, texts.owner, states[-1])
@@ -136,20 +168,23 @@ class Siamese(nn.Module):
         seen = [texts.quantiles(cosines), (candidates * centroids).sum(1, keepdim=True)]
         for level, weigh in zip((states[0], states[-1]), self.weigh, strict=True):
             seen += self._matched(level, functional.softplus(weigh(level)[:, 0]), texts)
-        similarities = torch.cat(seen, dim=1)
+        told = ((inputs - self.mean) / self.scale).clamp(-CLIP, CLIP) * self.shares
+        similarities = torch.cat([*seen, told[:, : self.numbers]], dim=1)
         # Products of directions are small; so they are as large as the similarities.
         scale = self.layers.width**0.5 / 2
         both = [scale * candidates * centroids, scale * (candidates - centroids).abs()]
-        score = self.straight(similarities) + self.network(torch.cat([*both, similarities], dim=1))
-        return score[:, 0]
+        every = torch.cat([*both, similarities, told[:, self.numbers :]], dim=1)
+        return (self.straight(similarities) + self.network(every))[:, 0]
 
     def _matched(self, states: Tensor, weights: Tensor, texts: Batch) -> list[Tensor]:
         directions = functional.normalize(states, dim=1)
-        # All tokens of the batch with all: cheaper than to copy the vectors of each pair of texts.
-        table = directions @ directions.T
         left, left_there = texts.tokens(texts.candidates)
         right, right_there = texts.tokens(texts.references)
-        cosines = table[left[:, None, :, None], right[:, :, None, :]]
+        # All candidates' tokens with all references': cheaper than to copy vectors of each pair of texts.
+        one, row = left.unique(return_inverse=True)
+        other, column = right.unique(return_inverse=True)
+        table = directions.index_select(0, one) @ directions.index_select(0, other).T
+        cosines = table[row[:, None, :, None], column[:, :, None, :]]
         of_left = cosines.masked_fill(~right_there[:, :, None, :], -1).amax(3)
         of_right = cosines.masked_fill(~left_there[:, None, :, None], -1).amax(2)
         weight = (weights[left] * left_there)[:, None]
@@ -257,8 +292,8 @@ def pace(step: int, steps: int) -> float:
     return min((step + 1) / (0.1 * steps), (steps - step) / steps)
 
 
-def predict(model: Siamese, texts: Texts, device: str) -> Floats:
-    """Scores of all rows of `texts`, shape (n_rows,)."""
+def predict(model: Siamese, texts: Texts, inputs: Array, device: str) -> Floats:
+    """Scores of all rows of `texts`, shape (n_rows,); `inputs` are of the rows."""
     model.eval()
     out = np.empty(len(texts.candidates))
     # Rows of the same references stand together, which are encoded once then.
@@ -272,5 +307,6 @@ def predict(model: Siamese, texts: Texts, device: str) -> Floats:
                 [texts.references[i] for i in some],
                 device,
             )
-            out[some] = model(batch).double().cpu().numpy()
+            told = torch.from_numpy(inputs[some]).float().to(device)
+            out[some] = model(batch, told).double().cpu().numpy()
     return out

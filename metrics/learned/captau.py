@@ -2,7 +2,8 @@
 
 The weighted mean of two regressions on the ratings' ranks, each of which can stand alone: one on what a
 frozen encoder, the training images' captions (`background.py`), n-gram metrics and SPICE say
-(`kernel.py`), one by fine-tuning the encoder's upper layers (`_siamese.py`). docs/captau_rater.md has its figures, and what was tried.
+(`kernel.py`), one by fine-tuning the encoder's upper layers, which hears all that as well
+(`_siamese.py`). docs/captau_rater.md has its figures, and what was tried.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import scipy
@@ -31,9 +32,13 @@ from .weights import fill, load_tensors, save_tensors
 if TYPE_CHECKING:
     from .training import Session
 
+Kind = TypeVar("Kind")
+
 _FROZEN = "frozen.safetensors"
 _TUNED = "finetuned.safetensors"
-_BACKGROUND = "background"
+_INPUTS = "inputs.safetensors"
+#: Of the files; another one's raters are refused.
+_FORMAT = "2"
 #: Tokens that are read of a text.
 _LIMIT = 128
 #: The largest step of a gradient.
@@ -48,13 +53,13 @@ class Captau(Recipe):
     Args:
         model: the sentence encoder: a BERT's folder, or a name as `sentence_cosine` takes it.
         encoder: `both` regressions, the one on `frozen` features, or the `finetuned` one.
-        spice: whether SPICE is among the frozen features; null: where its parser is on this machine.
+        spice: whether SPICE is among what both parts are told; null: where its parser is on this machine.
         learn_validation: whether to learn from the validation rows, too: epochs are fixed and the penalty
             is chosen by cross-validation over images, so that nothing is chosen by them.
         background: whether what the training images' captions tell, without ratings, is among them.
         share: what the frozen regression's prediction weighs against the other, where there are both.
-        landmarks, width, likeness: of the kernel regression: most landmarks, the kernel's width, and what an
-            input of `similarities.likeness` weighs against a similarity.
+        landmarks, width: of the kernel regression: most landmarks, and the kernel's width.
+        likeness: what an input of `similarities.likeness` weighs against a similarity, in both parts.
         members: how many encoders are fine-tuned, to be averaged.
         epochs, images: of fine-tuning: how often all rows are seen, images in a batch.
         learning_rate, head_rate: at their greatest, of the encoder's layers and of what is new.
@@ -97,8 +102,8 @@ class Captau(Recipe):
     def signature(self) -> str:
         """The encoder's weights, whether SPICE is heard, and who computes."""
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        scenes = f"spice:{self._with_spice()}" if self.encoder != "finetuned" else "spice:none"
-        return "|".join([transformers_hash(self._folder()), scenes, *versions])
+        scenes = f"spice:{self._with_spice()}"
+        return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), scenes, *versions])
 
     def _folder(self) -> Path:
         need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
@@ -137,37 +142,37 @@ class Captau(Recipe):
         targets = midranks(train)
         texts = self.texts(train.rows, session.device)
         model = CaptauModel(self, None, [], spice=self._with_spice(), device=session.device)
-        if self.encoder != "finetuned":
-            model.frozen = self._fit_frozen(model, texts, train, targets, session)
-        if self.encoder != "frozen":
-            unseen = None if self.learn_validation or not len(validation) else validation.rated()
-            for member in range(self.members):
-                model.tuned.append(self._fine_tuned(member, texts, train, targets, unseen, session))
-        return model
-
-    def _fit_frozen(
-        self, model: CaptauModel, texts: Texts, train: Examples, targets: Floats, session: Session
-    ) -> kernel.KernelRidge:
         if self.background:
             model.background = Background.of(texts, train.rows)
-        plain, vectors = model.inputs(texts, train.rows)
-        shares = np.repeat([1.0, self.likeness], [plain.shape[1], vectors.shape[1]])
-        return kernel.fit(
-            np.hstack([plain, vectors]),
-            targets,
-            train.images,
-            session.rng("frozen"),
-            shares=shares,
-            landmarks=self.landmarks,
-            width=self.width,
-        )
+        inputs = model.inputs(texts, train.rows)
+        shares = np.full(inputs.shape[1], self.likeness)
+        shares[: len(model.names)] = 1.0
+        if self.encoder != "finetuned":
+            model.frozen = kernel.fit(
+                inputs,
+                targets,
+                train.images,
+                session.rng("frozen"),
+                shares=shares,
+                landmarks=self.landmarks,
+                width=self.width,
+            )
+        if self.encoder != "frozen":
+            unseen = None if self.learn_validation or not len(validation) else validation.rated()
+            for _ in range(self.members):
+                model.tuned.append(
+                    self._fine_tuned(model, texts, train, inputs, targets, shares, unseen, session)
+                )
+        return model
 
     def _fine_tuned(
         self,
-        member: int,
+        model: CaptauModel,
         texts: Texts,
         train: Examples,
+        inputs: Floats,
         targets: Floats,
+        shares: Floats,
         unseen: Examples | None,
         session: Session,
     ) -> Any:
@@ -175,15 +180,19 @@ class Captau(Recipe):
 
         from . import _siamese
 
-        stage = f"finetuned-{member + 1}"
+        stage = f"finetuned-{len(model.tuned) + 1}"
         session.reseed(stage, "weights")
-        module = self.network().to(session.device)
+        module = self.network(len(model.names), inputs.shape[1])
+        module.prepare(*kernel.spread_of(inputs), shares)
+        module.to(session.device)
         optimizer = _siamese.optimizer_of(module, self.learning_rate, self.head_rate, self.decay)
         clip_gradients(optimizer, module, _NORM)
         y = torch.tensor(targets, dtype=torch.float32, device=session.device)
+        told = torch.tensor(inputs, dtype=torch.float32, device=session.device)
         images = train.images.tolist()
         per_epoch = -(-len(set(images)) // self.images)
         aside = None if unseen is None else self.texts(unseen.rows, session.device)
+        aside_told = None if aside is None or unseen is None else model.inputs(aside, unseen.rows)
 
         def steps(rng: np.random.Generator, epoch: int) -> Iterable[Any]:
             batches = _siamese.by_image(images, self.images, rng)
@@ -199,12 +208,14 @@ class Captau(Recipe):
                 [texts.references[i] for i in some],
                 session.device,
             )
-            return _siamese.loss(module(batch), y[some], self.steepness, self.ranking)
+            return _siamese.loss(module(batch, told[some]), y[some], self.steepness, self.ranking)
 
         def validate() -> float:
             assert aside is not None
             assert unseen is not None
-            return agreement(_siamese.predict(module, aside, session.device), unseen, "tau_c")
+            assert aside_told is not None
+            found = _siamese.predict(module, aside, aside_told, session.device)
+            return agreement(found, unseen, "tau_c")
 
         session.loop(
             stage,
@@ -217,50 +228,56 @@ class Captau(Recipe):
         )
         return module
 
-    def network(self) -> Any:
-        """The network to be fine-tuned, as it is at first."""
+    def network(self, numbers: int, inputs: int) -> Any:
+        """The network to be fine-tuned, as it is at first, for so many inputs, the first ones numbers."""
         from ._siamese import Layers, Siamese
 
-        return Siamese(Layers(self._folder(), self.dropout), self.hidden, self.dropout)
+        layers = Layers(self._folder(), self.dropout)
+        return Siamese(layers, numbers, inputs - numbers, self.hidden, self.dropout)
 
     def load(self, folder: Path) -> Model:
         model = CaptauModel(self, None, [], spice=False, device=resolve("auto"))
-        if self.encoder != "finetuned":
-            tensors, card = load_tensors(folder / _FROZEN, ("names", "spice"))
-            self._check_encoder(folder / _FROZEN, card)
-            model.names = json.loads(card["names"])
-            model.spice = card["spice"] == "true"
-            start = f"{_BACKGROUND}."
-            arrays = {k: v.numpy() for k, v in tensors.items()}
-            told = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-            try:
-                if self.background:
-                    model.background = Background(**told)
-                model.frozen = kernel.KernelRidge(
-                    **{k: v for k, v in arrays.items() if not k.startswith(start)}
-                )
-            except TypeError as error:
-                raise InputError(
-                    f"{folder / _FROZEN}: the weights of another architecture ({error})"
-                ) from error
-        if self.encoder != "frozen":
-            tensors, card = load_tensors(folder / _TUNED)
-            self._check_encoder(folder / _TUNED, card)
-            for member in range(self.members):
-                start = f"{member}."
-                own = {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
-                module = self.network()
-                fill(module, folder / _TUNED, own)
-                model.tuned.append(module.to(model.device).eval())
+        # The parts before their inputs, which a rater of the first format has no file of.
+        frozen = {} if self.encoder == "finetuned" else self._read(folder / _FROZEN)[0]
+        tuned = {} if self.encoder == "frozen" else self._read(folder / _TUNED)[0]
+        inputs, card = self._read(folder / _INPUTS, "names", "spice")
+        model.names = json.loads(card["names"])
+        model.spice = card["spice"] == "true"
+        if self.background:
+            model.background = _made(Background, inputs, folder / _INPUTS)
+        if frozen:
+            model.frozen = _made(kernel.KernelRidge, frozen, folder / _FROZEN)
+        for member in range(self.members if tuned else 0):
+            start = f"{member}."
+            own = {k.removeprefix(start): v for k, v in tuned.items() if k.startswith(start)}
+            module = self.network(len(model.names), len(own.get("mean", ())))
+            fill(module, folder / _TUNED, own)
+            model.tuned.append(module.to(model.device).eval())
         return model
 
-    def _check_encoder(self, path: Path, card: Mapping[str, str]) -> None:
+    def _read(self, path: Path, *wanted: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """Tensors and card of a file.
+
+        Raises:
+            InputError: where it is no such file, or of another format or encoder.
+        """
+        tensors, card = load_tensors(path, wanted)
+        if card.get("format") != _FORMAT:
+            raise InputError(f"{path}: of another version of captau; train the rater anew")
         folder = self._folder()
         if card.get("encoder") != transformers_hash(folder):
             raise InputError(
                 f"{path}: it was trained on another encoder than the one in {folder}; "
                 f"set rater.model to that one, or train anew"
             )
+        return tensors, card
+
+
+def _made(kind: type[Kind], tensors: Mapping[str, Any], path: Path) -> Kind:
+    try:
+        return kind(**{k: v.numpy() for k, v in tensors.items()})
+    except TypeError as error:
+        raise InputError(f"{path}: the weights of another architecture ({error})") from error
 
 
 def midranks(examples: Examples) -> Floats:
@@ -277,7 +294,7 @@ def midranks(examples: Examples) -> Floats:
 
 
 class CaptauModel(Model):
-    """The trained parts; `names` are those of the kernel regression's similarities, in order."""
+    """The trained parts; `names` are those of the inputs that are no vectors', in order."""
 
     def __init__(
         self,
@@ -296,8 +313,8 @@ class CaptauModel(Model):
         self.background: Background | None = None
         self.names: list[str] = []
 
-    def inputs(self, texts: Texts, rows: Rows) -> tuple[Floats, Any]:
-        """Similarities (n, k) and likeness vectors (n, w) of rows, the former named in `names`."""
+    def inputs(self, texts: Texts, rows: Rows) -> Floats:
+        """What both parts are told of rows, shape (n, width): what `names` says, then vectors."""
         names, values = similarities(texts, rows, spice=self.spice)
         vectors = likeness(texts)
         if self.background is not None:
@@ -309,19 +326,20 @@ class CaptauModel(Model):
             raise InputError(
                 "rater captau was trained on other similarities than this version computes; train it anew"
             )
-        return values, vectors
+        return np.hstack([values, vectors])
 
     def parts(self, rows: Rows) -> dict[str, Floats]:
         """What each part predicts, shape (n,) each."""
         texts = self.recipe.texts(rows, self.device)
+        inputs = self.inputs(texts, rows)
         out: dict[str, Floats] = {}
         if self.frozen is not None:
-            out["frozen"] = self.frozen.predict(np.hstack(self.inputs(texts, rows)))
+            out["frozen"] = self.frozen.predict(inputs)
         if self.tuned:
             from ._siamese import predict
 
             for member, module in enumerate(self.tuned):
-                out[f"finetuned-{member + 1}"] = predict(module, texts, self.device)
+                out[f"finetuned-{member + 1}"] = predict(module, texts, inputs, self.device)
         return out
 
     def predict(self, rows: Rows) -> Floats:
@@ -342,17 +360,15 @@ class CaptauModel(Model):
     def save(self, folder: Path) -> None:
         import torch
 
-        card = {
-            "encoder": transformers_hash(transformers_folder("rater captau", self.recipe.model))
-        }
+        encoder = transformers_hash(transformers_folder("rater captau", self.recipe.model))
+        card = {"encoder": encoder, "format": _FORMAT}
+        told = {} if self.background is None else self.background.tensors
+        about = {"names": json.dumps(self.names), "spice": str(self.spice).lower()}
+        tensors = {k: torch.from_numpy(v) for k, v in told.items()}
+        save_tensors(folder / _INPUTS, tensors, card | about)
         if self.frozen is not None:
-            arrays = dict(self.frozen.tensors)
-            if self.background is not None:
-                told = self.background.tensors
-                arrays |= {f"{_BACKGROUND}.{k}": v for k, v in told.items()}
-            tensors = {k: torch.from_numpy(v) for k, v in arrays.items()}
-            about = {"names": json.dumps(self.names), "spice": str(self.spice).lower()}
-            save_tensors(folder / _FROZEN, tensors, card | about)
+            tensors = {k: torch.from_numpy(v) for k, v in self.frozen.tensors.items()}
+            save_tensors(folder / _FROZEN, tensors, card)
         if self.tuned:
             tensors = {
                 f"{i}.{k}": v

@@ -80,10 +80,7 @@ def fit(
         landmarks: at most so many rows.
         width: of the kernel.
     """
-    mean = inputs.mean(0, dtype=np.float64)
-    deviation = inputs.std(0, dtype=np.float64)
-    # An input that never changes, but for rounding, tells nothing.
-    scale = np.where(deviation < 1e-6 * np.maximum(1.0, np.abs(mean)), np.inf, deviation)
+    mean, scale = spread_of(inputs)
     standard = _standard(inputs, mean, scale, shares)
     chosen = np.sort(rng.permutation(len(inputs))[:landmarks])
     marks = standard[chosen]
@@ -108,6 +105,13 @@ def fit(
     penalty = PENALTIES[int(np.argmin(errors))]
     weights = project @ _ridge(features, targets - level, (penalty,))[:, 0]
     return KernelRidge(mean, scale, shares, marks, weights, np.array([level, spread]))
+
+
+def spread_of(inputs: Array) -> tuple[Floats, Floats]:
+    """Inputs' means and deviations, infinite where one never changes, but for rounding: it tells nothing."""
+    mean = inputs.mean(0, dtype=np.float64)
+    deviation = inputs.std(0, dtype=np.float64)
+    return mean, np.where(deviation < 1e-6 * np.maximum(1.0, np.abs(mean)), np.inf, deviation)
 
 
 def _ridge(features: Floats, targets: Floats, penalties: tuple[float, ...]) -> Floats:

@@ -15,6 +15,7 @@ from captau.metrics.learned.captau import Captau, midranks
 from captau.metrics.learned.recipe import Examples
 from captau.metrics.learned.similarities import likeness, similarities
 from captau.metrics.learned.training import Session
+from captau.metrics.learned.weights import load_tensors, save_tensors
 from tests.conftest import AWKWARD, lend_tables, says
 
 
@@ -164,6 +165,26 @@ def test_another_architecture_is_refused(tmp_path, encoders):
         Layers(tmp_path, 0.0)
 
 
+def test_the_head_hears_what_the_frozen_part_is_told(trained, encoders):
+    """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
+    from captau.metrics.learned._siamese import predict
+
+    module = trained.tuned[0]
+    rows = rows_of(["a red circle"] * 4, ("two blue squares below a cat",))
+    texts = SMALL.texts(rows, "cpu")
+    inputs = trained.inputs(texts, rows)
+    scale = module.scale.numpy()
+    changes = np.isfinite(scale)
+    assert not changes.all()
+    inputs[1, ~changes] += 100
+    inputs[2, changes] += 100 * scale[changes]
+    inputs[3, changes] += 200 * scale[changes]
+    plain, constant, far, farther = predict(module, texts, inputs, "cpu")
+    assert constant == plain
+    assert far != plain
+    assert farther == far  # inputs are clipped
+
+
 # The whole
 
 
@@ -192,7 +213,7 @@ def test_a_background_is_kept_and_can_be_left_out(trained, encoders, tmp_path):
     assert (predicted != trained.parts(test)["frozen"]).any()
     model.save(tmp_path)
     np.testing.assert_array_equal(without.load(tmp_path).predict(test), predicted)
-    with says("frozen.safetensors", "the weights of another architecture"):
+    with says("inputs.safetensors", "the weights of another architecture"):
         replace(without, background=True).load(tmp_path)
 
 
@@ -239,7 +260,8 @@ def test_a_part_alone(encoder, encoders, tmp_path):
     session = Session(0)
     model = one.fit(examples("train"), examples("validation"), session)
     model.save(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == [f"{encoder}.safetensors"]
+    found = sorted(p.name for p in tmp_path.iterdir())
+    assert found == [f"{encoder}.safetensors", "inputs.safetensors"]
     validated = [row["validation"] for row in session.history]
     assert len(validated) == (2 if encoder == "finetuned" else 0)
     assert np.isfinite(validated).all()
@@ -253,6 +275,11 @@ def test_guards(trained, encoders, tmp_path):
         replace(SMALL, hidden=9).load(tmp_path)
     with says("frozen.safetensors", "trained on another encoder", "roberta-large"):
         replace(SMALL, model="roberta-large").load(tmp_path)
+    tensors, card = load_tensors(tmp_path / "finetuned.safetensors")
+    card.pop("format")  # as it was when the head heard nothing but texts
+    save_tensors(tmp_path / "finetuned.safetensors", tensors, card)
+    with says("finetuned.safetensors: of another version of captau; train the rater anew"):
+        SMALL.load(tmp_path)
     (tmp_path / "frozen.safetensors").unlink()
     with says("frozen.safetensors", "cannot be read"):
         SMALL.load(tmp_path)
