@@ -22,6 +22,7 @@ from ...datasets.errors import InputError
 from ..base import Floats, Metric, Rows
 from ..registry import metric as metric_of
 from .recipe import Examples, Ints, Model, Recipe, agreement, recipe
+from .similarities import SCENES
 
 if TYPE_CHECKING:
     from .training import Session
@@ -98,8 +99,10 @@ class Combination(Recipe):
         the one that agrees best with the validation rows.
 
         Raises:
-            InputError: where no caption is preferred to another of its image, or a score is undefined.
+            InputError: where no caption is preferred to another of its image, a score is undefined, or
+                SPICE's parser is neither here nor asked for.
         """
+        self._check_parser()
         alone = train.rows.frame["dataset"].nunique() == 1
         parts = self._parts(train if alone else Examples.join([train, validation]))
         differences = [p.differences for p in parts]
@@ -126,6 +129,24 @@ class Combination(Recipe):
         ]
         chosen = self.strengths[best]
         return CombinationModel(self, _weights(differences, chosen), chosen)
+
+    def _check_parser(self) -> None:
+        """A default that few would guess to download so much does so only where it was asked to.
+
+        Raises:
+            InputError: where it would.
+        """
+        from ..neural.weights import may_download
+        from ..text import spice_models
+
+        scenes = [m.spec for m in self.made() if m.name in SCENES]
+        jars = spice_models.missing(spice_models.folder()) if scenes else []
+        if jars and not may_download():
+            raise InputError(
+                f"rater.metrics: {scenes[0]} needs SPICE's parser, {sum(j.size for j in jars) / 1e6:.0f} MB "
+                f"that are not on this machine; captau data fetch dataset={spice_models.NAME} gets them, "
+                f"and so does weights.download=true here; or leave {scenes[0]} out of rater.metrics and rater.roots"
+            )
 
     def _parts(self, examples: Examples) -> list[_Part]:
         names = examples.rows.frame["dataset"].astype(str).to_numpy()

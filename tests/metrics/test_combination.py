@@ -13,6 +13,7 @@ from captau.metrics.base import Rows
 from captau.metrics.learned.combination import Combination, preferences
 from captau.metrics.learned.recipe import Examples, make
 from captau.metrics.learned.training import Session
+from captau.metrics.text import spice_models
 from tests.conftest import AWKWARD, says
 
 METRICS = ("bleu_1", "rouge_1", "rouge_l")
@@ -196,3 +197,24 @@ def test_what_cannot_be_trained_on(rows):
     )
     with says("no metric differs between the preferred captions and the others"):
         Combination(METRICS).fit(alike, alike, Session(0))
+
+
+def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeypatch, tmp_path):
+    flat = rated(rows, np.ones(len(rows)))
+    with_scenes = Combination(("bleu_1", "spice_object"))
+
+    def fetch(root):
+        raise RuntimeError(f"downloads into {root.name}")
+
+    monkeypatch.setattr(spice_models, "fetch", fetch)
+    monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "jars"))
+    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))  # where no caption is parsed yet
+    monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)
+    with says(
+        *("spice_object needs SPICE's parser, 387 MB", "weights.download=true"),
+        "captau data fetch dataset=spice_models",
+    ):
+        with_scenes.fit(flat, flat, Session(0))
+    monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
+    with pytest.raises(RuntimeError, match="downloads into jars"):
+        with_scenes.fit(flat, flat, Session(0))
