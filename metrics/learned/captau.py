@@ -75,8 +75,8 @@ class Captau(Recipe):
     background: bool = True
     share: float = 0.67
     learn_validation: bool = True
-    landmarks: int = 1500
-    width: float = 0.5
+    landmarks: int = 5000
+    width: float = 1.0
     likeness: float = 0.2
     members: int = 1
     epochs: int = 2

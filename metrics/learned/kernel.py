@@ -1,16 +1,19 @@
-"""Ridge regression in the space of a Gaussian kernel, on landmarks (Williams and Seeger 2001).
+"""Ridge regression in the space of a Laplacian kernel, on landmarks (Williams and Seeger 2001).
 
-k(x, z) = exp(−|x − z|² / 2s²), s² being `width` times the median squared distance of rows from the
-landmarks. Inputs are standardised and clipped; a second group of inputs may weigh less than the first.
+k(x, z) = exp(−|x − z| / s), s being `width` times the median distance of rows from the landmarks. Inputs
+are standardised and clipped; a second group of inputs may weigh less than the first. Of f = Σ w_j k(z_j, ·)
+over landmarks z_j, the squared error and `penalty` times f's squared norm w'Kw are least; where all rows
+are landmarks, that is kernel ridge regression.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from ..base import Floats
 from ..neural.store import Array
@@ -18,10 +21,10 @@ from ..neural.store import Array
 #: Standard deviations that an input may lie from its mean.
 CLIP = 4.0
 #: What the penalty is chosen among, by cross-validation over images.
-PENALTIES = tuple(float(p) for p in np.geomspace(0.03, 30, 13))
+PENALTIES = tuple(float(p) for p in np.geomspace(0.03, 10, 6))
 FOLDS = 5
-#: Landmarks' kernel directions weaker than this share of the strongest are noise of rounding.
-LEAST = 1e-8
+#: Added to the diagonal, as a share of its mean: landmarks may be equal, which must not be divided by.
+LEAST = 1e-10
 _CHUNK = 4096
 
 
@@ -34,7 +37,7 @@ class KernelRidge:
         shares: how much each counts, shape (width,).
         landmarks: standardised rows, shape (m, width).
         weights: of the kernels with each, shape (m,).
-        numbers: the mean target, and 2s².
+        numbers: the mean target, and s.
     """
 
     mean: Floats
@@ -50,7 +53,7 @@ class KernelRidge:
         for start in range(0, len(inputs), _CHUNK):
             here = slice(start, start + _CHUNK)
             standard = _standard(inputs[here], self.mean, self.scale, self.shares)
-            kernel = np.exp(-_distances(standard, self.landmarks) / self.numbers[1])
+            kernel = _kernel(_distances(standard, self.landmarks), self.numbers[1])
             out[here] = self.numbers[0] + kernel @ self.weights
         return out
 
@@ -84,13 +87,11 @@ def fit(
     standard = _standard(inputs, mean, scale, shares)
     chosen = np.sort(rng.permutation(len(inputs))[:landmarks])
     marks = standard[chosen]
-    squared = _distances(standard, marks)
-    spread = 2 * width * max(float(np.median(squared)), 1e-12)
-    kernel = np.exp(-squared / spread)
-    values, vectors = np.linalg.eigh(kernel[chosen])
-    strong = values > LEAST * values[-1]
-    project = vectors[:, strong] / np.sqrt(values[strong])
-    features = kernel @ project
+    distances = _distances(standard, marks)
+    spread = width * max(float(np.median(distances)), 1e-6)
+    kernel = _kernel(distances, spread)
+    among = kernel[chosen]
+    every = kernel.T @ kernel
     _, group = np.unique(groups, return_inverse=True)
     fold = rng.permutation(group.max() + 1)[group] % FOLDS
     errors = np.zeros(len(PENALTIES))
@@ -98,12 +99,14 @@ def fit(
         out = fold == index
         if out.any() and not out.all():
             level = targets[~out].mean()
-            weights = _ridge(features[~out], targets[~out] - level, PENALTIES)
-            gaps = features[out] @ weights + level - targets[out][:, None]
-            errors += (gaps**2).sum(0)
+            gram = every - kernel[out].T @ kernel[out]
+            along = kernel[~out].T @ (targets[~out] - level)
+            for number, penalty in enumerate(PENALTIES):
+                found = kernel[out] @ _solved(gram, among, along, penalty) + level
+                errors[number] += ((found - targets[out]) ** 2).sum()
     level = targets.mean()
     penalty = PENALTIES[int(np.argmin(errors))]
-    weights = project @ _ridge(features, targets - level, (penalty,))[:, 0]
+    weights = _solved(every, among, kernel.T @ (targets - level), penalty)
     return KernelRidge(mean, scale, shares, marks, weights, np.array([level, spread]))
 
 
@@ -114,11 +117,15 @@ def spread_of(inputs: Array) -> tuple[Floats, Floats]:
     return mean, np.where(deviation < 1e-6 * np.maximum(1.0, np.abs(mean)), np.inf, deviation)
 
 
-def _ridge(features: Floats, targets: Floats, penalties: tuple[float, ...]) -> Floats:
-    """Weights for each penalty, shape (n_features, n_penalties)."""
-    values, vectors = np.linalg.eigh(features.T @ features)
-    along = vectors.T @ (features.T @ targets)
-    return vectors @ (along[:, None] / (values[:, None] + np.array(penalties)))
+def _solved(gram: Floats, among: Floats, along: Floats, penalty: float) -> Floats:
+    """Weights of landmarks, shape (m,): of least squared error, `gram` being of rows' kernels with these."""
+    matrix = gram + penalty * among
+    matrix[np.diag_indices(len(matrix))] += LEAST * matrix.diagonal().mean()
+    return cast("Floats", linalg.solve(matrix, along, assume_a="pos", overwrite_a=True))
+
+
+def _kernel(distances: Floats, spread: float) -> Floats:
+    return np.exp(-distances / spread)
 
 
 def _standard(inputs: Array, mean: Floats, scale: Floats, shares: Floats) -> NDArray[np.float32]:
@@ -127,7 +134,7 @@ def _standard(inputs: Array, mean: Floats, scale: Floats, shares: Floats) -> NDA
 
 
 def _distances(rows: NDArray[np.float32], marks: NDArray[np.float32]) -> Floats:
-    """Squared distances, shape (n_rows, n_marks)."""
+    """Distances, shape (n_rows, n_marks)."""
     left, right = rows.astype(np.float64), marks.astype(np.float64)
     found = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T
-    return np.maximum(found, 0.0)
+    return np.sqrt(np.maximum(found, 0.0))
