@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,7 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
     TransferSpeedColumn,
 )
 from rich.progress import Progress as Bar
@@ -77,6 +79,47 @@ class Progress(_Shown):
         self._bar.update(self._task, description=description)
         yield
         self._bar.advance(self._task)
+
+
+class Flow(_Shown):
+    """Counts the rows of stage after stage, with their rate and the time that is left; silent likewise."""
+
+    def __init__(self) -> None:
+        self._bar = Bar(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+
+    @contextmanager
+    def stage(self, name: str, total: int, done: int = 0) -> Generator[Callable[[int], None]]:
+        """A stage's line, while it lasts.
+
+        Args:
+            name: what is being done.
+            total: how many rows (or tasks) there are, `done` of them before.
+
+        Yields:
+            what to call with how many more are done.
+        """
+        task = self._bar.add_task(name, total=total, completed=done, rate="")
+        begun, so_far = time.monotonic(), 0
+
+        def advance(more: int) -> None:
+            nonlocal so_far
+            so_far += more
+            rate = so_far / max(time.monotonic() - begun, 1e-9)
+            self._bar.update(task, advance=more, rate=f"{rate:,.0f}/s")
+
+        try:
+            yield advance
+        finally:
+            self._bar.remove_task(task)
 
 
 class Download(_Shown):

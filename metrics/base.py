@@ -308,6 +308,22 @@ class Metric(ABC):
 
         return pooled
 
+    def summands(self, items: Items, scores: Floats) -> NDArray[Any] | None:
+        """What the corpus score sums over the items, so that it can be computed of parts of a corpus.
+
+        Args:
+            items: as for `score`.
+            scores: what `score(items)` returned.
+
+        Returns:
+            shape (n_items, k); None where a program has to see all items at once.
+        """
+        return np.stack([scores, np.ones(len(scores))], axis=1)
+
+    def of_sums(self, sums: Sequence[float]) -> float:
+        """The corpus score from the sums of `summands` over all items, k of them."""
+        return float(sums[0] / sums[1])
+
     def _check(self, rows: Rows) -> None:
         _ = rows.weights
         for i, caption in enumerate(rows.candidates):

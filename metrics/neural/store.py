@@ -276,3 +276,10 @@ def _temporary_folder() -> Path:
         _temporary.append(Path(tempfile.mkdtemp(prefix="captau-features-")))
         atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)
     return _temporary[0]
+
+
+def forget() -> None:
+    """Remove the features that this process kept for itself alone, as `cache.use=false` has it."""
+    for folder in _temporary:
+        for inside in folder.iterdir():
+            shutil.rmtree(inside, ignore_errors=True)

@@ -144,12 +144,20 @@ class Encoder:
 
     @cached_property
     def _loaded(self) -> Any:
-        return load_model(self.model.folder).to(self.model.device)
+        folder = self.model.folder
+        newest = max(p.stat().st_mtime_ns for p in folder.iterdir())
+        return _on_device(folder, self.model.device, newest)
 
     def _tokens(self, texts: Sequence[str]) -> Any:
         """Of texts, as the model takes them: cut at the limit, padded, on its device."""
         found = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
         return found.to(self.model.device)
+
+
+@lru_cache(maxsize=1)
+def _on_device(folder: Path, device: str, _modified: int) -> Any:
+    """A model, kept for who asks next: large sets are scored part by part."""
+    return load_model(folder).to(device)
 
 
 def load_model(folder: Path) -> Any:

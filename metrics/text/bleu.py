@@ -67,6 +67,14 @@ class Bleu(TokenMetric):
 
         return pooled
 
+    def summands(self, items: Items, scores: Floats) -> Ints | None:
+        """The counts of n-grams and words."""
+        return None if self.backend == "pycocoevalcap" else _statistics(Rows.of(items))
+
+    def of_sums(self, sums: Sequence[float]) -> float:
+        """BLEU of the summed counts."""
+        return bleu(sums)[self.n - 1]
+
 
 def bleu(statistics: Sequence[float]) -> list[float]:
     """BLEU-1…4 from the matches of 1-grams to 4-grams, their number, and the reference's words."""

@@ -86,6 +86,15 @@ def document_frequencies(references: Iterable[tuple[str, ...]]) -> DocumentFrequ
     return DocumentFrequencies(len(sets), counts)
 
 
+def document_counts(corpus: Corpus, weights: NDArray[Any]) -> list[Floats]:
+    """In how many documents n-grams occur: for each length an array, by the n-grams' numbers.
+
+    Args:
+        weights: how many documents each row stands for.
+    """
+    return [_held(corpus, weights, n + 1) for n in range(ORDERS)]
+
+
 def _held(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
     """In how many documents each n-gram occurs, shape (number of distinct n-grams,).
 
@@ -145,17 +154,21 @@ class Cider(TokenMetric):
         if self.backend == "pycocoevalcap":
             return self._by_pycocoevalcap(rows)
         corpus = Corpus.of(rows)
-        if self.df is None:
-            documents = int(rows.weights.sum())
-            held = rows.share(
-                "df", lambda: [_held(corpus, rows.weights, n + 1) for n in range(ORDERS)]
-            )
-        else:
-            frequencies = DocumentFrequencies.read(Path(self.df).expanduser())
-            documents = frequencies.documents
-            held = [corpus.look_up(frequencies.counts, n + 1) for n in range(ORDERS)]
+        documents, held = rows.share(self.shared, lambda: self._counted(rows, corpus))
         weigh = _Idf(math.log(documents) if documents else 0.0, held)
         return np.concatenate([self._chunk(corpus, chunk, weigh) for chunk in corpus.chunks()])
+
+    @property
+    def shared(self) -> str:
+        """What rows share between metrics with the same frequencies: documents, and counts by length."""
+        return "df" if self.df is None else f"df {self.df}"
+
+    def _counted(self, rows: Rows, corpus: Corpus) -> tuple[int, list[Floats]]:
+        if self.df is None:
+            return int(rows.weights.sum()), document_counts(corpus, rows.weights)
+        frequencies = DocumentFrequencies.read(Path(self.df).expanduser())
+        looked_up = [corpus.look_up(frequencies.counts, n + 1) for n in range(ORDERS)]
+        return frequencies.documents, looked_up
 
     def _by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer

@@ -7,11 +7,13 @@ not grow with the number of rows beyond the rows themselves.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -27,6 +29,10 @@ TEXTS = 50_000
 
 #: Words, with those of all references, that a chunk of rows holds at most (unless one row has more).
 WORDS = 500_000
+
+
+#: What a corpus is, beside its words.
+_ARRAYS = ("words", "starts", "candidates", "sets", "members", "set_starts")
 
 
 class Corpus:
@@ -55,7 +61,7 @@ class Corpus:
         self.set_starts = _starts([len(refs) for refs in sets])
         self.vocabulary: dict[str, int] = {}
         self.odd: dict[int, list[str]] = {}
-        self._read(texts)
+        self._tokenise(texts)
         self._lock = threading.Lock()
         self._grams: list[_Grams] = []
 
@@ -64,7 +70,7 @@ class Corpus:
         """The rows' corpus, made once for all metrics that share these rows."""
         return rows.share("corpus", lambda: cls(rows.candidates, rows.references))
 
-    def _read(self, texts: dict[str, int]) -> None:
+    def _tokenise(self, texts: dict[str, int]) -> None:
         lengths: list[int] = []
         words: list[NDArray[np.int32]] = []
         left = iter(texts)
@@ -82,6 +88,29 @@ class Corpus:
             words.append(np.fromiter(map(number.__getitem__, flat), np.int32, len(flat)))
         self.words = np.concatenate(words) if words else np.empty(0, np.int32)
         self.starts = _starts(lengths)
+
+    def write(self, stream: BinaryIO) -> None:
+        """What was read of the texts, for `read`."""
+        odd = json.dumps({str(k): v for k, v in self.odd.items()})
+        np.savez(
+            stream,
+            **{name: getattr(self, name) for name in _ARRAYS},
+            vocabulary=_bytes("\n".join(self.vocabulary)),  # no word holds a line end
+            odd=_bytes(odd),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Corpus:
+        """What `write` wrote."""
+        corpus = cls([], [])
+        with np.load(path) as found:
+            for name in _ARRAYS:
+                setattr(corpus, name, found[name])
+            words = found["vocabulary"].tobytes().decode("utf-8", "surrogatepass").split("\n")
+            odd = json.loads(found["odd"].tobytes())
+        corpus.vocabulary = {word: i for i, word in enumerate(words)} if words != [""] else {}
+        corpus.odd = {int(k): v for k, v in odd.items()}
+        return corpus
 
     @property
     def lengths(self) -> Ints:
@@ -298,3 +327,7 @@ def _numbered(values: Sequence[Any], numbers: dict[Any, int]) -> Ints:
 
 def _starts(sizes: Any) -> Ints:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
+
+
+def _bytes(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)

@@ -79,11 +79,19 @@ class Meteor(TokenMetric):
 
     def pooled(self, items: Items, scores: Floats) -> Pooled | None:
         """METEOR of the summed statistics."""
+        statistics = self.summands(items, scores)
+        return None if statistics is None else lambda weights: score(weights.T @ statistics)
+
+    def summands(self, items: Items, scores: Floats) -> Ints | None:
+        """The statistics of matches."""
         if self.backend == "pycocoevalcap":
             return None
         unique, inverse = Rows.of(items).unique
-        statistics = _scored(unique)[1][inverse]
-        return lambda weights: score(weights.T @ statistics)
+        return _scored(unique)[1][inverse]
+
+    def of_sums(self, sums: Sequence[float]) -> float:
+        """METEOR of the summed statistics."""
+        return float(score(np.array([sums]))[0])
 
 
 def _lines(rows: Rows) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base import Floats, Items, Metric, Pooled, Rows
 from ..registry import register
@@ -66,6 +68,15 @@ class SacreBleu(Metric):
 
     def pooled(self, items: Items, scores: Floats) -> Pooled | None:
         """SacreBLEU of the summed n-gram counts."""
+        counts = self.summands(items, scores)
+
+        def pooled(weights: Floats) -> Floats:
+            return np.array([self.of_sums(row) for row in (weights.T @ counts).tolist()])
+
+        return pooled
+
+    def summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
+        """Matching n-grams and all of them, by length, and the words of both sides."""
         rows = Rows.of(items)
         # Of unsmoothed sentence scores the counts are as they were counted.
         plain = replace(self, smooth_method="none")._scorer(True)
@@ -73,18 +84,13 @@ class SacreBleu(Metric):
             plain.sentence_score(candidate, list(references))
             for candidate, references in zip(rows.candidates, rows.references, strict=True)
         ]
-        counts = np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
-        scorer = self._scorer(False)
+        return np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
 
-        def one(summed: list[int]) -> float:
-            *grams, ours, theirs = summed
-            half = len(grams) // 2
-            return scorer.compute_bleu(
-                grams[:half], grams[half:], ours, theirs, smooth_method=self.smooth_method
-            ).score
-
-        def pooled(weights: Floats) -> Floats:
-            summed = np.rint(weights.T @ counts).astype(np.int64)
-            return np.array([one(row) for row in summed.tolist()])
-
-        return pooled
+    def of_sums(self, sums: Sequence[float]) -> float:
+        """SacreBLEU of the summed counts."""
+        *grams, ours, theirs = (round(value) for value in sums)
+        half = len(grams) // 2
+        found = self._scorer(False).compute_bleu(
+            grams[:half], grams[half:], ours, theirs, smooth_method=self.smooth_method
+        )
+        return float(found.score)

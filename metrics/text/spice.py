@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -106,6 +106,16 @@ class Spice(TokenMetric):
                 return scores[defined] @ weights[defined] / weights[defined].sum(axis=0)
 
         return pooled
+
+    def summands(self, items: Items, scores: Floats) -> Floats:
+        """Scores, 0 where undefined, and whether each is defined."""
+        if self.part == "f":
+            return np.stack([scores, np.ones(len(scores))], axis=1)
+        return np.stack([np.nan_to_num(scores), ~np.isnan(scores)], axis=1)
+
+    def of_sums(self, sums: Sequence[float]) -> float:
+        """The mean over the rows where it is defined."""
+        return float(sums[0] / sums[1]) if sums[1] else float("nan")
 
 
 def _scores(rows: Rows) -> Floats:

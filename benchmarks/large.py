@@ -1,0 +1,722 @@
+"""`captau score` of large sets: shards in, shards of scores out, by an engine's workers.
+
+The stages are `stages`' tasks; this is what hands them out, goes on where an earlier run of the same
+settings stopped, and puts the corpus scores together. Sums are exact (`exact`), so that neither engine
+nor workers nor the order of anything shows in the scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock, Timeout
+
+from ..datasets import shards
+from ..datasets.cache import cache_folder, replacing
+from ..datasets.errors import InputError
+from ..datasets.files import sha256
+from ..datasets.shards import Columns, Shard, find_shards, is_url, schema_of
+from ..metrics.base import Metric
+from ..metrics.text import frequencies
+from ..metrics.text.cider import Cider
+from . import stages
+from .config import Where, style
+from .engines import engine_of
+from .exact import added, percentiles, to_float
+from .folders import Folder
+from .missing import lacking, listed
+from .progress import Flow
+from .results import environment, table_files, to_csv, to_json
+from .stages import OWN_DF, Plan, part_name
+from .tables import Table, number
+from .trust import UNKNOWN, Agreement, agreements
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+#: Within the output folder: the scores, and what is made on the way.
+SCORES, WORK = "scores", ".work"
+#: Which percentiles are found.
+SHARES = (0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 100.0)
+#: Bins of a histogram.
+BINS = 100
+#: Rows of a part: few enough that what a killed run has to do again is little of the whole.
+ROWS = 4_000
+#: Parts whose scores a task looks through for percentiles.
+_TOGETHER = 25
+#: The least number of partitions of the n-grams; more parts make more.
+_PARTITIONS = 64
+
+
+@dataclass(frozen=True)
+class LargeConfig:
+    """What `captau score` does with a large set.
+
+    Attributes:
+        candidates: paths, globs, folders and URLs of shards.
+        references: likewise, or a file of `captau score`'s other forms; empty where rows bring theirs.
+        images: the folder of the images, where no tar shard brings them.
+        output: where to write, a folder or a URL; None makes a fresh folder.
+        work: the folder of what is made on the way; None puts it into the output folder.
+        engine: `local` or `ray`.
+        workers: how many tasks at a time; None takes every core, 0 this process alone.
+        address: of a Ray cluster.
+        rows: of a part.
+        columns: the columns' names.
+        skip_corrupt: whether a shard that cannot be read is left out.
+        trust: as in `ScoreConfig`.
+    """
+
+    candidates: tuple[str, ...]
+    references: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    output: str
+    optional: frozenset[str] = frozenset()
+    images: Path | None = None
+    work: Path | None = None
+    engine: str = "local"
+    workers: int | None = None
+    address: str | None = None
+    rows: int = ROWS
+    columns: Columns = field(default_factory=Columns)
+    skip_corrupt: bool = False
+    trust: str | None = None
+    where: Where = field(default_factory=Where)
+    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A large set's scores.
+
+    Attributes:
+        corpus: metric → its score of all captions.
+        tables: what is printed.
+        summary: what else there is to say.
+    """
+
+    corpus: dict[str, float]
+    tables: list[Table]
+    summary: str
+
+
+def run(config: LargeConfig) -> Scored:
+    """Score a large set; what an earlier run of the same settings did is not done again.
+
+    Raises:
+        InputError: on shards, options or stores that are wrong; what is done is kept.
+    """
+    return _Run(config).run()
+
+
+@dataclass
+class _Cost:
+    """What a stage took."""
+
+    tasks: int = 0
+    again: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    read: int = 0
+    written: int = 0
+    rss: int = 0
+
+
+class _Run:
+    def __init__(self, config: LargeConfig) -> None:
+        self.config = config
+        self.output = Folder(config.output)
+        self.work = config.work or (
+            self.output.local / WORK
+            if self.output.local
+            else cache_folder("large", hashlib.sha256(config.output.encode()).hexdigest()[:16])
+        )
+        self.costs: dict[str, _Cost] = {}
+        self.workers: set[int] = set()
+
+    def run(self) -> Scored:
+        begun, started = time.perf_counter(), datetime.now(UTC)
+        config = self.config
+        trust = (
+            {}
+            if config.trust is None
+            else agreements([m.spec for m in config.metrics], config.trust)
+        )
+        self.shards = find_shards(config.candidates)
+        self._check_schemas()
+        with ExitStack() as stack:
+            self._claim(stack)
+            if (finished := self._finished()) is not None:
+                return self._told(finished, trust, again=True)
+            self.engine = stack.enter_context(
+                engine_of(config.engine, config.workers, config.address)
+            )
+            self.flow = stack.enter_context(Flow())
+            self._prepare()
+            parts = self._read()
+            self._choose(parts)
+            self._models(parts)
+            self._frequencies(parts)
+            scored = self._score(parts)
+            record = self._summed(scored) | {"distributions": self._distributions(scored)}
+            for shard in self.shards:
+                shards.check_same(shard)
+            self._write(parts, scored, record, trust, started, begun)
+        shutil.rmtree(self.work, ignore_errors=True)
+        return self._told(record, trust, again=False)
+
+    # What there is.
+
+    def _check_schemas(self) -> None:
+        """That the Parquet shards have one schema, before anything is computed.
+
+        Raises:
+            InputError: where one differs, and what of it.
+        """
+        first: tuple[str, dict[str, str]] | None = None
+        for shard in self.shards:
+            if shard.kind != "parquet" or is_url(shard.path):
+                continue
+            try:
+                found = schema_of(Path(shard.path), shard, self.config.columns)
+            except shards.CorruptError:
+                if self.config.skip_corrupt:
+                    continue
+                raise
+            if first is None:
+                first = shard.path, found
+            for name in sorted({*first[1], *found}):
+                ours, theirs = found.get(name, "not there"), first[1].get(name, "not there")
+                if ours != theirs:
+                    raise InputError(
+                        f"{shard.path}: '{name}' is {ours}, where in {first[0]} it is {theirs}; write "
+                        f"the shards with one schema, or score them apart"
+                    )
+
+    @cached_property
+    def _key(self) -> str:
+        """Of all that the scores depend on."""
+        config = self.config
+        references = [
+            asdict(shard)
+            for path in config.references
+            for shard in ([_file(path)] if shards.kind_of(path) is None else find_shards([path]))
+        ]
+        settings = {
+            "format": FORMAT,
+            "shards": [asdict(shard) for shard in self.shards],
+            "references": references,
+            "metrics": [m.signature for m in config.metrics],
+            "optional": sorted(config.optional),
+            "columns": asdict(config.columns),
+            "rows": config.rows,
+            "skip_corrupt": config.skip_corrupt,
+        }
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+    def _claim(self, stack: ExitStack) -> None:
+        """Take the output folder for this run alone, and see to whose it was.
+
+        Raises:
+            InputError: where another run is at it, or one of other settings left something there.
+        """
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+            self.output.prepare(SCORES)
+            lock = FileLock(self.work.with_name(f"{self.work.name}.lock"), timeout=0)
+            stack.enter_context(lock)
+        except Timeout as error:
+            raise InputError(
+                f"{self.config.output}: another run is writing there; wait for it, or name another "
+                f"output_dir="
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"output folder {self.config.output} cannot be written ({error.strerror}); set "
+                f"output_dir=DIR"
+            ) from error
+        before = self.work / "key"
+        if before.is_file() and before.read_text() != self._key:
+            raise InputError(
+                f"{self.config.output}: a run of other shards or settings was begun there; put them back, "
+                f"remove {self.work}, or name another output_dir="
+            )
+
+    def _finished(self) -> dict[str, Any] | None:
+        """What a run of these settings that came to its end found; None where there is none."""
+        manifest = self.output.read(MANIFEST)
+        if manifest is None or (self.work / "key").is_file():
+            return None
+        found = json.loads(manifest)
+        if found.get("key") != self._key:
+            return None
+        for part in found["parts"]:
+            if self.output.size(f"{SCORES}/{part['name']}") != part["bytes"]:
+                return None
+        return json.loads(self.output.read("distributions.json") or b"null")
+
+    def _prepare(self) -> None:
+        """The folders of the stages, and the plan of what is known so far."""
+        for stage in (*stages.STAGES, "rows", "tokens", "counts", "frequencies", "images"):
+            (self.work / stage).mkdir(parents=True, exist_ok=True)
+        scores = self.output.local / SCORES if self.output.local else self.work / SCORES
+        scores.mkdir(parents=True, exist_ok=True)
+        metrics = self.config.metrics
+        self.plan = Plan(
+            work=str(self.work.resolve()),
+            scores=str(scores.resolve()),
+            shards=tuple(self.shards),
+            columns=self.config.columns,
+            size=self.config.rows,
+            references=self._needs("references"),
+            pool=bool(self.config.references),
+            metrics=tuple(m.spec for m in metrics),
+            models=(),
+            frequencies={},
+            images=any("images" in m.needs for m in metrics),
+            pictures=None if self.config.images is None else str(self.config.images.resolve()),
+            skip_corrupt=self.config.skip_corrupt,
+        )
+        self._save()
+        with replacing(self.work / "key") as stream:
+            stream.write(self._key.encode())
+
+    def _needs(self, what: str) -> bool:
+        """Whether a metric that was named needs it, or every one that was asked for."""
+        needing = [m for m in self.config.metrics if what in m.needs]
+        named = [m for m in needing if m.spec not in self.config.optional]
+        return bool(named) or (bool(needing) and len(needing) == len(self.config.metrics))
+
+    def _save(self) -> None:
+        self._path = str(self.work / "plan.json")
+        self.plan.write(Path(self._path))
+
+    # The stages.
+
+    def _do(
+        self, stage: str, tasks: Sequence[dict[str, Any]], rows: int | None = None
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Do the tasks of a stage that have no result yet; all results, in any order.
+
+        Args:
+            rows: how many rows there are in all; None where that is not known.
+
+        Raises:
+            InputError: of the first task that fails.
+        """
+        begun = time.perf_counter()
+        cost = self.costs.setdefault(stage, _Cost())
+        left: list[dict[str, Any]] = []
+        earlier: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for task in tasks:
+            found = _result(self.plan.file(stage, f"{task['id']}.json"))
+            if found is None or not self._holds(stage, task, found):
+                left.append(task)
+            else:
+                earlier.append((task, found))
+        cost.tasks, cost.again = cost.tasks + len(left), cost.again + len(earlier)
+        done = sum(found.get("rows", 0) for _, found in earlier)
+        with self.flow.stage(stage, rows or len(tasks), done if rows else len(earlier)) as advance:
+            yield from earlier
+            engine = self.engine
+            results = (
+                engine.run_models(self._path, left)
+                if stage == "model"
+                else engine.run(stage, self._path, left)
+            )
+            for task, found in results:
+                if "error" in found:
+                    if found.get("corrupt") and self.config.skip_corrupt:
+                        found = {"skipped": found["error"], "parts": [], "rows": 0}
+                        _put(self.plan.file(stage, f"{task['id']}.json"), found)
+                    else:
+                        raise InputError(found["error"])
+                else:
+                    cost.cpu_seconds += found["cpu_seconds"]
+                    cost.rows += found.get("rows", 0)
+                    cost.read += found.get("read", 0)
+                    cost.written += found.get("written", 0)
+                    cost.rss = max(cost.rss, found["rss"])
+                advance(found.get("rows", 0) if rows else 1)
+                yield task, found
+        cost.seconds += time.perf_counter() - begun
+
+    def _holds(self, stage: str, task: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+        """Whether what a task made is still there."""
+        name = str(task["id"])
+        if stage == "read":
+            parts = [part_name(int(name), i) for i in range(len(found["parts"]))]
+            return all(self.plan.file("rows", f"{p}.arrow").is_file() for p in parts)
+        if stage == "score":
+            path = Path(self.plan.scores) / f"{name}.parquet"
+            return path.is_file() and sha256(path) == found["sha256"]
+        made = {
+            "pool": [self.plan.file("pool", "references")],
+            "model": [self.plan.file("model", f"{name}.npz")],
+            "count": [
+                self.plan.file("tokens", f"{name}.npz"),
+                *([] if self._joined else [self.plan.file("counts", f"{name}.bin")]),
+            ],
+            "merge": [self.plan.file("merge", f"{name}.bin")],
+            "table": [self.plan.table_of(str(task["name"]))] if stage == "table" else [],
+        }
+        return all(path.exists() for path in made[stage])
+
+    @property
+    def _joined(self) -> bool:
+        """Whether the set's own document frequencies are one table already."""
+        return OWN_DF in self.plan.frequencies and self.plan.table_of(OWN_DF).is_file()
+
+    def _read(self) -> dict[str, int]:
+        """The parts and how many rows each has."""
+        if self.plan.pool:
+            task = {
+                "id": "references",
+                "paths": list(self.config.references),
+                "columns": asdict(self.config.columns),
+            }
+            for _ in self._do("pool", [task]):
+                pass
+        tasks = [{"id": f"{i:06d}", "source": s.path} for i, s in enumerate(self.shards)]
+        results = dict(sorted((t["id"], found) for t, found in self._do("read", tasks)))
+        self.sources = list(results.values())
+        parts = {
+            part_name(int(shard), i): rows
+            for shard, found in results.items()
+            for i, rows in enumerate(found["parts"])
+        }
+        if not parts:
+            raise InputError(f"{', '.join(self.config.candidates)}: no captions in it")
+        return parts
+
+    def _choose(self, parts: Mapping[str, int]) -> None:
+        """Which metrics can be computed; the plan knows them from here on."""
+        first = stages.first_row(self.plan, next(iter(parts)))
+        config = self.config
+        self.missing = lacking(config.metrics, config.optional, first)
+        self.metrics = [m for m in config.metrics if m not in self.missing]
+        tables: dict[str, str | None] = {}
+        for one in self.metrics:
+            stages.needs_counts(one)
+            if isinstance(one, Cider):
+                tables[one.shared] = one.df
+        self.plan = replace(
+            self.plan,
+            metrics=tuple(m.spec for m in self.metrics),
+            models=tuple(m.spec for m in self.metrics if _runs_model(m)),
+            frequencies=tables,
+        )
+        self._save()
+
+    def _tasks(self, parts: Iterable[str]) -> list[dict[str, Any]]:
+        return [{"id": part, "source": self.shards[int(part[:6])].path} for part in parts]
+
+    def _models(self, parts: Mapping[str, int]) -> None:
+        if self.plan.models:
+            for _ in self._do("model", self._tasks(parts), sum(parts.values())):
+                pass
+
+    def _frequencies(self, parts: Mapping[str, int]) -> None:
+        """The tables that CIDEr looks up: of saved files, and the set's own."""
+        saved = [
+            {"id": str(i), "name": name, "path": path}
+            for i, (name, path) in enumerate(self.plan.frequencies.items())
+            if path is not None
+        ]
+        for _ in self._do("table", saved) if saved else ():
+            pass
+        if OWN_DF not in self.plan.frequencies:
+            return
+        partitions = max(_PARTITIONS, 1 << (len(parts) // 4).bit_length())
+        tasks = [{**task, "partitions": partitions} for task in self._tasks(parts)]
+        for _ in self._do("count", tasks, sum(parts.values())):
+            pass
+        if self._joined:
+            return
+        merges = [{"id": f"{i:06d}", "parts": list(parts)} for i in range(partitions)]
+        for _ in self._do("merge", merges):
+            pass
+        made = [self.plan.file("merge", f"{task['id']}.bin") for task in merges]
+        frequencies.join(self.plan.table_of(OWN_DF), made, sum(parts.values()))
+        shutil.rmtree(self.work / "counts", ignore_errors=True)
+
+    def _score(self, parts: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+        """What came out of each part."""
+        tasks = self._tasks(parts)
+        return dict(sorted((t["id"], f) for t, f in self._do("score", tasks, sum(parts.values()))))
+
+    # What comes of it.
+
+    def _summed(self, scored: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The corpus scores, and what was remarked."""
+        corpus: dict[str, float] = {}
+        undefined: dict[str, int] = {}
+        for one in self.metrics:
+            found = [part["metrics"][one.spec] for part in scored.values()]
+            columns = zip(*(part["sums"] for part in found), strict=True)
+            totals = [
+                added(None if s is None else int(s, 16) for s in column) for column in columns
+            ]
+            undefined[one.spec] = sum(part["undefined"] for part in found)
+            sums = [to_float(total) for total in totals]
+            corpus[one.spec] = math.nan if any(map(math.isnan, sums)) else one.of_sums(sums)
+        remarks: dict[str, list[str]] = {}
+        for part in scored.values():
+            for spec, said in part["remarks"].items():
+                remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *said]))
+        return {
+            "rows": sum(part["rows"] for part in scored.values()),
+            "shards": len(self.shards),
+            "skipped": [s["skipped"] for s in self.sources if "skipped" in s],
+            "corpus": corpus,
+            "undefined": undefined,
+            "remarks": remarks,
+            "missing": {m.spec: why for m, why in self.missing.items()},
+        }
+
+    def _distributions(self, scored: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Percentiles and histogram of each metric."""
+        edges: dict[str, list[float]] = {}
+        counts: dict[str, int] = {}
+        for one in self.metrics:
+            found = [part["metrics"][one.spec] for part in scored.values()]
+            counts[one.spec] = sum(p["rows"] for p in scored.values()) - sum(
+                p["undefined"] for p in found
+            )
+            low, high = one.bounds
+            lows, highs = (stages.finite([p[end] for p in found]) for end in ("low", "high"))
+            if lows:
+                low = min(lows) if low is None else min(low, *lows)
+                high = max(highs) if high is None else max(high, *highs)
+                edges[one.spec] = np.linspace(
+                    low, high if high > low else low + 1, BINS + 1
+                ).tolist()
+        bins: dict[str, list[int]] = {spec: [0] * BINS for spec in edges}
+        parts = list(scored)
+        groups = [parts[i : i + _TOGETHER] for i in range(0, len(parts), _TOGETHER)]
+
+        def look(
+            place: int, ask: Mapping[str, Sequence[int]]
+        ) -> dict[str, dict[int, dict[int, int]]]:
+            total: dict[str, dict[int, dict[int, int]]] = {
+                spec: {prefix: {} for prefix in prefixes} for spec, prefixes in ask.items()
+            }
+            tasks = [
+                {
+                    "id": f"{place}-{i}",
+                    "kept": False,
+                    "parts": group,
+                    "place": place,
+                    "ask": {spec: list(prefixes) for spec, prefixes in ask.items()},
+                    "edges": edges if place == 0 else {},
+                }
+                for i, group in enumerate(groups)
+            ]
+            for _, found in self._do("digits", tasks):
+                for spec, of in found["digits"].items():
+                    stages.add_digits(total[spec], {p: dict(d) for p, d in of})
+                for spec, more in found["bins"].items():
+                    bins[spec] = [a + b for a, b in zip(bins[spec], more, strict=True)]
+            return total
+
+        found = percentiles(counts, SHARES, look)
+        return {
+            spec: {
+                "n": counts[spec],
+                "percentiles": dict(zip(map(_plain, SHARES), found[spec], strict=True)),
+                "edges": edges.get(spec, []),
+                "counts": bins.get(spec, []),
+            }
+            for spec in found
+        }
+
+    def _write(
+        self,
+        parts: Mapping[str, int],
+        scored: Mapping[str, Mapping[str, Any]],
+        record: dict[str, Any],
+        trust: Mapping[str, Agreement],
+        started: datetime,
+        begun: float,
+    ) -> None:
+        """The files of the run, `manifest.json` last, whose presence says that all are there."""
+        names = {part: f"{part}.parquet" for part in parts}
+        if not self.output.local:
+            for name in names.values():
+                self.output.take(f"{SCORES}/{name}", Path(self.plan.scores) / name)
+        known = set(names.values())
+        for name in self.output.names(SCORES):
+            if name.endswith(".parquet") and name not in known:
+                self.output.remove(f"{SCORES}/{name}")  # an earlier run's, of other settings
+        manifest = {
+            "format": FORMAT,
+            "key": self._key,
+            "rows": record["rows"],
+            "signatures": {m.spec: m.signature for m in self.metrics},
+            "missing": record["missing"],
+            "columns": asdict(self.config.columns),
+            "shards": [
+                {
+                    **asdict(shard),
+                    **({"sha256": found["sha256"]} if "sha256" in found else {}),
+                    **({"skipped": found["skipped"]} if "skipped" in found else {}),
+                    "rows": found["rows"],
+                    "parts": [names[part_name(i, j)] for j in range(len(found["parts"]))],
+                }
+                for i, (shard, found) in enumerate(zip(self.shards, self.sources, strict=True))
+            ],
+            "parts": [
+                {
+                    "name": names[part],
+                    "rows": found["rows"],
+                    "bytes": (Path(self.plan.scores) / names[part]).stat().st_size,
+                    "sha256": found["sha256"],
+                }
+                for part, found in scored.items()
+            ],
+        }
+        record["costs"] = self._costs()
+        tables = self._tables(record, trust)
+        files = {
+            "corpus.json": to_json(record["corpus"]),
+            "percentiles.csv": to_csv(_percentile_rows(record)),
+            "histograms.csv": to_csv(_histogram_rows(record)),
+            "distributions.json": to_json(record),
+            **table_files(tables),
+            "run.json": to_json(
+                {
+                    "command": "score",
+                    "config": dict(self.config.resolved),
+                    "candidates": list(self.config.candidates),
+                    "references": list(self.config.references) or None,
+                    "signatures": manifest["signatures"],
+                    "missing": manifest["missing"],
+                    **environment(),
+                    "engine": self.engine.name,
+                    "workers": self.engine.workers,
+                    "costs": record["costs"],
+                    "started": started.isoformat(timespec="seconds"),
+                    "seconds": round(time.perf_counter() - begun, 3),
+                }
+            ),
+            MANIFEST: to_json(manifest),
+        }
+        for name, content in files.items():
+            self.output.write(name, content)
+
+    def _costs(self) -> dict[str, Any]:
+        """What each stage took, and the most memory that a process had."""
+        return {
+            "stages": {name: asdict(cost) for name, cost in self.costs.items()},
+            "driver_rss": stages.peak_rss(),
+            "worker_rss": max((cost.rss for cost in self.costs.values()), default=0),
+        }
+
+    def _told(
+        self, record: Mapping[str, Any], trust: Mapping[str, Agreement], *, again: bool
+    ) -> Scored:
+        done = "was done before: nothing to do; " if again else ""
+        skipped = len(record["skipped"])
+        left_out = (
+            f"; {skipped} of {record['shards']} shards were corrupt and left out" if skipped else ""
+        )
+        corpus = {k: math.nan if v is None else v for k, v in record["corpus"].items()}
+        return Scored(
+            corpus,
+            self._tables({**record, "corpus": corpus}, trust),
+            f"{done}{record['rows']:,} captions in {self.config.output}{left_out}",
+        )
+
+    def _tables(self, record: Mapping[str, Any], trust: Mapping[str, Agreement]) -> list[Table]:
+        shown = ("5", "50", "95")
+        rows: list[tuple[str, list[str]]] = []
+        chosen = {m.spec: m for m in self.config.metrics if m.spec in record["corpus"]}
+        for spec, one in sorted(chosen.items(), key=lambda pair: style(pair[1]).order):
+            how = style(one)
+            found = record["distributions"][spec]["percentiles"]
+            values = [record["corpus"][spec], *(found[share] for share in shown)]
+            cells = [number(math.nan if v is None else v, how.scale, how.decimals) for v in values]
+            if trust:
+                cells.append(str(trust.get(spec, UNKNOWN)))
+            rows.append((how.label, cells))
+        notes = [
+            f"{record['rows']:,} captions, {record['shards']:,} shards. P5, P50, P95: percentiles of the "
+            f"captions' scores.",
+            *(
+                f"{style(chosen[spec]).label}: undefined for {count:,} captions."
+                for spec, count in record["undefined"].items()
+                if count
+            ),
+        ]
+        if skipped := record["skipped"]:
+            notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
+        trusted = ["agreement with people"] if trust else []
+        columns = ["score", *(f"P{share}" for share in shown), *trusted]
+        table = Table("Corpus scores", "metric", columns, rows, notes=notes)
+        missing = {
+            m: record["missing"][m.spec] for m in self.config.metrics if m.spec in record["missing"]
+        }
+        return [listed(table, list(chosen.values()), record["remarks"], missing)]
+
+
+def _file(path: str) -> Shard:
+    """A file of references in another form than shards, for the key."""
+    try:
+        stat = Path(path).expanduser().stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return Shard(path, "json", stat.st_size, str(stat.st_mtime_ns))
+
+
+def _runs_model(one: Metric) -> bool:
+    """Whether a metric's scores come out of a model, which takes long to load."""
+    return type(one).__module__.split(".")[-2] in ("neural", "learned")
+
+
+def _result(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _put(path: Path, found: Mapping[str, Any]) -> None:
+    with replacing(path) as stream:
+        stream.write(json.dumps(found).encode())
+
+
+def _plain(share: float) -> str:
+    return f"{share:g}"
+
+
+def _percentile_rows(record: Mapping[str, Any]) -> pd.DataFrame:
+    rows = [
+        {"metric": spec, "percentile": float(share), "value": value}
+        for spec, found in record["distributions"].items()
+        for share, value in found["percentiles"].items()
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["metric", "percentile", "value"]))
+
+
+def _histogram_rows(record: Mapping[str, Any]) -> pd.DataFrame:
+    rows = [
+        {"metric": spec, "low": low, "high": high, "count": count}
+        for spec, found in record["distributions"].items()
+        for low, high, count in zip(
+            found["edges"][:-1], found["edges"][1:], found["counts"], strict=True
+        )
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["metric", "low", "high", "count"]))
