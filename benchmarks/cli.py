@@ -24,6 +24,7 @@ from ..datasets.errors import InputError, unknown
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from .large import Scored
     from .tables import Table
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
@@ -53,6 +54,7 @@ COMMANDS = {
     "collect": "serve a study in which people judge captions, as a web site",
     "collect export": "write what a study gathered as files that captau and others read",
     "collect simulate": "play raters of given skill through a study's own web site",
+    "filter": "keep the captions of a large scored set that are above a threshold",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -93,6 +95,12 @@ _PATHS = (
     "words.scores",
     "study",
     "url",
+    "ray.address",
+    "thresholds",
+    "work",
+    "columns.image_id",
+    "columns.caption",
+    "columns.references",
 )
 #: Of these, the ones that may be several.
 _SEVERAL = ("candidates", "references", "run")
@@ -582,9 +590,12 @@ def _reproduce(config: DictConfig) -> None:
 
 
 def _score(config: DictConfig) -> None:
-    from .config import score_config
+    from .config import is_large, score_config
     from .own import run
 
+    if is_large(config):
+        _score_large(config)
+        return
     chosen = score_config(config)
     if chosen.stdout == "table":
         _finish("score", chosen.where.output_dir, lambda: run(chosen))
@@ -598,6 +609,34 @@ def _score(config: DictConfig) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(found.printed(chosen.stdout))
     sys.stdout.buffer.flush()
+
+
+def _score_large(config: DictConfig) -> None:
+    from ..datasets.shards import is_url
+    from .config import large_config
+    from .large import run
+
+    given = config.output_dir
+    if given is not None and is_url(given):
+        _show_large(run(large_config(config, given)))
+        return
+    with _folder(given, "score") as folder:
+        _show_large(run(large_config(config, str(folder.path))))
+
+
+def _show_large(found: Scored) -> None:
+    _show(found.tables)
+    print(f"\n{found.summary}")
+
+
+def _filter(config: DictConfig) -> None:
+    from .config import filter_config
+    from .filtering import run
+
+    found = run(filter_config(config))
+    _show(found.tables)
+    print(f"\nwritten to {found.folder}")
+    print(found.summary)
 
 
 def _validate(config: DictConfig) -> int:
@@ -774,4 +813,5 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "collect": _served("collect"),
     "collect_export": _served("collect_export"),
     "collect_simulate": _served("collect_simulate"),
+    "filter": _filter,
 }

@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.shards import Columns, Shard
 from . import stages
+from .config import FilterConfig
 from .engines import engine_of
 from .exact import digit_counts, percentiles
 from .folders import Folder
@@ -39,46 +40,6 @@ KEPT = "kept"
 #: How many captions are shown of the worst, and on each side of the threshold.
 EXAMPLES = 5
 LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class FilterConfig:
-    """What `captau filter` does.
-
-    Attributes:
-        run: the folder or URL of a large run of `captau score`.
-        metric: the spec of one of its metrics.
-        above: the least score of a caption that is kept; None where `thresholds` says it.
-        thresholds: the folder of a run of `captau thresholds`; None where nothing is known of precision.
-        precision: what share of the kept captions shall be good.
-        dataset, dimension: which of that run's curves, where it has several.
-        engine, workers, address: as in `LargeConfig`.
-    """
-
-    run: str
-    metric: str
-    above: float | None = None
-    thresholds: Path | None = None
-    precision: float | None = None
-    dataset: str | None = None
-    dimension: str | None = None
-    output_dir: Path | None = None
-    engine: str = "local"
-    workers: int | None = None
-    address: str | None = None
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        if (self.above is None) == (self.precision is None):
-            raise InputError(
-                "say which captions are kept: above=SCORE, or thresholds=DIR precision=SHARE"
-            )
-        if self.precision is not None and self.thresholds is None:
-            raise InputError("precision= wants thresholds=DIR, a finished run of captau thresholds")
-        if self.precision is not None and not 0 < self.precision <= 1:
-            raise InputError(
-                f"precision is {self.precision}; a number above 0 and up to 1 is expected"
-            )
 
 
 @dataclass(frozen=True)

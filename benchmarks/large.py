@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -28,16 +28,17 @@ from ..datasets import shards
 from ..datasets.cache import cache_folder, replacing
 from ..datasets.errors import InputError
 from ..datasets.files import sha256
-from ..datasets.shards import Columns, Shard, find_shards, is_url, schema_of
+from ..datasets.shards import Shard, find_shards, is_url, schema_of
 from ..metrics.base import Metric
 from ..metrics.text import frequencies
 from ..metrics.text.cider import Cider
 from . import stages
-from .config import Where, style
+from .config import LargeConfig, style
 from .engines import engine_of
 from .exact import added, percentiles, to_float
 from .folders import Folder
 from .missing import lacking, listed
+from .output import FILES, ON_DEMAND
 from .progress import Flow
 from .results import environment, table_files, to_csv, to_json
 from .stages import OWN_DF, Plan, part_name
@@ -52,49 +53,10 @@ SCORES, WORK = "scores", ".work"
 SHARES = (0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 100.0)
 #: Bins of a histogram.
 BINS = 100
-#: Rows of a part: few enough that what a killed run has to do again is little of the whole.
-ROWS = 4_000
 #: Parts whose scores a task looks through for percentiles.
 _TOGETHER = 25
 #: The least number of partitions of the n-grams; more parts make more.
 _PARTITIONS = 64
-
-
-@dataclass(frozen=True)
-class LargeConfig:
-    """What `captau score` does with a large set.
-
-    Attributes:
-        candidates: paths, globs, folders and URLs of shards.
-        references: likewise, or a file of `captau score`'s other forms; empty where rows bring theirs.
-        images: the folder of the images, where no tar shard brings them.
-        output: where to write, a folder or a URL; None makes a fresh folder.
-        work: the folder of what is made on the way; None puts it into the output folder.
-        engine: `local` or `ray`.
-        workers: how many tasks at a time; None takes every core, 0 this process alone.
-        address: of a Ray cluster.
-        rows: of a part.
-        columns: the columns' names.
-        skip_corrupt: whether a shard that cannot be read is left out.
-        trust: as in `ScoreConfig`.
-    """
-
-    candidates: tuple[str, ...]
-    references: tuple[str, ...]
-    metrics: tuple[Metric, ...]
-    output: str
-    optional: frozenset[str] = frozenset()
-    images: Path | None = None
-    work: Path | None = None
-    engine: str = "local"
-    workers: int | None = None
-    address: str | None = None
-    rows: int = ROWS
-    columns: Columns = field(default_factory=Columns)
-    skip_corrupt: bool = False
-    trust: str | None = None
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -614,6 +576,9 @@ class _Run:
             ),
             MANIFEST: to_json(manifest),
         }
+        for name in (*FILES["score"], *ON_DEMAND):
+            if name not in files and self.output.size(name) is not None:
+                self.output.remove(name)  # of an earlier run that was not of shards
         for name, content in files.items():
             self.output.write(name, content)
 
@@ -653,8 +618,7 @@ class _Run:
                 cells.append(str(trust.get(spec, UNKNOWN)))
             rows.append((how.label, cells))
         notes = [
-            f"{record['rows']:,} captions, {record['shards']:,} shards. P5, P50, P95: percentiles of the "
-            f"captions' scores.",
+            f"{record['rows']:,} captions. P5, P50, P95: percentiles of their scores.",
             *(
                 f"{style(chosen[spec]).label}: undefined for {count:,} captions."
                 for spec, count in record["undefined"].items()

@@ -19,7 +19,11 @@ FILES: dict[str, tuple[str, ...]] = {
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
-    "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
+    "score": (
+        *("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
+        *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
+    ),
+    "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
     "agree": ("agreement.csv", "table.md", "table.tex"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (

@@ -268,6 +268,22 @@ class ScoreStatisticsOptions:
 
 
 @dataclass
+class ColumnsOptions:
+    """What the columns of shards are called."""
+
+    image_id: str = "image_id"
+    caption: str = "caption"
+    references: str = "references"
+
+
+@dataclass
+class RayOptions:
+    """A Ray cluster; None is this machine."""
+
+    address: str | None = None
+
+
+@dataclass
 class ScoreOptions(CommonOptions):
     """`captau score`."""
 
@@ -280,6 +296,36 @@ class ScoreOptions(CommonOptions):
     stdout: str = "table"
     keep: KeepOptions = field(default_factory=KeepOptions)
     statistics: ScoreStatisticsOptions = field(default_factory=ScoreStatisticsOptions)
+    engine: str | None = None
+    workers: int | None = None
+    rows: int | None = None
+    columns: ColumnsOptions = field(default_factory=ColumnsOptions)
+    skip_corrupt: bool = False
+    work: str | None = None
+    ray: RayOptions = field(default_factory=RayOptions)
+
+
+@dataclass
+class JudgedOnOptions:
+    """Which curve of a run of `captau thresholds`, where it has several."""
+
+    dataset: str | None = None
+    dimension: str | None = None
+
+
+@dataclass
+class FilterOptions:
+    """`captau filter`."""
+
+    run: str = MISSING
+    keep: KeepOptions = field(default_factory=KeepOptions)
+    thresholds: str | None = None
+    precision: float | None = None
+    on: JudgedOnOptions = field(default_factory=JudgedOnOptions)
+    engine: str = "local"
+    workers: int | None = None
+    ray: RayOptions = field(default_factory=RayOptions)
+    output_dir: str | None = None
 
 
 @dataclass
@@ -494,6 +540,7 @@ OPTIONS: dict[str, type[Any]] = {
     "collect": CollectOptions,
     "collect export": CollectExportOptions,
     "collect simulate": CollectSimulateOptions,
+    "filter": FilterOptions,
 }
 
 

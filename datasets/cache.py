@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -48,10 +48,10 @@ def replacing(path: Path) -> Generator[BinaryIO]:
     Raises:
         OSError: where the folder cannot be written.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    temporary = Path(name)
+    # `tempfile` would make it this user's alone, and folders may be shared.
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             yield stream
         temporary.replace(path)
     except BaseException:

@@ -9,6 +9,7 @@ from .collect import collect_config
 from .common import Named, Where, changes_of, files_of, names_of, statistics_of
 from .complement import ComplementConfig, complement_config
 from .data import data_config, df_config
+from .filter import FilterConfig, filter_config
 from .known import (
     METRIC_KINDS,
     MetricStyle,
@@ -19,6 +20,7 @@ from .known import (
     style,
     usual_protocol,
 )
+from .large import LargeConfig, is_large, large_config
 from .report import CHARTS, ChartOptions, PlotConfig, ReportConfig, plot_config, report_config
 from .reproduce import PaperTable, ReproduceConfig, reproduce_config
 from .score import ScoreConfig, score_config
@@ -37,7 +39,9 @@ __all__ = [
     "ChartOptions",
     "CheckConfig",
     "ComplementConfig",
+    "FilterConfig",
     "HumanConfig",
+    "LargeConfig",
     "MetricStyle",
     "Named",
     "PaperTable",
@@ -62,7 +66,10 @@ __all__ = [
     "data_config",
     "df_config",
     "files_of",
+    "filter_config",
     "human_config",
+    "is_large",
+    "large_config",
     "metrics_of",
     "names_of",
     "optional_of",
