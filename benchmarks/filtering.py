@@ -113,6 +113,7 @@ def run(config: FilterConfig) -> Filtered:
         for path in (kept_in, work / "filter"):
             path.mkdir(parents=True, exist_ok=True)
         plan = Plan(
+            cwd=str(Path.cwd()),
             work=str(work.resolve()),
             scores=str(source.local.resolve() / SCORES)
             if source.local
@@ -122,14 +123,14 @@ def run(config: FilterConfig) -> Filtered:
             size=stages.ROWS_READ,
             references=False,
             pool=False,
-            metrics=(config.metric,),
+            metrics=(),
             models=(),
             frequencies={},
             images=False,
             pictures=None,
             skip_corrupt=False,
         )
-        where = work / "plan.json"
+        where = work.resolve() / "plan.json"
         plan.write(where)
         rows, texts = _shards(config, where, manifest, known, looked, kept_in, stack)
         examples = _examples(looked, texts)

@@ -212,6 +212,10 @@ class _Run:
             ) from error
         before = self.work / "key"
         if before.is_file() and before.read_text() != self._key:
+            if not any((self.work / "score").glob("*.json")):  # nothing that took long is lost
+                shutil.rmtree(self.work)
+                self.work.mkdir()
+                return
             raise InputError(
                 f"{self.config.output}: a run of other shards or settings was begun there; put them back, "
                 f"remove {self.work}, or name another output_dir="
@@ -238,6 +242,7 @@ class _Run:
         scores.mkdir(parents=True, exist_ok=True)
         metrics = self.config.metrics
         self.plan = Plan(
+            cwd=str(Path.cwd()),
             work=str(self.work.resolve()),
             scores=str(scores.resolve()),
             shards=tuple(self.shards),
@@ -245,7 +250,7 @@ class _Run:
             size=self.config.rows,
             references=self._needs("references"),
             pool=bool(self.config.references),
-            metrics=tuple(m.spec for m in metrics),
+            metrics=tuple(map(stages.described, metrics)),
             models=(),
             frequencies={},
             images=any("images" in m.needs for m in metrics),
@@ -263,7 +268,7 @@ class _Run:
         return bool(named) or (bool(needing) and len(needing) == len(self.config.metrics))
 
     def _save(self) -> None:
-        self._path = str(self.work / "plan.json")
+        self._path = str(self.work.resolve() / "plan.json")
         self.plan.write(Path(self._path))
 
     # The stages.
@@ -377,7 +382,7 @@ class _Run:
                 tables[one.shared] = one.df
         self.plan = replace(
             self.plan,
-            metrics=tuple(m.spec for m in self.metrics),
+            metrics=tuple(map(stages.described, self.metrics)),
             models=tuple(m.spec for m in self.metrics if _runs_model(m)),
             frequencies=tables,
         )

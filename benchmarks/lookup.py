@@ -83,7 +83,7 @@ def _references(
 ) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Place, image id and references of each image."""
     for source in sources:
-        if not is_url(source) and kind_of(source) is None and Path(source).is_file():
+        if not is_url(source) and kind_of(source) in (None, "json") and Path(source).is_file():
             for image_id, texts in read_references(Path(source)).texts.items():
                 if texts:
                     yield source, image_id, texts

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +41,6 @@ from ..datasets.files import sha256
 from ..datasets.schema import item_ids
 from ..datasets.shards import Columns, CorruptError, Shard
 from ..metrics.base import Floats, Metric, Rows
-from ..metrics.registry import metric
 from ..metrics.text import frequencies
 from ..metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
 from ..metrics.text.corpus import Corpus
@@ -63,6 +63,7 @@ class Plan:
     """What a run does; all that its tasks need to know.
 
     Attributes:
+        cwd: what paths are relative to, also on another node.
         work: the folder of what is made on the way.
         scores: the folder of the parts' scores.
         shards: of the candidates.
@@ -70,8 +71,8 @@ class Plan:
         size: rows of a part.
         references: whether rows must have some.
         pool: whence rows take their references by image id; None where they bring them.
-        metrics: the specs of all metrics.
-        models: of those that run a model.
+        metrics: all metrics, as `described`.
+        models: the specs of those that run a model.
         frequencies: the tables of document frequencies by what metrics call them, and the saved file
             that each is made of; None for the set's own.
         images: whether metrics look at images, which tar shards bring.
@@ -79,6 +80,7 @@ class Plan:
         skip_corrupt: whether a shard that cannot be read is left out.
     """
 
+    cwd: str
     work: str
     scores: str
     shards: tuple[Shard, ...]
@@ -86,7 +88,7 @@ class Plan:
     size: int
     references: bool
     pool: bool
-    metrics: tuple[str, ...]
+    metrics: tuple[dict[str, Any], ...]
     models: tuple[str, ...]
     frequencies: dict[str, str | None]
     images: bool
@@ -119,12 +121,18 @@ class Plan:
     @cached_property
     def chosen(self) -> list[Metric]:
         """The metrics."""
-        return [metric(spec) for spec in self.metrics]
+        return [_built(one) for one in self.metrics]
 
-    @cached_property
-    def of_text(self) -> list[Metric]:
-        """The metrics that run no model."""
-        return [m for m in self.chosen if m.spec not in self.models]
+
+def described(one: Metric) -> dict[str, Any]:
+    """A metric for a file; its spec would not do, where results call it by a name of its own."""
+    kind = type(one)
+    return {"module": kind.__module__, "class": kind.__name__, "parameters": one.parameters}
+
+
+def _built(description: Mapping[str, Any]) -> Metric:
+    module = import_module(description["module"])
+    return getattr(module, description["class"])(**description["parameters"])
 
 
 @lru_cache(maxsize=4)
@@ -148,6 +156,8 @@ def perform(stage: str, plan: str, task: Task) -> Result:
     begun, cpu = time.perf_counter(), time.process_time()
     try:
         chosen = Plan.read(plan)
+        if Path.cwd() != Path(chosen.cwd):  # a cluster's workers begin elsewhere
+            os.chdir(chosen.cwd)
         result = STAGES[stage](chosen, task)
     except CorruptError as error:
         return {"error": str(error), "corrupt": True}
@@ -318,9 +328,12 @@ def _model(plan: Plan, task: Task) -> Result:
     found: dict[str, Floats] = {}
     remarks: dict[str, list[str]] = {}
     batches: dict[str, int] = {}
-    for spec in plan.models:
+    for model in plan.chosen:
+        spec = model.spec
+        if spec not in plan.models:
+            continue
         if spec not in _fitting:
-            _fitting[spec] = fitting(metric(spec), frame)
+            _fitting[spec] = fitting(model, frame)
         one, rows = _fitting[spec], Rows(frame)
         found[spec] = one.score(rows)
         if said := rows.remarks.get(one.spec):

@@ -1,0 +1,82 @@
+"""Sums and percentiles that do not depend on the parts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captau.benchmarks.exact import (
+    added,
+    digit_counts,
+    exact_sum,
+    from_ordered,
+    ordered,
+    percentiles,
+    to_float,
+)
+from captau.benchmarks.stages import add_digits
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(FLOATS, max_size=8), max_size=6), st.randoms())
+def test_a_sum_is_the_nearest_to_the_true_one_in_any_parts(parts, random):
+    values = [v for part in parts for v in part]
+    found = [exact_sum(np.array(part)) for part in parts]
+    random.shuffle(found)
+    try:
+        expected = math.fsum(values)
+    except OverflowError:
+        return
+    if abs(expected) < 1e308:
+        assert to_float(added(found)) == expected
+
+
+def test_sums_by_hand():
+    assert to_float(exact_sum(np.array([0.1] * 10))) == 1.0  # 0.9999999999999999 one by one
+    assert to_float(exact_sum(np.array([1e300, 1.0, -1e300]))) == 1.0
+    assert to_float(exact_sum(np.array([5e-324, 5e-324]))) == 1e-323
+    assert exact_sum(np.array([])) == 0
+    assert exact_sum(np.array([1.0, np.nan])) is None
+    assert math.isnan(to_float(added([1, None])))
+
+
+@settings(deadline=None)
+@given(st.lists(FLOATS, min_size=2))
+def test_the_order_of_bits_is_that_of_numbers(values):
+    keys = ordered(np.array(values))
+    assert (
+        np.argsort(keys, kind="stable") == np.argsort(np.array(values) + 0.0, kind="stable")
+    ).all()
+    assert [from_ordered(k) for k in keys.tolist()] == [v + 0.0 for v in values]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.lists(st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 1.0, math.nan]), max_size=20),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_percentiles_are_numpys(parts):
+    arrays = [np.array(part, dtype=float) for part in parts]
+    every = np.concatenate(arrays)
+    every = every[~np.isnan(every)]
+
+    def look(place, ask):
+        total = {"x": {prefix: {} for prefix in ask["x"]}}
+        for part in arrays:
+            add_digits(total["x"], digit_counts(part, place, ask["x"]))
+        return total
+
+    shares = [0, 1, 33.3, 50, 99, 100]
+    found = percentiles({"x": len(every)}, shares, look)["x"]
+    if len(every):
+        np.testing.assert_allclose(found, np.percentile(every, shares), rtol=1e-9, atol=1e-9)
+    else:
+        assert np.isnan(found).all()

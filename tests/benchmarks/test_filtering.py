@@ -1,0 +1,144 @@
+"""`captau filter`: kept shards are what was scored, row by row, and the report adds up."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from captau.benchmarks.filtering import wilson
+from tests.benchmarks.large_sets import command, rows_of, score, scores_in, write
+from tests.conftest import says
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [{**row, "url": f"http://x/{i}"} for i, row in enumerate(rows_of(60, seed=2))]
+
+
+def keep(run, output, *words):
+    return command(
+        "filter", f"run={run}", f"output_dir={output}", "keep.metric=cider", "workers=0", *words
+    )
+
+
+def test_rows_stay_as_they_were_in_every_kind_of_shard(rows, tmp_path, capsys):
+    names = ["a.parquet", "b.jsonl", "c.jsonl.gz", "d.jsonl.zst", "e.tar", "f.tar.gz"]
+    for i, name in enumerate(names):
+        write(tmp_path / "set" / name, rows[i * 10 : i * 10 + 10])
+    score(tmp_path / "set", tmp_path / "run", ["cider", "bleu_1"], rows=4)
+    scores = scores_in(tmp_path / "run")["cider"].to_numpy()
+    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    wanted = [r for r, s in zip(rows, scores, strict=True) if s >= 0.5]
+    assert 0 < len(wanted) < len(rows)
+    assert f"kept {len(wanted)} of 60 captions" in capsys.readouterr().out
+    kept = tmp_path / "out" / "kept"
+    assert [p.name for p in sorted(kept.iterdir())] == [
+        *("000000-a.parquet", "000001-b.jsonl", "000002-c.jsonl.gz", "000003-d.jsonl"),
+        *("000004-e.tar", "000005-f.tar.gz"),
+    ]
+    found = pq.read_table(kept / "000000-a.parquet").to_pylist()
+    found += list(map(json.loads, (kept / "000001-b.jsonl").read_text().splitlines()))
+    found += list(
+        map(json.loads, gzip.decompress((kept / "000002-c.jsonl.gz").read_bytes()).splitlines())
+    )
+    found += list(map(json.loads, (kept / "000003-d.jsonl").read_text().splitlines()))
+    for name in ("000004-e.tar", "000005-f.tar.gz"):
+        with tarfile.open(kept / name) as archive:
+            members = archive.getmembers()
+            assert len(members) % 3 == 0  # json, txt and cls of each
+            found += [
+                json.loads(archive.extractfile(m).read())
+                for m in members
+                if m.name.endswith(".json")
+            ]
+    assert found == wanted
+    table = pd.read_csv(tmp_path / "out" / "shards.csv")
+    assert table["kept"].sum() == len(wanted)
+    assert (table["kept"] + table["dropped"] == table["rows"]).all()
+    sides = pd.read_csv(tmp_path / "out" / "percentiles.csv")
+    for side, values in (("kept", scores[scores >= 0.5]), ("dropped", scores[scores < 0.5])):
+        part = sides[sides["captions"] == side]
+        np.testing.assert_allclose(part["score"], np.percentile(values, part["percentile"]))
+    shown = pd.read_csv(tmp_path / "out" / "examples.csv", keep_default_na=False)
+    by_caption = {r["caption"]: s for r, s in zip(rows, scores, strict=True)}
+    above = shown[shown["captions"] == "just above"]
+    assert above["score"].tolist() == sorted(scores[scores >= 0.5])[:5]
+    assert len(shown) == 15
+    assert set(shown["caption"]) <= set(by_caption)
+    # What was kept can be scored and filtered again.
+    assert score(kept, tmp_path / "again", ["bleu_1"]).summary.startswith(f"{len(wanted)} captions")
+
+
+def test_by_a_precision_that_people_judged(tmp_path, capsys):
+    """The threshold and the share of good captions are those of `captau thresholds`."""
+    import captau
+
+    items = captau.load("demo").items
+    some = [
+        {"image_id": i, "caption": c, "references": list(r)}
+        for i, c, r in zip(items["image_id"], items["caption"], items["references"], strict=True)
+    ]
+    write(tmp_path / "set.parquet", some)
+    score(tmp_path / "set.parquet", tmp_path / "run", ["cider"], rows=100)
+    curves = tmp_path / "curves"
+    assert command("thresholds", "metrics=[cider,bleu_1]", f"output_dir={curves}") == 0
+    table = pd.read_csv(curves / "thresholds.csv")
+    table = table[table["metric"] == "cider"]
+    row = table[table["precision"] >= 0.6].iloc[-1]
+    words = [f"thresholds={curves}", "precision=0.6"]
+    assert keep(tmp_path / "run", tmp_path / "out", *words) == 0
+    known = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
+    assert known["threshold"] == row["threshold"]
+    assert known["precision"] == row["precision"]
+    assert (known["low"], known["high"]) == wilson(
+        round(row["precision"] * row["n_kept"]), int(row["n_kept"])
+    )
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"expected precision {row['precision']:.3f} (95 % interval {known['low']:.3f}" in printed
+    scores = scores_in(tmp_path / "run")["cider"]
+    assert f"kept {(scores >= row['threshold']).sum()} of 360" in printed
+    assert keep(tmp_path / "run", tmp_path / "o", *words[:1], "precision=0.999") == 2
+    said = capsys.readouterr().err
+    assert "no threshold of cider reaches precision 0.999; the most is" in said
+
+
+def test_wilson_by_hand():
+    """Wilson 1927 with z = 1.959964: 8 of 10 is 0.4902 to 0.9433."""
+    low, high = wilson(8, 10)
+    z, n, p = 1.959963984540054, 10, 0.8
+    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    assert low == pytest.approx((middle - half) / (1 + z * z / n))
+    assert high == pytest.approx((middle + half) / (1 + z * z / n))
+    assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
+
+
+def test_faults(rows, tmp_path, capsys):
+    path = write(tmp_path / "set.jsonl", rows)
+    score(path, tmp_path / "run", ["cider"])
+    for words, said in (
+        (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
+        ([], "say which captions are kept"),
+        (["precision=0.9"], "precision= wants thresholds=DIR"),
+        (["precision=0.9", f"thresholds={tmp_path}"], "no finished run of captau thresholds"),
+        (["precision=2", f"thresholds={tmp_path}"], "precision is 2"),
+    ):
+        assert keep(tmp_path / "run", tmp_path / "out", *words) == 2
+        assert said in capsys.readouterr().err
+    assert keep(tmp_path / "nowhere", tmp_path / "out", "keep.above=1") == 2
+    assert "no manifest.json in it" in capsys.readouterr().err
+    write(path, rows[:5])
+    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
+    assert "set.jsonl: changed since the run began" in capsys.readouterr().err
+    with says("keep.metric"):
+        from omegaconf import OmegaConf
+
+        from captau.benchmarks.config import filter_config
+
+        plain = {"run": "x", "keep": {"metric": None, "above": None}}
+        filter_config(OmegaConf.create(plain))

@@ -1,0 +1,492 @@
+"""`captau score` of shards: the same numbers as of a small file, whatever the shards and who computes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from captau.benchmarks import stages
+from captau.datasets.shards import find_shards
+from captau.metrics.registry import metric
+from tests.benchmarks.large_sets import (
+    METRICS,
+    command,
+    plain,
+    put,
+    rows_of,
+    score,
+    scores_in,
+    write,
+)
+from tests.conftest import says
+
+FILES = ("corpus.json", "percentiles.csv", "histograms.csv")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return rows_of(90)
+
+
+@pytest.fixture(scope="module")
+def whole(rows, tmp_path_factory):
+    """A run over one shard, in one part."""
+    folder = tmp_path_factory.mktemp("whole")
+    score(write(folder / "set.parquet", rows), folder / "out", rows=1000)
+    return folder / "out"
+
+
+def equal_to(whole: Path, output: Path) -> None:
+    for name in FILES:
+        assert (output / name).read_bytes() == (whole / name).read_bytes(), name
+    ours, theirs = (scores_in(o).sort_values("item_id", kind="stable") for o in (output, whole))
+    assert ours["item_id"].tolist() == theirs["item_id"].tolist()
+    assert (ours[METRICS].to_numpy() == theirs[METRICS].to_numpy()).all()
+
+
+def test_the_metrics_own_numbers(whole, rows):
+    found, items = scores_in(whole), plain(rows)
+    corpus = json.loads((whole / "corpus.json").read_text())
+    table = pd.read_csv(whole / "percentiles.csv")
+    bins = pd.read_csv(whole / "histograms.csv")
+    for name in METRICS:
+        one = metric(name)
+        scores = one.score(items)
+        assert found[name].to_numpy().tolist() == scores.tolist()
+        assert corpus[name] == pytest.approx(one.corpus(items, scores), rel=1e-13)
+        part = table[table["metric"] == name]
+        np.testing.assert_allclose(
+            part["value"], np.percentile(scores, part["percentile"]), rtol=1e-12, atol=1e-300
+        )
+        part = bins[bins["metric"] == name]
+        edges = [*part["low"], part["high"].iloc[-1]]
+        assert part["count"].tolist() == np.histogram(scores, edges)[0].tolist()
+        assert part["count"].sum() == len(rows)
+
+
+@pytest.mark.parametrize(
+    "name", ["meteor", "sacrebleu", "rouge_1", "rouge_score_l", "cider(variant=plain)"]
+)
+def test_other_metrics_in_parts(name, rows, tmp_path):
+    rows = rows[len(rows) // 2 :]
+    score(write(tmp_path / "set.jsonl", rows), tmp_path / "out", [name], rows=7)
+    one, items = metric(name), plain(rows)
+    scores = one.score(items)
+    assert scores_in(tmp_path / "out")[name].tolist() == scores.tolist()
+    corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert corpus[one.spec] == pytest.approx(one.corpus(items, scores), rel=1e-12)
+
+
+KINDS = ["a.parquet", "a.jsonl", "a.ndjson.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.tar", "a.tar.gz"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_shard(name, whole, rows, tmp_path):
+    write(tmp_path / "set" / name, rows[:50])
+    write(tmp_path / "set" / name.replace("a.", "b."), rows[50:])
+    score(tmp_path / "set", tmp_path / "out", rows=13)
+    equal_to(whole, tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [s["rows"] for s in manifest["shards"]] == [50, 40]
+    assert sum(p["rows"] for p in manifest["parts"]) == manifest["rows"] == 90
+    assert not (tmp_path / "out" / ".work").exists()
+
+
+def test_other_shards_in_another_order(whole, rows, tmp_path):
+    shuffled = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
+    paths = [write(tmp_path / f"{i}.jsonl", shuffled[i * 9 : i * 9 + 9]) for i in range(10)]
+    score(paths[::-1], tmp_path / "out", rows=4)
+    equal_to(whole, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["refs.jsonl", "refs.parquet", "refs.json"])
+def test_references_of_their_own(name, whole, rows, tmp_path):
+    write(tmp_path / "set.jsonl", [{k: r[k] for k in ("image_id", "caption")} for r in rows])
+    references = {r["image_id"]: r["references"] for r in rows[::-1]}
+    if name == "refs.json":
+        (tmp_path / name).write_text(json.dumps(references))
+    else:
+        write(tmp_path / name, [{"image_id": i, "references": r} for i, r in references.items()])
+    score(tmp_path / "set.jsonl", tmp_path / "out", references=(str(tmp_path / name),), rows=20)
+    equal_to(whole, tmp_path / "out")
+
+
+def test_the_command_as_the_small_files_path(rows, tmp_path, capsys):
+    candidates, references = tmp_path / "c.json", tmp_path / "r.json"
+    candidates.write_text(json.dumps([{k: r[k] for k in ("image_id", "caption")} for r in rows]))
+    references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
+    words = [
+        "score",
+        f"candidates={candidates}",
+        f"references={references}",
+        "metrics=[bleu_4,cider]",
+    ]
+    assert command(*words, f"output_dir={tmp_path / 'small'}", "statistics.interval=none") == 0
+    assert command(*words, f"output_dir={tmp_path / 'large'}", "engine=local", "workers=0") == 0
+    printed = capsys.readouterr().out
+    assert "90 captions in" in printed
+    small, large = (
+        json.loads((tmp_path / n / "corpus.json").read_text()) for n in ("small", "large")
+    )
+    assert large == pytest.approx(small, rel=1e-13)
+    scores = pd.read_csv(tmp_path / "small" / "scores.csv")
+    found = scores_in(tmp_path / "large")
+    assert found["item_id"].tolist() == scores["item_id"].tolist()
+    assert found["cider"].tolist() == scores["cider"].tolist()
+    assert (tmp_path / "small" / "scores.csv").is_file()
+    assert not (tmp_path / "large" / "scores.csv").exists()
+
+
+def test_saved_document_frequencies(rows, tmp_path):
+    references = tmp_path / "refs.json"
+    references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
+    df = tmp_path / "df.json"
+    assert command("data", "df", f"references={references}", f"output={df}") == 0
+    spec = f"cider(df={df})"
+    some = rows[:20]
+    score(write(tmp_path / "set.parquet", some), tmp_path / "out", [spec, "cider"], rows=6)
+    found = scores_in(tmp_path / "out")
+    for name in (spec, "cider"):
+        one = metric(name)
+        assert found[one.spec].tolist() == one.score(plain(some)).tolist()
+
+
+def test_processes_and_one_that_dies(whole, rows, tmp_path, monkeypatch):
+    """A worker that is killed is replaced, and the task done again."""
+    (tmp_path / "killer.py").write_text(
+        "import os, pathlib, signal\n"
+        "def score(items):\n"
+        "    flag = pathlib.Path('killed')\n"
+        "    if not flag.exists():\n"
+        "        flag.touch()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return [float(len(c)) for c in items['caption']]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "set.parquet", rows)
+    score("set.parquet", "out", [*METRICS, "python(killer:score)"], workers=2, rows=20)
+    assert (tmp_path / "killed").exists()
+    found = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert found.pop("score") == np.mean([len(r["caption"]) for r in rows])
+    assert found == json.loads((whole / "corpus.json").read_text())
+    ours, theirs = ((o / "percentiles.csv").read_text() for o in (tmp_path / "out", whole))
+    assert ours.startswith(theirs)
+
+
+def test_a_task_that_kills_every_worker(rows, tmp_path, monkeypatch):
+    (tmp_path / "always.py").write_text(
+        "import os, signal\ndef score(items):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("captau.benchmarks.engines.RETRIES", 1)
+    write(tmp_path / "set.jsonl", rows[:30])
+    with says("set.jsonl", "its worker died 2 times over", "workers="):
+        score("set.jsonl", "out", ["bleu_1", "python(always:score)"], workers=1)
+    assert (tmp_path / "out" / ".work" / "read" / "000000.json").is_file()
+
+
+def start(*words: str) -> subprocess.Popen[bytes]:
+    code = f"from captau.benchmarks.cli import main; main({list(words)!r})"
+    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+
+
+def test_a_killed_run_goes_on(tmp_path, tmp_path_factory):
+    """The driver is killed: its workers go too, what was done is kept, and the numbers are the same."""
+    rows = rows_of(600, seed=5)
+    for i in range(4):
+        write(tmp_path / "set" / f"{i}.parquet", rows[i * 150 : i * 150 + 150])
+    score(tmp_path / "set", tmp_path / "whole", rows=5)
+    words = ["score", f"candidates={tmp_path / 'set'}", f"metrics=[{','.join(METRICS)}]"]
+    words += [f"output_dir={tmp_path / 'out'}", "rows=5", "workers=1"]
+    process = start(*words)
+    done = tmp_path / "out" / ".work" / "score"
+    while len(list(done.glob("*.json"))) < 20:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    workers = [
+        int(p) for p in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
+    assert workers
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    until = time.monotonic() + 10
+    while any(Path(f"/proc/{w}/stat").exists() and state(w) != "Z" for w in workers):
+        assert time.monotonic() < until, "a worker outlived its run"
+        time.sleep(0.1)
+    before = len(list(done.glob("*.json")))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    score(tmp_path / "set", tmp_path / "out", rows=5)
+    equal_to(tmp_path / "whole", tmp_path / "out")
+    costs = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]
+    assert costs["score"] | {"again": before, "tasks": 120 - before} == costs["score"]
+    assert [costs[stage]["tasks"] for stage in ("read", "count")] == [0, 0]
+    assert "merge" not in costs
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_again_there_is_nothing_to_do(rows, tmp_path, monkeypatch):
+    path = write(tmp_path / "set.jsonl", rows)
+    first = score(path, tmp_path / "out")
+    before = (tmp_path / "out" / "run.json").read_bytes()
+    again = score(path, tmp_path / "out")
+    assert "nothing to do" in again.summary
+    assert again.corpus == first.corpus
+    assert again.tables == first.tables
+    assert (tmp_path / "out" / "run.json").read_bytes() == before
+    # A part is gone: all of it is done anew.
+    next((tmp_path / "out" / "scores").glob("*.parquet")).unlink()
+    assert "nothing to do" not in score(path, tmp_path / "out").summary
+    # Other settings replace what was finished.
+    score(path, tmp_path / "out", ["bleu_1"], rows=30)
+    assert len(list((tmp_path / "out" / "scores").glob("*.parquet"))) == 3
+
+
+def test_two_runs_do_not_share_a_folder(rows, tmp_path):
+    from filelock import FileLock
+
+    path = write(tmp_path / "set.jsonl", rows)
+    (tmp_path / "out").mkdir()
+    with (
+        FileLock(tmp_path / "out" / ".work.lock"),
+        says("another run is writing there", "output_dir="),
+    ):
+        score(path, tmp_path / "out")
+
+
+def test_a_run_of_other_settings_was_begun_there(rows, tmp_path, monkeypatch):
+    path = write(tmp_path / "set.jsonl", rows)
+    with monkeypatch.context() as patched:
+        patched.setitem(stages.STAGES, "score", full_after(2, stages.STAGES["score"]))
+        with says("scores/part", "No space left on device", "make room", "what is done is kept"):
+            score(path, tmp_path / "out", rows=30)
+    with says("a run of other shards or settings was begun there", "output_dir="):
+        score(path, tmp_path / "out", ["bleu_1"])
+    score(path, tmp_path / "out", rows=30)
+    costs = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]
+    assert [costs[s]["again"] for s in ("read", "count", "score")] == [1, 3, 2]
+
+
+def full_after(times, do):
+    """A stage whose disk is full after some tasks."""
+    left = [times]
+
+    def stage(plan, task):
+        if not left[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scores/part")
+        left[0] -= 1
+        return do(plan, task)
+
+    return stage
+
+
+# What is wrong with shards.
+
+
+def corrupt_parquet(path: Path, rows: list[dict[str, object]]) -> None:
+    write(path, rows)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def corrupt_page(path: Path, rows: list[dict[str, object]]) -> None:
+    """The footer is whole, a page of values is not."""
+    write(path, rows)
+    content = bytearray(path.read_bytes())
+    content[60:400] = b"\xff" * 340
+    path.write_bytes(bytes(content))
+
+
+def cut_gzip(path: Path, rows: list[dict[str, object]]) -> None:
+    write(path, rows)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def bad_line(path: Path, rows: list[dict[str, object]]) -> None:
+    write(path, rows)
+    path.write_bytes(path.read_bytes() + b'{"image_id": "x", "capt')
+
+
+CORRUPT = {
+    "b.parquet": corrupt_parquet,
+    "c.parquet": corrupt_page,
+    "b.jsonl.gz": cut_gzip,
+    "b.jsonl.zst": cut_gzip,
+    "b.tar.gz": cut_gzip,
+    "b.tar": cut_gzip,
+    "b.jsonl": bad_line,
+}
+
+
+@pytest.mark.parametrize("name", CORRUPT)
+def test_a_corrupt_shard(name, rows, tmp_path):
+    good = write(tmp_path / "a.jsonl", rows[:40])
+    CORRUPT[name](tmp_path / name, rows[40:])
+    paths = [good, tmp_path / name]
+    with says(f"{name}: corrupt", "skip_corrupt=true"):
+        score(paths, tmp_path / "out", ["cider"])
+    found = score(paths, tmp_path / "skipped", ["cider"], skip_corrupt=True)
+    assert "1 of 2 shards were corrupt and left out" in found.summary
+    manifest = json.loads((tmp_path / "skipped" / "manifest.json").read_text())
+    assert manifest["rows"] == 40
+    assert name in manifest["shards"][1]["skipped"]
+    alone = score(good, tmp_path / "alone", ["cider"])
+    assert found.corpus == alone.corpus
+
+
+def test_schemas_that_differ(rows, tmp_path):
+    write(tmp_path / "a.parquet", rows[:9])
+    numbered = [{**r, "image_id": i} for i, r in enumerate(rows[9:20])]
+    write(tmp_path / "b.parquet", numbered)
+    with says("b.parquet: 'image_id' is int64", "a.parquet it is string", "one schema"):
+        score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
+    write(tmp_path / "b.parquet", [{k: r[k] for k in ("image_id", "caption")} for r in rows[9:20]])
+    with says("b.parquet: 'references' is not there"):
+        score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
+
+
+def test_a_missing_column(rows, tmp_path):
+    write(tmp_path / "a.parquet", [{"id": "1", "caption": "a dog"}])
+    with says("a.parquet: no column 'image_id'; there are: id, caption", "columns.image_id=NAME"):
+        score(tmp_path / "a.parquet", tmp_path / "out")
+    write(tmp_path / "a.jsonl", [rows[0], {"image_id": "1", "text": "a dog"}])
+    with says("a.jsonl:2: no column 'caption'", "text", "columns.caption=NAME"):
+        score(tmp_path / "a.jsonl", tmp_path / "out")
+    renamed = [{"id": r["image_id"], "text": r["caption"], "refs": r["references"]} for r in rows]
+    write(tmp_path / "b.parquet", renamed)
+    words = ["score", f"candidates={tmp_path / 'b.parquet'}", "metrics=bleu_1", "workers=0"]
+    words += ["columns.image_id=id", "columns.caption=text", "columns.references=refs"]
+    assert command(*words, f"output_dir={tmp_path / 'out b'}") == 0
+
+
+def test_rows_that_lack_something(rows, tmp_path):
+    write(tmp_path / "a.jsonl", [{"image_id": "1", "caption": "a dog"}])
+    with says("a.jsonl: row 0: no references", "references=FILE"):
+        score(tmp_path / "a.jsonl", tmp_path / "out")
+    write(tmp_path / "refs.jsonl", [{"image_id": "2", "references": ["a"]}])
+    with says("a.jsonl: row 0: image '1' has no references"):
+        score(tmp_path / "a.jsonl", tmp_path / "o", references=(str(tmp_path / "refs.jsonl"),))
+    write(tmp_path / "refs.jsonl", [{"image_id": "1", "references": ["a"]}] * 2)
+    with says("refs.jsonl: row 1: image '1' comes a second time"):
+        score(tmp_path / "a.jsonl", tmp_path / "o", references=(str(tmp_path / "refs.jsonl"),))
+    table = pa.table({"image_id": ["1", "2"], "caption": ["a", None], "references": [["b"], ["c"]]})
+    pq.write_table(table, tmp_path / "null.parquet")
+    with says("null.parquet: row 1: 'caption' is null"):
+        score(tmp_path / "null.parquet", tmp_path / "out n")
+    table = pa.table({"image_id": ["1"], "caption": ["a"], "references": ["b"]})
+    pq.write_table(table, tmp_path / "text.parquet")
+    with says("text.parquet: 'references' is string, not a list of texts"):
+        score(tmp_path / "text.parquet", tmp_path / "out t")
+
+
+def test_a_shard_that_changes_during_the_run(rows, tmp_path, monkeypatch):
+    (tmp_path / "changer.py").write_text(
+        "import pathlib\n"
+        "def score(items):\n"
+        "    with pathlib.Path('set.jsonl').open('a') as stream:\n"
+        "        stream.write('\\n')\n"
+        "    return [0.0] * len(items)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "set.jsonl", rows)
+    with says("set.jsonl: changed since the run began", "output_dir="):
+        score("set.jsonl", "out", ["python(changer:score)"])
+    assert list((tmp_path / "out" / "scores").glob("*.parquet"))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_what_is_not_there(tmp_path, rows):
+    with says("nowhere.parquet: cannot be read"):
+        score(tmp_path / "nowhere.parquet", tmp_path / "out")
+    with says("*.parquet: no shards there"):
+        score(tmp_path / "*.parquet", tmp_path / "out")
+    (tmp_path / "folder").mkdir()
+    with says("folder: no shards there", "Parquet"):
+        score(tmp_path / "folder", tmp_path / "out")
+    (tmp_path / "x.docx").touch()
+    with says("x.docx: its ending tells no kind"):
+        score(tmp_path / "x.docx", tmp_path / "out")
+    write(tmp_path / "empty.jsonl", [])
+    with says("empty.jsonl: no captions in it"):
+        score(tmp_path / "empty.jsonl", tmp_path / "out")
+
+
+def test_options_that_are_of_the_other_kind(rows, tmp_path, capsys):
+    small, large = tmp_path / "c.jsonl", tmp_path / "c.parquet"
+    for path in (small, large):
+        write(path, rows)
+    for given, said in (
+        (
+            [f"candidates={small}", "workers=2"],
+            "workers= is of large sets, in shards; add engine=local",
+        ),
+        ([f"candidates={large}", "partial=true"], "partial= is not of large sets"),
+        ([f"candidates={large}", "stdout=corpus.json"], "stdout= is not of large sets"),
+        ([f"candidates=[{large},base={large}]"], "'base=' names a system"),
+        ([f"candidates={large}", "engine=spark"], "unknown engine 'spark'"),
+        ([f"candidates={large}", "ray.address=a:1"], "ray.address=a:1 goes with engine=ray"),
+        ([f"candidates={large}", "rows=0"], "rows is 0"),
+        ([f"candidates={large}", "keep.metric=cider", "keep.above=1"], "captau filter run=DIR"),
+        (
+            [f"candidates={large}", 'metrics=["cider(backend=pycocoevalcap)"]'],
+            "all captions at once",
+        ),
+    ):
+        assert command("score", *given, f"output_dir={tmp_path / 'out'}") == 2
+        assert said in capsys.readouterr().err
+
+
+def test_shards_are_found_in_their_order(tmp_path):
+    for name in ("part-10.parquet", "part-9.parquet", "_SUCCESS", ".hidden.parquet", "notes.txt"):
+        (tmp_path / name).touch()
+    names = [
+        Path(s.path).name for s in find_shards([str(tmp_path), str(tmp_path / "part-9.parquet")])
+    ]
+    assert names == ["part-9.parquet", "part-10.parquet"]
+
+
+def test_a_tar_with_keys_in_folders(tmp_path):
+    import tarfile
+
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "x/1.txt", b"a dog runs\n")
+        put(archive, "x/1.json", b'{"references": ["a dog"]}')
+        put(archive, "x/1.jpg", b"no picture")
+        put(archive, "x/2.jpg", b"no caption: no row")
+        put(archive, "y/1.txt", b"a cat")
+        put(archive, "y/1.json", b'{"references": ["the cat"], "image_id": 7}')
+    score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+    assert scores_in(tmp_path / "out")["image_id"].tolist() == ["x/1", "7"]
+
+
+def test_undefined_scores(rows, tmp_path, monkeypatch):
+    """A metric that is NaN somewhere has no corpus score, and percentiles of what it has."""
+    (tmp_path / "gaps.py").write_text(
+        "def score(items):\n    return [float('nan') if 'dog' in c else 1.0 for c in items['caption']]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "set.jsonl", rows)
+    found = score("set.jsonl", "out", ["python(gaps:score)"], rows=10)
+    gaps = sum("dog" in r["caption"] for r in rows)
+    assert f"undefined for {gaps} captions" in " ".join(found.tables[0].notes)
+    assert list(json.loads(Path("out/corpus.json").read_text()).values()) == [None]
+    assert pd.read_csv("out/percentiles.csv")["value"].tolist() == [1.0] * 11
+    assert pd.read_csv("out/histograms.csv")["count"].sum() == len(rows) - gaps

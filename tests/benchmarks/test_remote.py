@@ -1,0 +1,141 @@
+"""Shards and results behind URLs: fsspec's memory, and a local S3-compatible server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+
+from captau.benchmarks.folders import Folder
+from tests.benchmarks.large_sets import command, rows_of, score, write
+from tests.conftest import says
+
+fsspec = pytest.importorskip("fsspec", reason="captau[remote] is not installed")
+
+METRICS = ["bleu_4", "cider"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return rows_of(40)
+
+
+def test_in_memory(rows, tmp_path):
+    memory = fsspec.filesystem("memory")
+    for name, some in (("a.jsonl.gz", rows[:20]), ("b.jsonl.gz", rows[20:])):
+        memory.pipe_file(f"/set/{name}", write(tmp_path / name, some).read_bytes())
+    memory.pipe_file("/set/_SUCCESS", b"")
+    found = score("memory://set", tmp_path / "out", METRICS, rows=9)
+    local = score([tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl.gz"], tmp_path / "local", METRICS)
+    assert found.corpus == local.corpus
+    again = score("memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9)
+    assert again.corpus == local.corpus
+    there = Folder("memory://out")
+    assert json.loads(there.read("corpus.json")) == local.corpus
+    assert len(there.names("scores")) == 6
+    assert (
+        "nothing to do"
+        in score(
+            "memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9
+        ).summary
+    )
+    with says("memory://set/none.parquet", "is not there"):
+        score("memory://set/none.parquet", tmp_path / "none", METRICS)
+    with says("memory://set/*.parquet", "no shards there"):
+        score("memory://set/*.parquet", tmp_path / "none", METRICS)
+
+
+def test_a_protocol_that_is_not_known(tmp_path):
+    with says("nowhere://x/a.parquet", "nowhere"):
+        score("nowhere://x/a.parquet", tmp_path / "out", METRICS)
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory):
+    """A server of moto's, and the environment that points s3fs to it."""
+    pytest.importorskip("s3fs", reason="captau[remote] is not installed")
+    server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    thread = server.ThreadedMotoServer(port=0, verbose=False)
+    thread.start()
+    host, port = thread.get_host_and_port()
+    patch = pytest.MonkeyPatch()
+    for key, value in {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        patch.setenv(key, value)
+    yield f"http://{host}:{port}"
+    patch.undo()
+    thread.stop()
+
+
+@pytest.fixture
+def pointed(monkeypatch):
+    """Points s3fs to an endpoint, with little patience."""
+    import s3fs
+
+    def point(endpoint: str) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        options = {"connect_timeout": 1, "read_timeout": 1, "retries": {"max_attempts": 0}}
+        monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": options})
+        monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+        s3fs.S3FileSystem.clear_instance_cache()
+
+    yield point
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_an_object_store(rows, tmp_path, s3, pointed):
+    pointed(s3)
+    system = fsspec.filesystem("s3")
+    system.mkdir("bucket")
+    for name, some in (("a.parquet", rows[:20]), ("b.parquet", rows[20:])):
+        system.put_file(str(write(tmp_path / name, some)), f"bucket/set/{name}")
+    found = score(
+        "s3://bucket/set/*.parquet", "s3://bucket/out", METRICS, work=tmp_path / "work", rows=9
+    )
+    local = score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "local", METRICS)
+    assert found.corpus == local.corpus
+    assert json.loads(system.cat_file("bucket/out/manifest.json"))["rows"] == 40
+    kept = tmp_path / "kept"
+    words = ["run=s3://bucket/out", "keep.metric=cider", "keep.above=0.5", "workers=0"]
+    assert command("filter", *words, f"output_dir={kept}") == 0
+    assert sorted(p.name for p in (kept / "kept").iterdir()) == [
+        "000000-a.parquet",
+        "000001-b.parquet",
+    ]
+
+
+def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3):
+    """It takes the connection and is silent."""
+    silent = socket.create_server(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+
+    def hold() -> None:
+        while True:
+            try:
+                held.append(silent.accept()[0])
+            except OSError:
+                return
+
+    threading.Thread(target=hold, daemon=True).start()
+    try:
+        pointed(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with says("s3://bucket/set/a.parquet: cannot be reached", "what is done is kept"):
+            score("s3://bucket/set/a.parquet", tmp_path / "out", METRICS)
+        path = write(tmp_path / "a.jsonl", rows)
+        with says("s3://bucket/out", "cannot be reached"):
+            score(path, "s3://bucket/out", METRICS, work=tmp_path / "work")
+    finally:
+        silent.close()
+        for connection in held:
+            connection.close()
+
+
+def test_nobody_listens(tmp_path, pointed, s3):
+    pointed("http://127.0.0.1:9")
+    with says("s3://bucket/a.parquet: cannot be reached"):
+        score("s3://bucket/a.parquet", tmp_path / "out", METRICS)
