@@ -94,6 +94,13 @@ def run(config: FilterConfig) -> Filtered:
         InputError: where the run is none, its metric unknown, no threshold reaches the precision, or
             a shard is not what was scored.
     """
+    try:
+        return _run(config)
+    except OSError as error:
+        raise InputError(stages.said(error, str(config.output_dir))) from error
+
+
+def _run(config: FilterConfig) -> Filtered:
     begun, started = time.perf_counter(), datetime.now(UTC)
     source = Folder(config.run)
     manifest = _manifest(source)

@@ -80,7 +80,35 @@ def run(config: LargeConfig) -> Scored:
     Raises:
         InputError: on shards, options or stores that are wrong; what is done is kept.
     """
-    return _Run(config).run()
+    try:
+        return _Run(config).run()
+    except OSError as error:
+        raise InputError(stages.said(error, config.output)) from error
+
+
+@dataclass
+class _Total:
+    """What the parts' scores of a metric come to.
+
+    Attributes:
+        sums: of its summands, exact; None where one is not finite.
+        undefined: how many captions have no score.
+        low, high: the least and the greatest score.
+    """
+
+    sums: list[int | None] | None = None
+    undefined: int = 0
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        """A part's, as `stages` gives it."""
+        more = [None if s is None else int(s, 16) for s in part["sums"]]
+        sums = self.sums or [0] * len(more)
+        self.sums = [added(pair) for pair in zip(sums, more, strict=True)]
+        self.undefined += part["undefined"]
+        if part["low"] is not None:
+            self.low, self.high = min(self.low, part["low"]), max(self.high, part["high"])
 
 
 @dataclass
@@ -133,7 +161,8 @@ class _Run:
             self._models(parts)
             self._frequencies(parts)
             scored = self._score(parts)
-            record = self._summed(scored) | {"distributions": self._distributions(scored)}
+            record = self._summed() | {"rows": sum(parts.values())}
+            record |= {"distributions": self._distributions(list(parts), record["rows"])}
             for shard in self.shards:
                 shards.check_same(shard)
             self._write(parts, scored, record, trust, started, begun)
@@ -420,60 +449,50 @@ class _Run:
         frequencies.join(self.plan.table_of(OWN_DF), made, sum(parts.values()))
         shutil.rmtree(self.work / "counts", ignore_errors=True)
 
-    def _score(self, parts: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-        """What came out of each part."""
-        tasks = self._tasks(parts)
-        return dict(sorted((t["id"], f) for t, f in self._do("score", tasks, sum(parts.values()))))
+    def _score(self, parts: Mapping[str, int]) -> dict[str, str]:
+        """The SHA-256 of each part's scores; what they come to is added up on the way."""
+        self.totals = {m.spec: _Total() for m in self.metrics}
+        self.remarks: dict[str, list[str]] = {}
+        digests: dict[str, str] = {}
+        for task, found in self._do("score", self._tasks(parts), sum(parts.values())):
+            digests[task["id"]] = found["sha256"]
+            for spec, total in self.totals.items():
+                total.add(found["metrics"][spec])
+            for spec, said in found["remarks"].items():
+                self.remarks[spec] = sorted({*self.remarks.get(spec, []), *said})
+        return dict(sorted(digests.items()))
 
     # What comes of it.
 
-    def _summed(self, scored: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _summed(self) -> dict[str, Any]:
         """The corpus scores, and what was remarked."""
         corpus: dict[str, float] = {}
-        undefined: dict[str, int] = {}
         for one in self.metrics:
-            found = [part["metrics"][one.spec] for part in scored.values()]
-            columns = zip(*(part["sums"] for part in found), strict=True)
-            totals = [
-                added(None if s is None else int(s, 16) for s in column) for column in columns
-            ]
-            undefined[one.spec] = sum(part["undefined"] for part in found)
-            sums = [to_float(total) for total in totals]
+            sums = [to_float(total) for total in self.totals[one.spec].sums or ()]
             corpus[one.spec] = math.nan if any(map(math.isnan, sums)) else one.of_sums(sums)
-        remarks: dict[str, list[str]] = {}
-        for part in scored.values():
-            for spec, said in part["remarks"].items():
-                remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *said]))
         return {
-            "rows": sum(part["rows"] for part in scored.values()),
             "shards": len(self.shards),
             "skipped": [s["skipped"] for s in self.sources if "skipped" in s],
             "corpus": corpus,
-            "undefined": undefined,
-            "remarks": remarks,
+            "undefined": {spec: total.undefined for spec, total in self.totals.items()},
+            "remarks": self.remarks,
             "missing": {m.spec: why for m, why in self.missing.items()},
         }
 
-    def _distributions(self, scored: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def _distributions(self, parts: Sequence[str], rows: int) -> dict[str, Any]:
         """Percentiles and histogram of each metric."""
         edges: dict[str, list[float]] = {}
-        counts: dict[str, int] = {}
+        counts = {spec: rows - total.undefined for spec, total in self.totals.items()}
         for one in self.metrics:
-            found = [part["metrics"][one.spec] for part in scored.values()]
-            counts[one.spec] = sum(p["rows"] for p in scored.values()) - sum(
-                p["undefined"] for p in found
-            )
-            low, high = one.bounds
-            lows, highs = (stages.finite([p[end] for p in found]) for end in ("low", "high"))
-            if lows:
-                low = min(lows) if low is None else min(low, *lows)
-                high = max(highs) if high is None else max(high, *highs)
-                edges[one.spec] = np.linspace(
-                    low, high if high > low else low + 1, BINS + 1
-                ).tolist()
+            total = self.totals[one.spec]
+            if total.low > total.high:
+                continue
+            least, most = one.bounds
+            low = total.low if least is None else min(least, total.low)
+            high = total.high if most is None else max(most, total.high)
+            edges[one.spec] = np.linspace(low, high if high > low else low + 1, BINS + 1).tolist()
         bins: dict[str, list[int]] = {spec: [0] * BINS for spec in edges}
-        parts = list(scored)
-        groups = [parts[i : i + _TOGETHER] for i in range(0, len(parts), _TOGETHER)]
+        groups = [list(parts[i : i + _TOGETHER]) for i in range(0, len(parts), _TOGETHER)]
 
         def look(
             place: int, ask: Mapping[str, Sequence[int]]
@@ -513,7 +532,7 @@ class _Run:
     def _write(
         self,
         parts: Mapping[str, int],
-        scored: Mapping[str, Mapping[str, Any]],
+        scored: Mapping[str, str],
         record: dict[str, Any],
         trust: Mapping[str, Agreement],
         started: datetime,
@@ -548,11 +567,11 @@ class _Run:
             "parts": [
                 {
                     "name": names[part],
-                    "rows": found["rows"],
+                    "rows": parts[part],
                     "bytes": (Path(self.plan.scores) / names[part]).stat().st_size,
-                    "sha256": found["sha256"],
+                    "sha256": digest,
                 }
-                for part, found in scored.items()
+                for part, digest in scored.items()
             ],
         }
         record["costs"] = self._costs()

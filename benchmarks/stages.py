@@ -21,7 +21,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -164,7 +164,7 @@ def perform(stage: str, plan: str, task: Task) -> Result:
     except InputError as error:
         return {"error": str(error)}
     except OSError as error:
-        return {"error": _said(error, task)}
+        return {"error": said(error, str(task.get("source", task["id"])))}
     result |= {
         "seconds": time.perf_counter() - begun,
         "cpu_seconds": time.process_time() - cpu,
@@ -177,12 +177,13 @@ def perform(stage: str, plan: str, task: Task) -> Result:
             with replacing(path) as stream:
                 stream.write(json.dumps(result).encode())
         except OSError as error:
-            return {"error": _said(error, task)}
+            return {"error": said(error, str(task.get("source", task["id"])))}
     return result
 
 
-def _said(error: OSError, task: Task) -> str:
-    name = error.filename or task.get("source", task["id"])
+def said(error: OSError, where: str) -> str:
+    """A line for a disk that is full, or whatever else was wrong with a file."""
+    name = error.filename or where
     remedy = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "see to it"
     return f"{name}: {error.strerror or error}; {remedy}, and start the same command again: what is done is kept"
 
@@ -594,8 +595,3 @@ def needs_counts(one: Metric) -> bool:
     if one.corpus_statistics:
         raise InputError(f"metric {one.spec} has to see all captions at once; leave it out")
     return False
-
-
-def finite(values: Sequence[float | None]) -> list[float]:
-    """Those that are there."""
-    return [v for v in values if v is not None and math.isfinite(v)]

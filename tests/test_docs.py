@@ -52,7 +52,12 @@ SMALLER = {
     # The small rater compares with references, which one that looks at images would not need.
     'captau score candidates=mine.json metrics=["rater': ["references=refs.jsonl"],
     "captau train rater=icr": ["rater.epochs=2"],
+    "captau score candidates=shards": ["workers=0"],
+    "captau score candidates=captions.jsonl engine=local": ["workers=0"],
+    "captau filter": ["workers=0"],
 }
+#: Scores shards without processes of its own.
+CHEAP = ["metrics=[cider]", "workers=0"]
 NETWORK = "downloads"
 MODELS = "wants weights, features or images that cannot be made small"
 BY_HAND = "takes in what a person downloaded"
@@ -73,6 +78,7 @@ ELSEWHERE = {
     "captau train rater=umic": "trains for minutes; tests/metrics/test_umic_recipe.py has it smaller",
     "captau train -m rater=umic": "the same",
     'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",
+    "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/test_ray.py has one",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",
@@ -338,7 +344,9 @@ class Scratch:
         for word in words:
             key, _, value = word.partition("=")
             names = re.findall(r"[^\[\],]+", value)
-            if key == "candidates":
+            if key == "candidates" and value.startswith("shards"):
+                self.shards()
+            elif key == "candidates":
                 for name in names:
                     self.lacking(name, self.rows(name, CAPTIONS))
             elif key == "references" and words[0] != "bench":
@@ -348,6 +356,13 @@ class Scratch:
                     )
             elif key == "file.path":
                 self.lacking(value, RATINGS)
+            elif key == "run" and words[0] == "filter":
+                if not (self.folder / value).exists():
+                    self.shards()
+                    self.run(["score", "candidates=shards", f"output_dir={value}", *CHEAP])
+            elif key == "thresholds":
+                if not (self.folder / value).exists():
+                    self.run(["thresholds", "metrics=[cider]", f"output_dir={value}"])
             elif key == "run":
                 for name in names:
                     if not (self.folder / name).exists():
@@ -385,6 +400,15 @@ class Scratch:
         for name in re.findall(r"\brater\(path=([^,)]+)", word):
             if not (self.folder / name).exists():
                 self.run(["train", "rater=combination", f"output_dir={name}"])
+
+    def shards(self) -> None:
+        """A folder of shards of the demo's captions."""
+        if not (self.folder / "shards").exists():
+            (self.folder / "shards").mkdir()
+            items = captau.load("demo").items[["image_id", "caption", "references"]]
+            items.assign(references=items["references"].map(list)).to_parquet(
+                self.folder / "shards" / "0.parquet"
+            )
 
     def rows(self, name: str, rows: list[dict[str, Any]]) -> Any:
         return "".join(f"{json.dumps(row)}\n" for row in rows) if name.endswith("l") else rows
