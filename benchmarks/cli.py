@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -202,19 +202,35 @@ def split_command(given: list[str]) -> tuple[str, list[str]]:
 
 def _run_command(command: str, rest: list[str]) -> int:
     overrides, flags = _split_flags(command, rest)
-    if not {"-m", "--multirun"} & set(flags):
+    if not flags or not set(flags) <= {"-m", "--multirun"}:
         return _run_hydra(command, [*overrides, *flags])
-    from .output import OutputFolder
+    return _sweep(command, overrides)
 
-    # Hydra's record of a multirun goes where the runs go: one folder, claimed for this multirun.
+
+def _sweep(command: str, overrides: Sequence[str]) -> int:
+    """`--multirun`: a run for each combination, each in a folder of its own within the sweep's.
+
+    Raises:
+        InputError: where the sweep cannot begin; what a job lacks is a line on stderr.
+    """
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from ..conf.schema import register
+    from .output import OutputFolder
+    from .sweep import plan, run_sweep
+
+    register(command)
     chosen = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
-    folder = Path(chosen[-1]) if chosen else OutputFolder(None, "multirun").path
-    try:
-        return _run_hydra(command, [*overrides, f"hydra.sweep.dir='{folder}'", *flags])
-    except BaseException:
-        if [p.name for p in folder.glob("*")] in ([], ["multirun.yaml"]):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    options = [w for w in overrides if w.startswith(("hydra.", "hydra/"))]
+    own = [w for w in overrides if not w.startswith(("hydra.", "hydra/", "output_dir="))]
+    work = _TASKS[command.replace(" ", "_")]
+    with OutputFolder(chosen[-1] if chosen else None, "multirun") as folder:
+        try:
+            planned = plan(command, own, options, folder.path)
+        except (HydraException, OmegaConfBaseException, ValueError, KeyError) as error:
+            raise _explain(error, command) from error
+        return run_sweep(planned, work)
 
 
 def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
@@ -261,6 +277,8 @@ def _override(command: str, word: str) -> list[str]:
         InputError: on an option or a name that there is not.
     """
     key, _, value = word.partition("=")
+    if key == "hydra.mode":
+        raise InputError("hydra.mode is not for typing; --multirun sweeps")
     if key.startswith(("hydra.", "hydra/", "datasets.")):
         return [word]
     if key.startswith("rater.") and command == "train":
@@ -308,18 +326,16 @@ def _run_hydra(command: str, words: list[str]) -> int:
 
     register(command)
     name = command.replace(" ", "_")
-    failures: list[Exception] = []
+    failure: Exception | None = None
     status = 0
 
     def task(config: DictConfig) -> None:
-        # Hydra would print a line of its own about an exception; it is raised outside instead, and
-        # the jobs of a multirun that come after it are left out.
-        nonlocal status
-        if not failures:
-            try:
-                status = max(status, _TASKS[name](config) or 0)
-            except Exception as error:
-                failures.append(error)
+        # Hydra would print a line of its own about an exception; it is raised outside instead.
+        nonlocal failure, status
+        try:
+            status = _TASKS[name](config) or 0
+        except Exception as error:
+            failure = error
 
     # Without this Hydra prints errors itself, over many lines, and exits with 1.
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -332,8 +348,8 @@ def _run_hydra(command: str, words: list[str]) -> int:
         raise _explain(error, command) from error
     finally:
         sys.argv = argv
-    if failures:
-        raise failures[0]
+    if failure is not None:
+        raise failure
     return status
 
 
@@ -466,7 +482,7 @@ def _show(tables: list[Table]) -> None:
 
 
 def _folder(output_dir: Any, command: str) -> Any:
-    """The run's folder; each job of a multirun has its own."""
+    """The run's folder; each job of a sweep has its own."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
@@ -474,7 +490,7 @@ def _folder(output_dir: Any, command: str) -> Any:
 
     hydra = HydraConfig.get()
     if hydra.mode == RunMode.MULTIRUN:
-        output_dir = f"{hydra.sweep.dir}/{hydra.job.num}"
+        output_dir = hydra.runtime.output_dir
     return OutputFolder(output_dir, command)
 
 

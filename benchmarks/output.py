@@ -108,7 +108,7 @@ def _sweep(folder: Path, name: str = ".+") -> None:
     """Remove what a killed run left behind of files whose name matches."""
     for path in folder.glob(".*.tmp"):
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
-        if match and not _alive(int(match.group(1))):
+        if match and not process_alive(int(match.group(1))):
             path.unlink(missing_ok=True)
 
 
@@ -214,7 +214,8 @@ class OutputFolder:
             return ()  # none was, or a file that is not ours
 
 
-def _alive(pid: int) -> bool:
+def process_alive(pid: int) -> bool:
+    """Whether a process of this machine lives."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

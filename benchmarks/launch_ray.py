@@ -1,0 +1,141 @@
+"""Jobs of a sweep on a Ray cluster: its workers do one after another."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+# A busy machine may take longer than the minute that Ray gives its own processes to start.
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+import ray
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobReturn, JobStatus, run_job, setup_globals
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, open_dict
+from ray.exceptions import RayError
+
+from ..datasets.errors import InputError
+
+
+class Ray(Launcher):
+    """Runs jobs on a cluster that is there, or on one of this machine alone.
+
+    Args:
+        address: of its head, `HOST:PORT`; None starts a cluster here, which ends with the sweep.
+        num_cpus, num_gpus, memory: what a job takes of the cluster.
+        max_retries: how often a job whose worker died is begun anew.
+    """
+
+    def __init__(
+        self,
+        address: str | None,
+        num_cpus: float,
+        num_gpus: float,
+        memory: int | None,
+        max_retries: int,
+    ) -> None:
+        self._address = address
+        self._takes: dict[str, Any] = {
+            "num_cpus": num_cpus,
+            "num_gpus": num_gpus,
+            "memory": memory,
+            "max_retries": max_retries,
+        }
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """See Hydra."""
+        self._context, self._task, self._config = hydra_context, task_function, config
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Run jobs; one whose worker died is returned as failed.
+
+        Raises:
+            InputError: where the cluster cannot be reached.
+        """
+        setup_globals()
+        joined = not ray.is_initialized()
+        if joined:
+            self._join()
+        try:
+            remote = ray.remote(**self._takes)(_run_one)
+            sent = ray.put((self._context, self._config, self._task, Singleton.get_state()))
+            jobs = [
+                remote.remote(sent, list(overrides), initial_job_idx + n)
+                for n, overrides in enumerate(job_overrides)
+            ]
+            return [_returned(job) for job in jobs]
+        finally:
+            if joined:
+                ray.shutdown()
+
+    def _join(self) -> None:
+        check_reachable(self._address)
+        local: dict[str, Any] = {} if self._address else {"include_dashboard": False}
+        try:
+            ray.init(
+                address=self._address, log_to_driver=False, logging_level=logging.ERROR, **local
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
+            raise _unreachable(self._address, reason) from error
+
+
+def check_reachable(address: str | None, seconds: float = 5.0) -> None:
+    """That somebody listens at a cluster's address; Ray itself would try for minutes.
+
+    Raises:
+        InputError: where nobody does.
+    """
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon:  # one of this machine
+        return
+    try:
+        socket.create_connection((host, int(port)), seconds).close()
+    except (OSError, ValueError) as error:
+        raise _unreachable(address, str(error)) from error
+
+
+def _unreachable(address: str | None, reason: str) -> InputError:
+    if address is None:
+        return InputError(f"Ray cannot start on this machine ({reason})")
+    return InputError(f"the Ray cluster at {address} cannot be reached ({reason}); is it running?")
+
+
+def _run_one(sent: Any, overrides: list[str], number: int) -> None:
+    """One job, in a worker's process."""
+    context, config, task, state = sent
+    setup_globals()
+    Singleton.set_state(state)
+    chosen = context.config_loader.load_sweep_config(config, overrides)
+    with open_dict(chosen):
+        chosen.hydra.job.id = chosen.hydra.job.num = number
+    HydraConfig.instance().set_config(chosen)
+    run_job(
+        hydra_context=context,
+        task_function=task,
+        config=chosen,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    )
+
+
+def _returned(job: Any) -> JobReturn:
+    """What became of a job, once it has ended; its results lie in its folder."""
+    try:
+        ray.get(job)
+    except RayError as error:
+        failed = JobReturn(status=JobStatus.FAILED)
+        failed.return_value = error
+        return failed
+    return JobReturn(status=JobStatus.COMPLETED)

@@ -1,0 +1,287 @@
+"""Sweeps: each launcher, jobs that fail or die, folders that are claimed, and what is run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks import claim, launchers
+from captau.benchmarks.claim import Claim, HeldError, holder
+from captau.benchmarks.cli import main
+from captau.benchmarks.sweep import read_sweep
+
+#: Cheap: no intervals, no ceilings.
+CHEAP = ("statistics.interval=none", "ceilings=false")
+
+#: A metric that kills the process it runs in, and one that waits until it may go on.
+METRICS = """
+import os, signal, time
+from pathlib import Path
+
+def deadly(items):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def patient(items):
+    Path("begun").touch()
+    while not Path("go").exists():
+        time.sleep(0.05)
+    return items["caption"].str.len().astype(float)
+
+def broken(items):
+    raise ZeroDivisionError
+"""
+
+
+@pytest.fixture
+def captau(capfd, tmp_path, monkeypatch):
+    """Runs the program in a folder of its own; gives status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])
+    (tmp_path / "own_metrics.py").write_text(METRICS, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "own_metrics", raising=False)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+def states(folder):
+    sweep = read_sweep(Path(folder))
+    return [sweep.outcome(number).state for number in range(len(sweep.jobs))]
+
+
+def written(folder):
+    return [(folder / "sweep" / n / "correlations.csv").stat().st_mtime_ns for n in "02"]
+
+
+def begun(folder, number):
+    return json.loads((Path(folder) / str(number) / "job.json").read_text())["started"]
+
+
+def test_a_job_that_fails_leaves_the_others_alone_and_is_run_again_alone(captau, tmp_path):
+    (tmp_path / "mine.csv").write_text("item_id,score\n")
+    words = ("bench", "-m", 'metrics=[rouge_1],["file(path=mine.csv,name=Mine)"],[rouge_2]', *CHEAP)
+    status, out, err = captau(*words, "output_dir=sweep")
+    assert status == 2
+    assert states("sweep") == ["done", "failed", "done"]
+    assert err.startswith('captau: job 1 (metrics=["file(path=mine.csv,name=Mine)"]): mine.csv')
+    assert err.count("\n") == 1
+    assert "3 jobs: 2 done, 1 failed" in out
+    before = written(tmp_path)
+    path = tmp_path / "sweep" / "2" / "job.json"  # as another version would have left it
+    path.write_text(json.dumps({**json.loads(path.read_text()), "captau": "0.0"}))
+
+    items = __import__("captau").load("demo").items
+    items.assign(score=1.0)[["item_id", "score"]].to_csv("mine.csv", index=False)
+    status, out, err = captau(*words, "output_dir=sweep")
+    assert (status, err) == (0, "")
+    assert states("sweep") == ["done"] * 3
+    after = written(tmp_path)
+    assert before[0] == after[0], "what was done is not done again"
+    assert before[1] < after[1], "but for what another version did"
+
+
+def test_a_fault_of_ours_is_told_with_its_traceback(captau):
+    status, _, err = captau(
+        "bench", "-m", 'metrics=["python(own_metrics:broken)"],[rouge_1]', *CHEAP, "output_dir=s"
+    )
+    told = json.loads(Path("s/0/job.json").read_text())
+    assert told["state"] == "failed"
+    assert status == told["status"]
+    assert "ZeroDivisionError" in err
+    assert err.count("\n") == 1
+    assert states("s") == ["failed", "done"]
+
+
+def test_a_job_leaves_no_variable_behind_for_the_next(captau, monkeypatch):
+    monkeypatch.delenv("CAPTAU_JAVA", raising=False)
+    cache = os.environ["CAPTAU_CACHE"]
+    assert captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", *CHEAP, "cache.root=own")[0] == 0
+    assert os.environ["CAPTAU_CACHE"] == cache
+
+
+def test_a_folder_is_one_sweeps(captau):
+    assert captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", *CHEAP, "output_dir=sweep")[0] == 0
+    status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_l]", "output_dir=sweep")
+    assert status == 2
+    assert "sweep is the folder of another sweep, of 2 jobs of captau bench; set output_dir" in err
+    with Claim(Path("sweep")):
+        status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", "output_dir=sweep")
+    assert status == 2
+    assert f"is in use by process {os.getpid()} on" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hydra/launcher=nope"], "unknown hydra/launcher 'nope'"),
+        (["hydra/sweeper=nope"], "unknown hydra/sweeper 'nope'"),
+        (["hydra/launcher=slurm"], "hydra/launcher=slurm: Could not detect"),
+        (["hydra/launcher=ray", "hydra.launcher.address=127.0.0.1:1"], "cannot be reached"),
+        (["hydra.mode=MULTIRUN"], "hydra.mode is not for typing"),
+        (["statistics.replicates=1,two"], "could not be converted to Integer"),
+    ],
+)
+def test_what_cannot_begin_leaves_nothing(captau, tmp_path, words, said):
+    status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", "output_dir=s", *words)
+    assert status == 2
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("launcher", "extra"), [("joblib", "sweeps"), ("slurm", "sweeps"), ("ray", "ray")]
+)
+def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
+    monkeypatch.setattr(launchers, "find_spec", lambda _: None)
+    status, _, err = captau("bench", "-m", f"hydra/launcher={launcher}", "metrics=[rouge_1]")
+    assert status == 2
+    assert err.startswith(f"captau: hydra/launcher={launcher} needs ")
+    assert err.endswith(f"pip install 'captau[{extra}]'\n")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "options"),
+    [
+        ("joblib", ["hydra.launcher.n_jobs=1"]),
+        ("submitit_local", []),
+        ("ray", ["hydra.launcher.max_retries=0"]),
+    ],
+)
+def test_a_launcher_outlives_a_job_whose_process_is_killed(captau, tmp_path, launcher, options):
+    """The other jobs' numbers are those of a run by itself."""
+    status, out, err = captau(
+        *("bench", "-m", f"hydra/launcher={launcher}", *options, "output_dir=sweep", *CHEAP),
+        'metrics=["python(own_metrics:deadly)"],[rouge_1]',
+    )
+    assert status == 1, err
+    assert "2 jobs: 1 done, 1 failed" in out
+    (told,) = [line for line in err.splitlines() if line.startswith("captau: ")]
+    assert told.startswith('captau: job 0 (metrics=["python(own_metrics:deadly)"]): its process ')
+    assert states("sweep") == ["failed", "done"]
+    assert "ROUGE-1" in (tmp_path / "sweep" / "1" / "output.txt").read_text(encoding="utf-8")
+    assert captau("bench", "metrics=[rouge_1]", *CHEAP, "output_dir=alone")[0] == 0
+    assert (
+        Path("sweep/1/correlations.csv").read_bytes() == Path("alone/correlations.csv").read_bytes()
+    )
+
+
+def test_a_killed_sweep_goes_on_where_it_stopped(captau, tmp_path):
+    words = ["bench", "-m", 'metrics=[rouge_1],["python(own_metrics:patient)"],[rouge_2]', *CHEAP]
+    words.append("output_dir=sweep")
+    script = "from captau.benchmarks.cli import main; main()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+    )
+    while not (tmp_path / "begun").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    assert states("sweep") == ["done", "running", "waiting"]
+    status, _, err = captau(*words)
+    assert status == 2, "two sweeps at once"
+    assert f"is in use by process {running.pid}" in err
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert states("sweep") == ["done", "killed", "waiting"]
+    first = begun("sweep", 0)
+    (tmp_path / "go").touch()
+    time.sleep(1.1)
+    assert captau(*words)[0] == 0
+    assert states("sweep") == ["done"] * 3
+    assert begun("sweep", 0) == first < begun("sweep", 1)
+
+
+def test_words_run_the_same_jobs():
+    sweep = read_sweep_of([("dataset=demo", "metrics=[a,b]"), ("dataset=demo", "metrics=[c]")])
+    assert sweep.words() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
+    assert sweep.swept == [("metrics=[a,b]",), ("metrics=[c]",)]
+    assert replace(sweep, command="data list", options=("hydra/launcher=ray",)).words()[:2] == [
+        *("data", "list"),
+    ]
+
+
+def read_sweep_of(jobs):
+    from captau.benchmarks.sweep import Sweep
+
+    return Sweep(Path("sweep"), "bench", tuple(jobs), (), ".")
+
+
+def test_a_claim_is_held_by_one(tmp_path):
+    with Claim(tmp_path):
+        assert holder(tmp_path).startswith(f"process {os.getpid()} on ")
+        with pytest.raises(HeldError, match="is in use by process"), Claim(tmp_path):
+            pass
+    assert holder(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_of_many_at_once_one_gets_the_claim(tmp_path):
+    inside, most, lock = 0, 0, threading.Lock()
+    taken = []
+
+    def take(n):
+        nonlocal inside, most
+        try:
+            with Claim(tmp_path):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                    taken.append(n)
+                time.sleep(0.002)
+                with lock:
+                    inside -= 1
+        except HeldError:
+            pass
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(take, range(300)))
+    assert most == 1
+    assert taken
+
+
+@pytest.mark.parametrize("dead", ["process", "beat"])
+def test_a_dead_holders_claim_is_overtaken(tmp_path, monkeypatch, dead):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    who = {"place": claim.place(), "process": gone.pid}
+    if dead == "beat":
+        who = {"place": "another machine", "process": os.getpid()}
+    path = tmp_path / ".claim.4"
+    path.write_text(json.dumps(who))
+    if dead == "beat":
+        assert holder(tmp_path) == f"process {os.getpid()} on another"
+        old = time.time() - claim.STALE - 1
+        os.utime(path, (old, old))
+    assert holder(tmp_path) is None
+    with Claim(tmp_path):
+        assert [p.name for p in tmp_path.iterdir()] == [".claim.5"]
+
+
+def test_a_holder_is_known_to_live_by_its_beat(tmp_path, monkeypatch):
+    monkeypatch.setattr(claim, "BEAT", 0.02)
+    with Claim(tmp_path):
+        path = tmp_path / ".claim.1"
+        os.utime(path, (0, 0))
+        for _ in range(100):
+            if path.stat().st_mtime > 0:
+                break
+            time.sleep(0.02)
+        assert holder(tmp_path)
