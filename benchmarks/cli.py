@@ -55,6 +55,7 @@ COMMANDS = {
     "collect export": "write what a study gathered as files that captau and others read",
     "collect simulate": "play raters of given skill through a study's own web site",
     "filter": "keep the captions of a large scored set that are above a threshold",
+    "gather": "what the jobs of a sweep (--multirun) found, as one table; runs again what failed",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -774,6 +775,19 @@ def _cite(config: DictConfig) -> None:
     _print_or_write(cite(chosen.runs), chosen.output)
 
 
+def _gather(config: DictConfig) -> int:
+    from .config import gather_config
+    from .gather import run
+
+    gathered = run(gather_config(config))
+    if gathered.runs:
+        _show([gathered.table])
+    for line in gathered.lacking:
+        print(f"captau: {' '.join(line.split())}", file=sys.stderr)
+    print(f"\nwritten to {gathered.folder}: {gathered.summary}")
+    return 1 if gathered.lacking else 0
+
+
 def _print_or_write(text: str, output: Path | None) -> None:
     """Onto standard output, or into a file."""
     from .output import write_file
@@ -830,4 +844,5 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "collect_export": _served("collect_export"),
     "collect_simulate": _served("collect_simulate"),
     "filter": _filter,
+    "gather": _gather,
 }

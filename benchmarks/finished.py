@@ -82,6 +82,14 @@ class Finished:
         """Columns `uncertainty.SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
 
+    def texts(self, name: str) -> pd.DataFrame:
+        """A CSV file as it stands: every cell a text, an empty one empty."""
+        self._unchanged(name)
+        try:
+            return pd.read_csv(self.folder / name, dtype=str, keep_default_na=False)
+        except FileNotFoundError as error:
+            raise InputError(f"{self.folder / name} is missing; {self._again}") from error
+
     def has(self, name: str) -> bool:
         """Whether the run wrote a file of that name."""
         return (self.folder / name).is_file()
@@ -103,23 +111,30 @@ class Finished:
             raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
         if lacking := [c for c in columns if c not in frame.columns]:
             raise InputError(f"{path} has no column {', '.join(lacking)}; {self._again}")
+        self._unchanged(name)
+        return frame
+
+    def _unchanged(self, name: str) -> None:
+        path = self.folder / name
         written = self.run.get("files", {}).get(name)
-        if written is not None and sha256(path) != written:
+        if written is not None and path.is_file() and sha256(path) != written:
             raise InputError(
                 f"{path} is not as the run wrote it: cut short, or edited; {self._again}"
             )
-        return frame
 
     @property
     def _again(self) -> str:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 
-def read_run(folder: str | Path) -> Finished:
+def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished:
     """A finished run's folder.
 
+    Args:
+        commands: whose runs will do.
+
     Raises:
-        InputError: where there is no run, it is unfinished, of another form, or has no correlations.
+        InputError: where there is no run, it is unfinished, of another form, or another command's.
     """
     folder = Path(folder).expanduser()
     record = folder / RECORD
@@ -142,9 +157,9 @@ def read_run(folder: str | Path) -> Finished:
             f"{folder} was written in another form, by captau {version}; run captau {command} "
             f"output_dir={folder} again"
         )
-    if command not in COMMANDS:
+    if command not in commands:
         raise InputError(
-            f"{folder} is a run of captau {command}; one of {', '.join(COMMANDS)} is expected"
+            f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
     return Finished(folder, run)
 

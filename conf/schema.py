@@ -474,6 +474,15 @@ class CiteOptions:
 
 
 @dataclass
+class GatherOptions:
+    """`captau gather`."""
+
+    run: str = MISSING
+    rerun: bool = False
+    output_dir: str | None = None
+
+
+@dataclass
 class CollectOptions:
     """`captau collect`."""
 
@@ -541,6 +550,7 @@ OPTIONS: dict[str, type[Any]] = {
     "collect export": CollectExportOptions,
     "collect simulate": CollectSimulateOptions,
     "filter": FilterOptions,
+    "gather": GatherOptions,
 }
 
 

@@ -10,6 +10,7 @@ from .common import Named, Where, changes_of, files_of, names_of, statistics_of
 from .complement import ComplementConfig, complement_config
 from .data import data_config, df_config
 from .filter import FilterConfig, filter_config
+from .gather import GatherConfig, gather_config
 from .known import (
     METRIC_KINDS,
     MetricStyle,
@@ -40,6 +41,7 @@ __all__ = [
     "CheckConfig",
     "ComplementConfig",
     "FilterConfig",
+    "GatherConfig",
     "HumanConfig",
     "LargeConfig",
     "MetricStyle",
@@ -67,6 +69,7 @@ __all__ = [
     "df_config",
     "files_of",
     "filter_config",
+    "gather_config",
     "human_config",
     "is_large",
     "large_config",

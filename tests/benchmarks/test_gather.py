@@ -1,0 +1,150 @@
+"""`captau gather`: the jobs' own cells in one table, and what is still to be done."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks.cli import main
+from captau.benchmarks.sweep import read_sweep
+
+CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep of three jobs, of which the last wants a file that is not there."""
+    folder = tmp_path_factory.mktemp("swept")
+    metrics = 'metrics=[rouge_1],[rouge_2],["file(path=mine.csv,name=Mine)"]'
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["bench", "-m", metrics, *CHEAP, "output_dir=sweep"])
+    finally:
+        os.chdir(before)
+    assert ended.value.code == 2
+    return folder
+
+
+@pytest.fixture
+def captau(capfd, tmp_path, swept, monkeypatch):
+    """Runs the program beside a copy of that sweep; gives status, stdout and stderr."""
+    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "sweep" / "sweep.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "directory": str(tmp_path)}))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run
+
+
+def cells(path):
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream))
+
+
+def test_gathered_rows_are_those_of_single_runs(captau):
+    status, out, err = captau("gather", "run=sweep")
+    assert status == 1
+    assert err.startswith(
+        'captau: job 2 (metrics=["file(path=mine.csv,name=Mine)"]): failed: metric'
+    )
+    assert "3 jobs: 2 done, 1 failed" in out
+    head, *rows = cells("sweep/gathered.csv")
+    assert head[:3] == ["job", "overrides", "dataset"]
+    assert captau("bench", "metrics=[rouge_2]", *CHEAP, "output_dir=alone")[0] == 0
+    alone_head, *alone = cells("alone/correlations.csv")
+    assert head[2:] == alone_head
+    assert [row[2:] for row in rows if row[:2] == ["1", "metrics=[rouge_2]"]] == alone
+    assert len(rows) == 2 * len(alone)
+
+    told = json.loads(Path("sweep/gathered.json").read_text(encoding="utf-8"))
+    assert [job["state"] for job in told["jobs"]] == ["done", "done", "failed"]
+    value = head.index("value")
+    assert [row["value"] for row in told["rows"]] == [
+        float(row[value]) if row[value] else None for row in rows
+    ]
+    table = Path("sweep/gathered.md").read_text(encoding="utf-8")
+    assert table in out + "\n"
+    assert f"| τ_c | {100 * float(alone[0][value - 2]):.1f} |" in table
+    assert "demo is SYNTHETIC" in table
+    assert (
+        "low, high: the 95 % interval (percentile bootstrap over images, 50 replicates)." in table
+    )
+
+
+def test_what_is_not_done_is_run_again_alone(captau, tmp_path):
+    items = __import__("captau").load("demo").items
+    items.assign(score=1.0 * items["caption"].str.len())[["item_id", "score"]].to_csv("mine.csv")
+    _, out, _ = captau("gather", "run=sweep")
+    command = shlex.split(out.strip().splitlines()[-1])
+    assert command[:3] == ["captau", "bench", "--multirun"]
+    kept = [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+
+    status, out, err = captau("gather", "run=sweep", "rerun=true", "output_dir=elsewhere")
+    assert (status, err) == (0, ""), err
+    assert "3 jobs: 3 done" in out
+    assert {row[0] for row in cells("elsewhere/gathered.csv")[1:]} == {"0", "1", "2"}
+    assert kept == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+
+    assert captau(*command[1:])[0] == 0, "the printed command does as much"
+    assert kept == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+
+
+def test_killed_waiting_and_damaged_jobs_are_told(captau, tmp_path):
+    job = tmp_path / "sweep" / "0" / "job.json"
+    job.write_text(json.dumps({**json.loads(job.read_text()), "state": "running"}))
+    shutil.rmtree(tmp_path / "sweep" / "2")
+    with (tmp_path / "sweep" / "1" / "correlations.csv").open("a") as stream:
+        stream.write("demo,usual\n")
+    status, out, err = captau("gather", "run=sweep")
+    assert status == 1
+    killed, damaged, waiting = err.splitlines()
+    assert "job 0 (metrics=[rouge_1]): killed: its process ended without a word" in killed
+    assert "job 1 (metrics=[rouge_2]): failed: " in damaged
+    assert "cut short, or edited" in damaged
+    assert waiting.endswith(": waiting")
+    assert "3 jobs: 1 failed, 1 killed, 1 waiting" in out
+    assert not any(cells("sweep/gathered.csv"))
+
+
+def test_other_commands_tables_are_gathered(captau):
+    assert captau("agree", "-m", "dataset=demo", "seed=0,1", "draws=2", "output_dir=agreed")[0] == 0
+    assert captau("gather", "run=agreed")[0] == 0
+    head, *rows = cells("agreed/gathered.csv")
+    assert head[:3] == ["job", "overrides", "dataset"]
+    single = [cells(f"agreed/{n}/agreement.csv")[1:] for n in "01"]
+    assert [row[2:] for row in rows] == single[0] + single[1]
+    assert {(row[0], row[1]) for row in rows} == {("0", "seed=0"), ("1", "seed=1")}
+
+
+def test_bad_folders(captau, tmp_path):
+    for folder, said in (
+        ("nowhere", "nowhere has no sweep.json: it is no sweep's folder"),
+        ("sweep/0", "has no sweep.json"),
+    ):
+        status, _, err = captau("gather", f"run={folder}")
+        assert status == 2
+        assert said in err
+    assert captau("data", "list", "-m", "data.root=null,.", "output_dir=lists")[0] == 2
+    (tmp_path / "sweep" / "sweep.json").write_text("{")
+    assert "cannot be read" in captau("gather", "run=sweep")[2]
+
+
+def test_a_sweep_without_numbers(captau, tmp_path):
+    path = tmp_path / "sweep" / "sweep.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "command": "table"}))
+    assert "a sweep of captau table, which has no numbers" in captau("gather", "run=sweep")[2]
+    assert read_sweep(tmp_path / "sweep").command == "table"
