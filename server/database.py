@@ -4,6 +4,9 @@ Every piece of work is a function of a connection. They queue up; the thread tak
 since the last commit, does it in one transaction, commits, and only then are the callers answered:
 what was acknowledged is on the disk, and two answers never run at once. A piece of work that fails
 fails alone; the others are done again without it.
+
+PostgreSQL is a way there and back from here, so changes are sent without waiting: whether they went
+well is known with the next rows that are asked for, and with the commit at the latest.
 """
 
 from __future__ import annotations
@@ -99,7 +102,10 @@ class Database:
         self.url = url_of(database)
         self._command = command
         self._lock: FileLock | None = None
+        self._pipeline: Any = None
         self._engine = _engine(self.url)
+        if self.url.get_backend_name() == "postgresql":
+            event.listen(self._engine, "after_cursor_execute", self._fetch)
         try:
             self._hold(database)
             with _told(database):
@@ -244,8 +250,9 @@ class Database:
 
     def _together(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
         try:
-            results = [work(self._connection) for work, _ in batch]
-            self._connection.commit()
+            with self._pipelined():
+                results = [work(self._connection) for work, _ in batch]
+                self._connection.commit()
         except Exception as error:
             self._undo()
             if len(batch) == 1:
@@ -256,6 +263,28 @@ class Database:
             return
         for (_, done), result in zip(batch, results, strict=True):
             done.set_result(result)
+
+    @contextmanager
+    def _pipelined(self) -> Generator[None]:
+        """On PostgreSQL: changes wait for nothing until rows are asked for (`_fetch`), or the commit."""
+        if self.url.get_backend_name() != "postgresql":
+            yield
+            return
+        driver: Any = self._connection.connection.driver_connection
+        with driver.pipeline() as self._pipeline:
+            try:
+                yield
+            finally:
+                self._pipeline = None
+
+    def _fetch(
+        self, c: Connection, cursor: Any, sql: str, given: Any, context: Any, _: bool
+    ) -> None:
+        """After each statement: get the rows of one that has some, and whatever was not waited for."""
+        del c, cursor, sql, given
+        change = context.isinsert or context.isupdate or context.isdelete
+        if self._pipeline is not None and not (change and not context.compiled.effective_returning):
+            self._pipeline.sync()
 
     def _undo(self) -> None:
         try:

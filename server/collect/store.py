@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     CursorResult,
     Row,
     Select,
+    bindparam,
     delete,
     exists,
     func,
@@ -125,6 +125,67 @@ class _Serve(NamedTuple):
 #: The columns of `Rater` and `_Serve`, in their order.
 _RATER = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
 _SERVE = (serves.c.key, serves.c.unit, serves.c.phase, serves.c.order, serves.c.served_at)
+
+# What every rating takes, made once: to make a statement takes longer than SQLite takes to do it. Parameters
+# bear names that no column has. ---------------------------------------------------------------------
+
+_WHO, _UNIT, _KEY = bindparam("who"), bindparam("which"), bindparam("shown")
+#: A participant, and what waits for their answer; one statement, since each is a way to PostgreSQL and back.
+_NEXT = (
+    select(*_RATER, *_SERVE)
+    .outerjoin(serves, (serves.c.rater == raters.c.id) & serves.c.answered_at.is_(None))
+    .where(raters.c.id == _WHO)
+)
+#: The units that somebody is at.
+_WAITING = (
+    select(serves.c.unit)
+    .join(raters, raters.c.id == serves.c.rater)
+    .where(
+        serves.c.answered_at.is_(None),
+        serves.c.served_at > bindparam("since"),
+        raters.c.excluded_at.is_(None),
+    )
+)
+#: Which units still want answers, this participant's among them.
+_WANTED = (
+    units.c.pool == "main",
+    units.c.given < bindparam("ratings"),
+    ~exists().where(serves.c.rater == _WHO, serves.c.unit == units.c.id),
+)
+_LEFT = select(units.c.id).where(*_WANTED).limit(1)
+_ORDER = (units.c.given, units.c.last_served, units.c.position, units.c.id)
+_FEWEST = select(*_ORDER).where(*_WANTED).order_by(*_ORDER).limit(bindparam("most"))
+_SERVED = insert(serves).inline()
+_LAST_SERVED = (
+    update(units)
+    .where(units.c.id == _UNIT)
+    .values(last_served=select(serves.c.id).where(serves.c.key == _KEY).scalar_subquery())
+)
+#: What was shown, and to whom.
+_SHOWN = (
+    select(serves, *_RATER[1:], raters.c.excluded_at)
+    .join(raters, raters.c.id == serves.c.rater)
+    .where(serves.c.key == _KEY)
+)
+_VALUES = select(answers.c.item, answers.c.value, answers.c.told).where(
+    answers.c.serve == bindparam("serving")
+)
+#: What people said of a caption, of whom none is left out.
+_PEOPLE = (
+    select(answers.c.value)
+    .join(raters, raters.c.id == answers.c.rater)
+    .where(
+        answers.c.item == bindparam("of"),
+        answers.c.phase.in_(COUNTED),
+        raters.c.excluded_at.is_(None),
+    )
+)
+_RATER_OF = select(*_RATER).where(raters.c.id == _WHO)
+_IMAGE = select(serves.c.unit).where(serves.c.key == _KEY, serves.c.rater == _WHO)
+_SAID = insert(answers)
+_ANSWERED = update(serves).where(serves.c.key == _KEY).values(answered_at=bindparam("now"))
+_ONE_MORE = update(units).where(units.c.id == _UNIT).values(given=units.c.given + 1)
+_CHANGED = update(raters).where(raters.c.id == _WHO)
 
 
 class Store:
@@ -311,12 +372,7 @@ class Store:
         now, fresh = self.clock(), secrets.token_urlsafe(12)
 
         def work(c: Connection) -> Shown | Rater:
-            # One statement for both: on PostgreSQL each is a way there and back.
-            row = c.execute(
-                select(*_RATER, *_SERVE)
-                .outerjoin(serves, (serves.c.rater == raters.c.id) & serves.c.answered_at.is_(None))
-                .where(raters.c.id == number)
-            ).first()
+            row = c.execute(_NEXT, {"who": number}).first()
             if row is None:
                 raise MissingError
             rater = Rater(*row[: len(_RATER)])
@@ -342,22 +398,22 @@ class Store:
         unit, phase, attempt = chosen
         order = list(range(len(self.units[unit].items)))
         secrets.SystemRandom().shuffle(order)
-        made = c.execute(
-            insert(serves).values(
-                key=key,
-                rater=rater.id,
-                unit=unit,
-                phase=phase,
-                attempt=attempt,
-                order=order,
-                served_at=now,
-            )
+        c.execute(
+            _SERVED,
+            {
+                "key": key,
+                "rater": rater.id,
+                "unit": unit,
+                "phase": phase,
+                "attempt": attempt,
+                "order": order,
+                "served_at": now,
+            },
         )
-        number = _number(made)
-        c.execute(update(units).where(units.c.id == unit).values(last_served=number))
+        c.execute(_LAST_SERVED, {"which": unit, "shown": key})
         if phase in ("tutorial", "trial", "probation", "playing"):
             state = game.serve(_state(rater), key, now)
-            c.execute(update(raters).where(raters.c.id == rater.id).values(state=asdict(state)))
+            c.execute(_CHANGED, {"who": rater.id, "state": asdict(state)})
         return _Serve(key, unit, phase, order, now)
 
     def _choose(self, c: Connection, rater: Rater, now: float) -> tuple[int, str, int] | None:
@@ -392,26 +448,12 @@ class Store:
 
     def _fewest(self, c: Connection, rater: Rater, now: float) -> int | None:
         """Of what this participant has not seen, what has the fewest answers, awaited ones counted."""
-        open_ = (
-            select(serves.c.unit)
-            .join(raters, raters.c.id == serves.c.rater)
-            .where(
-                serves.c.answered_at.is_(None),
-                serves.c.served_at > now - KEPT,
-                raters.c.excluded_at.is_(None),
-            )
-        )
-        waiting = Counter(c.execute(open_).scalars())
+        waiting = Counter(c.execute(_WAITING, {"since": now - KEPT}).scalars())
+        most = self.study.ratings
+        asked = {"who": rater.id, "ratings": most, "most": len(waiting) + 1}
         # By answers given, the first that nobody is at comes before all that could be no better.
-        order = (units.c.given, units.c.last_served, units.c.position, units.c.id)
-        query = (
-            select(*order)
-            .where(*_wanted(rater.id, self.study.ratings))
-            .order_by(*order)
-            .limit(len(waiting) + 1)
-        )
-        totals = [(row[0] + waiting[row[-1]], *row[1:]) for row in c.execute(query)]
-        rows = [total for total in totals if total[0] < self.study.ratings]
+        totals = [(row[0] + waiting[row[-1]], *row[1:]) for row in c.execute(_FEWEST, asked)]
+        rows = [total for total in totals if total[0] < most]
         return min(rows)[-1] if rows else None
 
     async def end(self, rater: Rater) -> End:
@@ -426,8 +468,8 @@ class Store:
         most = self.study.per_rater
         if most is not None and rater.given >= most:
             return False
-        wanted = select(units.c.id).where(*_wanted(rater.id, self.study.ratings)).limit(1)
-        return c.execute(wanted).first() is not None
+        asked = {"who": rater.id, "ratings": self.study.ratings}
+        return c.execute(_LEFT, asked).first() is not None
 
     async def answer(self, number: int, key: str, values: Sequence[Mapping[str, Any]]) -> Answered:
         """Record an answer, once; a second one to the same key gets what the first one got.
@@ -444,25 +486,20 @@ class Store:
         now = self.clock()
 
         def work(c: Connection) -> Answered:
-            serve = c.execute(select(serves).where(serves.c.key == key)).first()
+            serve = c.execute(_SHOWN, {"shown": key}).first()
             if serve is None or serve.rater != number:
                 raise MissingError
             if serve.answered_at is not None:
                 return self._recorded(c, serve, values)
-            rater = _rater(c, number)
-            if rater is None:
-                raise MissingError
+            rater = Rater(number, serve.nickname, serve.points, serve.given, serve.state)
             unit = self.units[serve.unit]
-            counted = (units.c.id == unit.id) & exists().where(
-                raters.c.id == number, raters.c.excluded_at.is_(None)
-            )
             changed: dict[str, Any] = {}
             told = None
             if self.study.protocol == "game":
                 told, changed = self._play(c, serve, unit, rater, values, now)
             counts = serve.phase in COUNTED
             c.execute(
-                insert(answers),
+                _SAID,
                 [
                     {
                         "serve": serve.id,
@@ -477,12 +514,13 @@ class Store:
                     for k, value in zip(serve.order, values, strict=True)
                 ],
             )
-            c.execute(update(serves).where(serves.c.id == serve.id).values(answered_at=now))
+            c.execute(_ANSWERED, {"shown": key, "now": now})
             if counts:
-                c.execute(update(units).where(counted).values(given=units.c.given + 1))
+                if serve.excluded_at is None:
+                    c.execute(_ONE_MORE, {"which": unit.id})
                 changed["given"] = rater.given + 1
             if changed:
-                c.execute(update(raters).where(raters.c.id == number).values(**changed))
+                c.execute(_CHANGED, {"who": number, **changed})
             return Answered(key, serve.phase, unit, tuple(map(dict, values)), told)
 
         return await self.database.run(work)
@@ -505,15 +543,7 @@ class Store:
             return {**asdict(outcome), "score": 0}, {}
         previous: Sequence[float] = unit.fixed
         if serve.phase in COUNTED:
-            human = c.execute(
-                select(answers.c.value)
-                .join(raters, raters.c.id == answers.c.rater)
-                .where(
-                    answers.c.item == unit.items[0].id,
-                    answers.c.phase.in_(COUNTED),
-                    raters.c.excluded_at.is_(None),
-                )
-            ).scalars()
+            human = c.execute(_PEOPLE, {"of": unit.items[0].id}).scalars()
             people = [float(v["overall"]) for v in human]
             previous = [*people, *unit.fixed[min(len(people), _COMPUTED) :]]
         state, outcome = game.answer(_state(rater), serve.key, rating, now, previous, rules)
@@ -523,11 +553,7 @@ class Store:
         self, c: Connection, serve: Row[Any], given: Sequence[Mapping[str, Any]] | None = None
     ) -> Answered:
         unit = self.units[serve.unit]
-        rows = c.execute(
-            select(answers.c.item, answers.c.value, answers.c.told).where(
-                answers.c.serve == serve.id
-            )
-        ).all()
+        rows = c.execute(_VALUES, {"serving": serve.id}).all()
         by_item = {row.item: row.value for row in rows}
         values = tuple(by_item[unit.items[k].id] for k in serve.order)
         differs = given is not None and list(map(dict, given)) != list(values)
@@ -541,7 +567,7 @@ class Store:
         """
 
         def work(c: Connection) -> Answered:
-            serve = c.execute(select(serves).where(serves.c.key == key)).first()
+            serve = c.execute(_SHOWN, {"shown": key}).first()
             if serve is None or serve.rater != number or serve.answered_at is None:
                 raise MissingError
             return self._recorded(c, serve)
@@ -555,9 +581,7 @@ class Store:
             MissingError: where it was not.
         """
         row = await self.database.run(
-            lambda c: c.execute(
-                select(serves.c.unit).where(serves.c.key == key, serves.c.rater == number)
-            ).first()
+            lambda c: c.execute(_IMAGE, {"shown": key, "who": number}).first()
         )
         if row is None:
             raise MissingError
@@ -781,7 +805,7 @@ def _settled(column: Column[int]) -> Select[Any]:
 
 
 def _rater(c: Connection, number: int) -> Rater | None:
-    row = c.execute(select(*_RATER).where(raters.c.id == number)).first()
+    row = c.execute(_RATER_OF, {"who": number}).first()
     return None if row is None else Rater(*row)
 
 
@@ -789,15 +813,6 @@ def _state(rater: Rater) -> game.State:
     found = dict(rater.state)
     waiting = found.pop("open")
     return game.State(**found, open=game.Served(**waiting) if waiting else None)
-
-
-def _wanted(rater: int, ratings: int) -> tuple[ColumnElement[bool], ...]:
-    """Which units still want answers, this participant's among them."""
-    return (
-        units.c.pool == "main",
-        units.c.given < ratings,
-        ~exists().where(serves.c.rater == rater, serves.c.unit == units.c.id),
-    )
 
 
 def _unseen(
