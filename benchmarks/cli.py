@@ -53,6 +53,7 @@ COMMANDS = {
     "data df": "count CIDEr's document frequencies for scoring single images",
     "collect": "serve a study in which people judge captions, as a web site",
     "collect export": "write what a study gathered as files that captau and others read",
+    "collect stability": "compare what a study gathered with what its re-run did",
     "collect simulate": "play raters of given skill through a study's own web site",
     "filter": "keep the captions of a large scored set that are above a threshold",
     "gather": "what the jobs of a sweep (--multirun) found, as one table; runs again what failed",
@@ -845,4 +846,5 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "collect_simulate": _served("collect_simulate"),
     "filter": _filter,
     "gather": _gather,
+    "collect_stability": _served("collect_stability"),
 }

@@ -509,6 +509,15 @@ class CollectExportOptions:
 
 
 @dataclass
+class CollectStabilityOptions:
+    """`captau collect stability`."""
+
+    run: Any = MISSING
+    least: int | None = None
+    output_dir: str | None = None
+
+
+@dataclass
 class CollectSimulateOptions:
     """`captau collect simulate`."""
 
@@ -551,6 +560,7 @@ OPTIONS: dict[str, type[Any]] = {
     "collect simulate": CollectSimulateOptions,
     "filter": FilterOptions,
     "gather": GatherOptions,
+    "collect stability": CollectStabilityOptions,
 }
 
 

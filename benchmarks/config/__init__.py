@@ -5,7 +5,7 @@ from __future__ import annotations
 from .agree import AgreeConfig, HumanConfig, agree_config, human_config
 from .bench import BenchConfig, bench_config
 from .check import CheckConfig, check_config
-from .collect import collect_config
+from .collect import collect_config, stability_config
 from .common import Named, Where, changes_of, files_of, names_of, statistics_of
 from .complement import ComplementConfig, complement_config
 from .data import data_config, df_config
@@ -82,6 +82,7 @@ __all__ = [
     "reproduce_config",
     "score_config",
     "sensitivity_config",
+    "stability_config",
     "statistics_of",
     "style",
     "table_config",

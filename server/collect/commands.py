@@ -55,6 +55,21 @@ def export(config: DictConfig) -> None:
     print(f"\nwritten to {folder.path}")
 
 
+def stability(config: DictConfig) -> None:
+    """Compare a study with its re-run."""
+    from ...benchmarks.config import stability_config
+    from ...benchmarks.output import OutputFolder
+    from ...benchmarks.tables import markdown_of
+    from .stability import compare
+
+    folders, least, output_dir = stability_config(config)
+    with OutputFolder(output_dir, "collect-stability") as folder:
+        compared = compare(folders, least)
+        folder.write(compared.files())
+    print("\n\n".join(map(markdown_of, compared.tables)))
+    print(f"\nwritten to {folder.path}")
+
+
 def simulate(config: DictConfig) -> None:
     """Play raters of given skill through a study's own web site."""
     from ...benchmarks.config import collect_config
