@@ -5,7 +5,8 @@ bert-base-cased word pieces and is joined back at `##`, which keeps blanks aroun
 is the text the authors scored. References are joined from elsewhere, by image.
 
 Where Composite's databases are not there, its judgements are read from the FLEUR release's JSON, which
-holds the captions as text and the references too.
+holds the captions as text and the references too. CapEval1k's may be a table, `capeval.csv`, with the
+columns `image, caption, references, value` (0 to 1) and `system`: what `captau collect export` writes.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .fleur import fleur
 from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
 from .registry import dataset
 from .schema import CaptionSet, Card, Scale, SourceFile, github, make_items
+from .table import read_table
 
 _COMMIT = "9d897ee575d754dada84e00da426bbceabffc450"
 _UMIC = f"https://github.com/hwanheelee1993/UMIC/tree/{_COMMIT}/txt_db"
@@ -54,6 +56,11 @@ COMPOSITE_JSON = fleur(
     "composite/composite.json",
     git_blob="7e2807562168bf83fe4a744b3426e51aefad9f43",
     alternative=True,
+)
+
+#: A study of one's own in CapEval1k's place.
+CAPEVAL_TABLE = SourceFile(
+    "capeval1k/capeval.csv", "https://github.com/hwanheelee1993/UMIC", alternative=True
 )
 
 _LEE = """@inproceedings{lee2021umic,
@@ -115,6 +122,7 @@ CAPEVAL1K = _card(
     COCO_REFERENCES,
     "08b4deeefd32c2371b566cecc744434d06de4a9a84673f6cbd82ad54b3f5d8f2",
     {"images": 250, "items": 1000, "ratings": 1000},
+    CAPEVAL_TABLE,
 )
 COMPOSITE_8K = _card(
     "composite_8k",
@@ -156,7 +164,25 @@ _KNOWN = {c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, 
 @dataset(CAPEVAL1K)
 def load_capeval1k(root: Path) -> CaptionSet:
     """CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
+    path = locate(root, CAPEVAL1K, CAPEVAL_TABLE)
+    if path is not None and locate(root, CAPEVAL1K, CAPEVAL1K.sources[0]) is None:
+        return _from_table(path)
     return _caption_set(root, CAPEVAL1K, coco_references(root, CAPEVAL1K))
+
+
+def _from_table(path: Path) -> CaptionSet:
+    table = read_table(path)
+    hint = "; image, caption and value are needed"
+    has = "references" in table
+    references = table.references("references") if has else [()] * len(table)
+    return _rated(
+        replace(CAPEVAL1K, has_references=all(references)),
+        [coco_id(image) for image in table.filled("image", hint)],
+        table.filled("caption", hint),
+        references,
+        table.floats("value", CAPEVAL1K.scales["overall"], hint),
+        [s or None for s in table.texts("system")] if "system" in table else None,
+    )
 
 
 @dataset(COMPOSITE_8K)
@@ -320,8 +346,9 @@ def _rated(
     candidates: list[str],
     references: list[tuple[str, ...]],
     values: list[float],
+    systems: list[str | None] | None = None,
 ) -> CaptionSet:
-    items = make_items(image_ids, candidates, references)
+    items = make_items(image_ids, candidates, references, systems=systems)
     ratings = pd.DataFrame(
         {"item_id": items["item_id"], "dimension": "overall", "rater": "mean", "value": values}
     )

@@ -6,7 +6,7 @@ what was acknowledged is on the disk, and two answers never run at once. A piece
 fails alone; the others are done again without it.
 
 PostgreSQL is a way there and back from here, so changes are sent without waiting: whether they went
-well is known with the next rows that are asked for, and with the commit at the latest.
+well is known with the next rows that are asked for, and before the commit at the latest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -103,16 +103,21 @@ class Database:
         self._command = command
         self._lock: FileLock | None = None
         self._pipeline: Any = None
+        self._held: Any = None
         self._engine = _engine(self.url)
         if self.url.get_backend_name() == "postgresql":
             event.listen(self._engine, "after_cursor_execute", self._fetch)
         try:
             self._hold(database)
             with _told(database):
-                self._migrate(migrations, note)
                 self._connection = self._engine.connect()
-                if self.url.get_backend_name() == "postgresql":
-                    self._hold_postgresql(database)
+                try:
+                    if self.url.get_backend_name() == "postgresql":
+                        self._hold_postgresql()  # nobody's tables change at their work
+                    self._migrate(migrations, note)
+                except BaseException:
+                    self._connection.close()
+                    raise
         except BaseException:
             self._release()
             raise
@@ -166,14 +171,18 @@ class Database:
             raise InputError(f"{database}: {error.strerror}") from error
         self._lock = lock
 
-    def _hold_postgresql(self, database: str) -> None:
+    def _hold_postgresql(self) -> None:
+        """The same on PostgreSQL, for as long as this connection to it lasts."""
+        driver: Any = self._connection.connection.driver_connection
+        if driver is self._held:
+            return
         got = self._connection.execute(text(f"SELECT pg_try_advisory_lock({_LOCK})")).scalar()
         self._connection.commit()
         if not got:
-            address = make_url(database).render_as_string(hide_password=True)
             raise InputError(
-                f"{address}: another {self._command} is at work on it; stop that first"
+                f"{self.shown}: another {self._command} is at work on it; stop that first"
             )
+        self._held = driver
 
     def _migrate(self, migrations: Path, note: Callable[[str], None]) -> None:
         """Bring the tables up to date, a copy of an older database kept."""
@@ -196,21 +205,19 @@ class Database:
                 raise InputError(
                     f"{self.shown}: a newer captau wrote it (tables {found}); update captau"
                 )
-            note(f"{self.shown}: tables {found} → {newest}; {self._back_up(found)}")
+            if self.url.get_backend_name() == "sqlite":
+                note(f"{self.shown}: tables {found} → {newest}; {self._back_up(found)}")
         from alembic import command
 
         with self._engine.begin() as connection:
+            if found is not None and self.url.get_backend_name() == "postgresql":
+                kept = _copied(connection, found, tables)
+                note(f"{self.shown}: tables {found} → {newest}; {kept}")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
 
     def _back_up(self, revision: str) -> str:
-        """Keep a copy of an older database.
-
-        Raises:
-            InputError: on PostgreSQL, of which only its owner can make one.
-        """
-        if self.url.get_backend_name() != "sqlite":
-            return "its tables change within one transaction; pg_dump keeps a copy for you"
+        """Keep a copy of an older SQLite database; returns what is to be said of it."""
         path = Path(str(self.url.database))
         copy = path.with_name(f"{path.name}.{revision}.backup")
         with sqlite3.connect(path) as old, sqlite3.connect(f"{copy}.tmp") as new:
@@ -252,11 +259,11 @@ class Database:
         try:
             with self._pipelined():
                 results = [work(self._connection) for work, _ in batch]
-                self._connection.commit()
+            self._connection.commit()
         except Exception as error:
             self._undo()
             if len(batch) == 1:
-                batch[0][1].set_exception(_stored(error))
+                batch[0][1].set_exception(self._stored(error))
                 return
             for job in batch:  # one of them failed: each on its own
                 self._together([job])
@@ -266,12 +273,15 @@ class Database:
 
     @contextmanager
     def _pipelined(self) -> Generator[None]:
-        """On PostgreSQL: changes wait for nothing until rows are asked for (`_fetch`), or the commit."""
+        """On PostgreSQL: changes wait for nothing until rows are asked for (`_fetch`), or the end."""
         if self.url.get_backend_name() != "postgresql":
             yield
             return
-        driver: Any = self._connection.connection.driver_connection
-        with driver.pipeline() as self._pipeline:
+        try:
+            self._hold_postgresql()  # the connection may be another than before
+        except InputError as error:
+            raise StoreError(str(error)) from error
+        with self._held.pipeline() as self._pipeline:
             try:
                 yield
             finally:
@@ -286,6 +296,13 @@ class Database:
         if self._pipeline is not None and not (change and not context.compiled.effective_returning):
             self._pipeline.sync()
 
+    def _stored(self, error: Exception) -> Exception:
+        """What the database says, as `StoreError`; at the pipeline's end the driver says it itself."""
+        said = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(said, self._engine.dialect.loaded_dbapi.Error):
+            return error
+        return StoreError(str(said).strip().splitlines()[0])
+
     def _undo(self) -> None:
         try:
             self._connection.rollback()
@@ -295,11 +312,19 @@ class Database:
                 self._connection.rollback()
 
 
-def _stored(error: Exception) -> Exception:
-    if not isinstance(error, DBAPIError):
-        return error
-    reason = str(error.orig).strip().splitlines()[0]
-    return StoreError(reason)
+def _copied(c: Connection, revision: str, tables: Sequence[str]) -> str:
+    """Keep a copy of older tables on PostgreSQL, in a schema of their own; returns what is to be said.
+
+    It is of the transaction that changes the tables: both are there in the end, or neither.
+    """
+    schemas = c.dialect.get_schema_names(c)
+    names = (f"captau_backup_{revision}{k}" for k in ("", *(f"_{n}" for n in range(2, 1000))))
+    schema = next(name for name in names if name not in schemas)
+    quoted = c.dialect.identifier_preparer.quote
+    c.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    for table in map(quoted, tables):
+        c.exec_driver_sql(f"CREATE TABLE {schema}.{table} AS TABLE {table}")
+    return f"a copy of them as they were is the schema {schema}"
 
 
 @contextmanager

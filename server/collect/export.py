@@ -300,7 +300,10 @@ def _thumb(store: Store, gathered: Gathered) -> dict[str, bytes]:
 
 
 def _capeval(store: Store, gathered: Gathered) -> dict[str, bytes]:
-    """CapEval1k's targets: the mean of an item's ratings, brought to 0-1 (the authors' LMDB has these)."""
+    """CapEval1k's targets: the mean of an item's ratings, brought to 0-1, as the authors' LMDB has them.
+
+    A table, since an LMDB of word pieces would not give back every caption's letters and blanks.
+    """
     by_item: dict[int, list[Said]] = {}
     for s in gathered.said:
         by_item.setdefault(s.item.id, []).append(s)
@@ -309,8 +312,11 @@ def _capeval(store: Store, gathered: Gathered) -> dict[str, bytes]:
     for said in by_item.values():
         mean = sum(s.value["overall"] for s in said) / len(said)
         unit, item = said[0].unit, said[0].item
-        rows.append([unit.image_id, item.caption, item.system or "", len(said), scale.share(mean)])
-    return {"capeval.csv": _csv(["image", "caption", "system", "ratings", "value"], rows)}
+        texts = json.dumps(list(item.references), ensure_ascii=False)
+        known = [unit.image_id, item.caption, texts, item.system or ""]
+        rows.append([*known, len(said), scale.share(mean)])
+    head = ["image", "caption", "references", "system", "ratings", "value"]
+    return {"capeval.csv": _csv(head, rows)}
 
 
 def _coco(store: Store, gathered: Gathered) -> bytes:

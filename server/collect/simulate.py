@@ -314,7 +314,7 @@ class Server:
             "forkserver" if "forkserver" in ways else "spawn"
         )
         if "forkserver" in ways:  # what is imported once need not be for every server
-            context.set_forkserver_preload(["captau.server.admin", "uvicorn"])
+            context.set_forkserver_preload(["captau.server.collect.admin", "uvicorn"])
         here, there = context.Pipe(duplex=False)
         self.process = context.Process(
             target=_child, args=(dict(options), wait, there), daemon=True

@@ -192,9 +192,37 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
         ),
         units=_units(top, game, folder, data_root, protocol, rules),
     )
+    _fit(study, top, game)
     for fields in (crowd, limits, game, top):
         fields.done()
     return study
+
+
+def _fit(study: Study, top: Fields, game: Fields) -> None:
+    """That no field undoes what another asks for."""
+    rules, most = study.rules, study.per_rater
+    if study.protocol == "game":
+        if rules.points > 2 * rules.pairs:
+            raise game.wrong(
+                "points",
+                f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
+            )
+        if most is not None and most < rules.pairs:
+            raise top.wrong("per_rater", f"{most}; game.pairs={rules.pairs} at least are needed")
+    if study.protocol == "thumb" and study.ratings < 2:
+        raise top.wrong("ratings", "1; thumb has two annotators at least, who settle differences")
+    if "min_words" in top and study.protocol != "references":
+        raise top.wrong("min_words", f"the protocol is {study.protocol}; leave it out")
+    if "attention_every" in top:
+        if not any(u.pool == "attention" for u in study.units):
+            raise top.wrong(
+                "attention_every", "there is no attention item; list some, or leave it out"
+            )
+        if most is not None and study.every >= most:
+            raise top.wrong(
+                "attention_every",
+                f"{study.every}; per_rater={most} answers end before the first comes",
+            )
 
 
 def _units(
@@ -236,11 +264,15 @@ def _units(
     elif "attention" in top:
         raise top.wrong("attention", f"known answers go with game and good_bad, not {protocol}")
     main = known.rest(protocol)
-    if protocol == "game" and len(main) < rules.pairs:
-        raise source.wrong("limit", f"{len(main)} pairs are left; the game needs {rules.pairs}")
     if not main:
         raise InputError(f"{source.place}: no items are left to rate")
     limit = source.at_most("limit")
+    if protocol == "game" and min(len(main), limit or len(main)) < rules.pairs:
+        if limit is not None and limit < rules.pairs:
+            raise source.wrong("limit", f"{limit}; game.pairs={rules.pairs} at least are needed")
+        raise InputError(
+            f"{source.place}: items: {len(main)} pairs are left; game.pairs={rules.pairs} at least are needed"
+        )
     rng = np.random.default_rng(source.count("seed", 0, 0))
     order = rng.permutation(len(main))[:limit].tolist()
     main = [main[i] for i in order]

@@ -403,7 +403,7 @@ def test_real_references(data_root: Path) -> None:
     assert references["60623"][1] == "A young girl is preparing to blow out her candle."
 
 
-@pytest.mark.parametrize("source", CAPEVAL1K.sources)
+@pytest.mark.parametrize("source", [s for s in CAPEVAL1K.sources if not s.alternative])
 def test_the_real_files_are_of_the_cards_revision(source, data_root: Path) -> None:
     assert sha256(data_root / source.path) == source.sha256
 

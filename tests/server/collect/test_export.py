@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -170,7 +171,7 @@ def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
     assert set(pd.read_csv(mine / "settled.csv")["rater"]) == {"settled"}
 
 
-def test_four_and_references(gathered, tmp_path):
+def test_four_reads_back_as_capeval1k(gathered, tmp_path):
     store, rows = gathered(
         "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}
     )
@@ -181,6 +182,15 @@ def test_four_and_references(gathered, tmp_path):
     back = caption_set(store, gather(store, rows))
     mean = back.ratings.groupby("item_id")["value"].mean()
     assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
+    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    take(card("capeval1k"), folder, tmp_path / "root")
+    read = load("capeval1k", tmp_path / "root")  # nothing else is there: no vocabulary, no COCO
+    assert Counter(zip(read.items["image_id"], read.items["caption"], strict=True)) == Counter(
+        (i, c) for i, c, _ in CAPTIONS
+    )
+    assert set(read.items["references"]) == {(r,) for _, _, r in CAPTIONS}
+    assert read.ratings["value"].tolist() == pytest.approx(table["value"].tolist())
+    assert set(read.items["system"]) == set(back.items["system"])
 
 
 @pytest.mark.parametrize(

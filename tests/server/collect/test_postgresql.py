@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -12,16 +13,21 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, insert, inspect, select, text
 
 from captau.server.collect.migrations import FOLDER
+from captau.server.collect.models import meta, raters
 from captau.server.collect.simulate import joined
-from captau.server.database import Database
+from captau.server.database import Database, StoreError, url_of
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, running
 from tests.server.collect.test_site import rows
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 pytestmark = pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
+RATER = {"joined_at": 0, "consented": "", "state": {}, "points": 0, "given": 0}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +100,97 @@ def test_many_raters_at_once_each_answer_once(address, tmp_path):
     again = make_site(tmp_path, database=address)
     assert len(rows(again)["answers"]) == raters * 18
     again.store.database.close()
+
+
+def made(address, name):
+    """A fresh database of that name, on the same server."""
+    engine = create_engine(url_of(address), isolation_level="AUTOCOMMIT")
+    with engine.connect() as c:
+        c.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return f"{address.rpartition('/')[0]}/{name}"
+
+
+def test_a_change_that_fails_fails_alone(address):
+    """Changes are sent without waiting; what PostgreSQL says of one is told to whoever asked for it."""
+    database = Database(made(address, "queued"), FOLDER, "captau collect")
+    hold, seen = threading.Event(), []
+
+    def put(key):
+        return lambda c: c.execute(insert(meta).values(key=key, value="x")) and None
+
+    def keys(c):
+        return set(c.execute(select(meta.c.key)).scalars())
+
+    async def many():
+        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+        await asyncio.sleep(0.05)
+        rest = [asyncio.create_task(database.run(put(str(k % 9)))) for k in range(10)]
+        between = asyncio.create_task(database.run(keys))
+        hold.set()
+        seen.extend(await asyncio.gather(first, *rest, between, return_exceptions=True))
+
+    asyncio.run(many())
+    assert seen[1:10] == [None] * 9
+    assert isinstance(seen[10], StoreError)
+    assert "duplicate key" in str(seen[10])
+    assert seen[11] == set("012345678")
+    # A rater's number is asked for, which is rows of a change.
+    assert (
+        database.do(lambda c: c.execute(insert(raters).values(RATER)).inserted_primary_key[0]) == 1
+    )
+    # The connection is cut: that is told, and what comes next has one again.
+    with pytest.raises(StoreError):
+        database.do(lambda c: c.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")))
+    assert database.do(keys) == set("012345678")
+    database.do(put("after"))
+    database.close()
+
+
+def test_older_tables_are_copied_then_brought_up_to_date(address):
+    older = made(address, "older")
+    engine = create_engine(url_of(older))
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    config.set_main_option("path_separator", "os")
+
+    def back():
+        """As the first version had it."""
+        with engine.begin() as c:
+            config.attributes["connection"] = c
+            c.exec_driver_sql("DROP SCHEMA public CASCADE")
+            c.exec_driver_sql("CREATE SCHEMA public")
+            command.upgrade(config, "0001")
+            c.execute(insert(meta).values(key="kept", value="yes"))
+
+    back()
+    notes = []
+    database = Database(older, FOLDER, "captau collect", notes.append)
+    with says("another captau collect is at work"):  # before it would copy anything
+        Database(older, FOLDER, "captau collect", notes.append)
+    database.close()
+    assert len(notes) == 1
+    assert (
+        "tables 0001 → 0002; a copy of them as they were is the schema captau_backup_0001"
+        in notes[0]
+    )
+    found = inspect(engine)
+    assert "resolutions" in found.get_table_names()
+    assert "resolutions" not in found.get_table_names("captau_backup_0001")
+    with engine.connect() as c:
+        assert c.execute(text("SELECT value FROM captau_backup_0001.meta")).all() == [("yes",)]
+    # A copy that is there stays; and where a step fails, there is neither.
+    back()
+    with engine.begin() as c:
+        c.exec_driver_sql("CREATE TABLE resolutions (x int)")
+    with says("resolutions", "already exists"):
+        Database(older, FOLDER, "captau collect", notes.append)
+    assert "captau_backup_0001_2" not in inspect(engine).get_schema_names()
+    with engine.begin() as c:
+        c.exec_driver_sql("DROP TABLE resolutions")
+    Database(older, FOLDER, "captau collect", notes.append).close()
+    assert "captau_backup_0001_2" in inspect(engine).get_schema_names()
+    engine.dispose()
 
 
 def test_a_password_is_not_shown():

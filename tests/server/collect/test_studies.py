@@ -23,6 +23,8 @@ from captau.server.web import MissingError
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
+KNOWN = {"attention": [{"image": "p0.png", "caption": "x", "accepted": 1}], "per_rater": 4}
+
 
 @pytest.mark.parametrize("name", group("collect"))
 def test_captau_s_own_studies(name):
@@ -61,6 +63,12 @@ def line_of(path, text):
         ({"game": {"cold_start": ["bleu_9"]}}, "cold_start:", ["game.cold_start", "bleu_9"]),
         ({"game": {"pairs": 99}}, "probation:", ["4 pairs", "game.pairs=99"]),
         ({"items": {"file": "captions.jsonl", "limit": 0}}, "limit: 0", ["items.limit"]),
+        ({"items": {"file": "captions.jsonl", "limit": 2}}, "limit: 2", ["items.limit", "pairs=3"]),
+        ({"game": {"points": 7}}, "points: 7", ["game.points", "game.pairs=3 bring 6"]),
+        ({"per_rater": 2}, "per_rater: 2", ["per_rater", "game.pairs=3"]),
+        ({"min_words": 9}, "min_words: 9", ["min_words", "leave it out"]),
+        ({"attention_every": 9}, "attention_every: 9", ["no attention item"]),
+        ({**KNOWN, "attention_every": 5}, "attention_every: 5", ["per_rater=4"]),
         ({"items": {"images": "none"}}, "images: none", ["items.images", "no folder"]),
         ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
         ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
