@@ -19,6 +19,7 @@ from captau.server.collect.migrations import FOLDER
 from captau.server.collect.models import meta, metadata
 from captau.server.collect.simulate import joined
 from captau.server.database import Clock, Database, StoreError, url_of
+from captau.server.security import MEMBER_AGE, Session, Sessions
 from captau.server.serving import listen
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, running, write_study
@@ -218,6 +219,20 @@ def test_the_clock_never_runs_backwards(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert before <= clock() <= before + 60
     assert Clock(least=before)() >= before  # a restart after the machine's clock was put back
+
+
+def test_a_clock_that_is_put_back_ends_no_session(monkeypatch):
+    sessions, now = Sessions(b"secret"), time.time()
+    cookie = sessions.write(Session.new(3))
+    for away, known in (
+        (-86_400, True),
+        (0, True),
+        (MEMBER_AGE - 60, True),
+        (MEMBER_AGE + 60, False),
+    ):
+        monkeypatch.setattr(time, "time", lambda away=away: now + away)
+        assert (sessions.read(cookie, MEMBER_AGE) is not None) == known
+    assert Sessions(b"other").read(cookie, MEMBER_AGE) is None
 
 
 def test_a_study_that_moved_shows_its_images_and_newest_explanations(tmp_path):
