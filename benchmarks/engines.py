@@ -188,13 +188,11 @@ class Ray(Engine):
 
     def __init__(self, workers: int | None, address: str | None) -> None:
         try:
-            import ray
             import ray.data
         except ModuleNotFoundError as error:
             raise InputError(
                 f"engine=ray: {error.name} is not installed: pip install 'captau[ray]'"
             ) from error
-        self._address = address
         self._own = not ray.is_initialized()
         if self._own:
             self._connect(workers, address)

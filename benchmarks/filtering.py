@@ -24,7 +24,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.shards import Columns, Shard
 from . import stages
-from .config import FilterConfig
+from .config import FilterConfig, metrics_of
 from .engines import engine_of
 from .exact import digit_counts, percentiles
 from .folders import Folder
@@ -197,6 +197,12 @@ def _known(config: FilterConfig, signature: str) -> Known:
     if config.thresholds is None:
         assert config.above is not None
         return Known(config.above)
+    one = metrics_of(config.metric)[0]
+    if one.corpus_statistics and one.parameters.get("df") is None:
+        raise InputError(
+            f"metric {config.metric} weighs words by the set that it scores, so a threshold found on another "
+            f"set says nothing here; take a metric of the caption by itself, or cider(df=FILE)"
+        )
     path = config.thresholds / "thresholds.csv"
     try:
         rows = pd.read_csv(path)

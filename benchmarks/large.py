@@ -336,7 +336,7 @@ class _Run:
             for task, found in results:
                 if "error" in found:
                     if found.get("corrupt") and self.config.skip_corrupt:
-                        found = {"skipped": found["error"], "parts": [], "rows": 0}
+                        found = dict[str, Any](skipped=found["error"], parts=[], rows=0)
                         _put(self.plan.file(stage, f"{task['id']}.json"), found)
                     else:
                         raise InputError(found["error"])

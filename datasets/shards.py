@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -184,7 +185,9 @@ def _name(path: str) -> str:
 
 def _shard(path: str, kind: str, info: Any) -> Shard:
     tags = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")
-    stamp = next((str(info[tag]) for tag in tags if info.get(tag) is not None), "")
+    stamp = next((info[tag] for tag in tags if info.get(tag) is not None), "")
+    # A listing may have a time as text, where the object itself has it as a time.
+    stamp = stamp.isoformat() if isinstance(stamp, datetime) else str(stamp)
     return Shard(path, kind, int(info["size"]), stamp)
 
 

@@ -57,7 +57,7 @@ SMALLER = {
     "captau filter": ["workers=0"],
 }
 #: Scores shards without processes of its own.
-CHEAP = ["metrics=[cider]", "workers=0"]
+CHEAP = ["metrics=[cider,rouge_l]", "workers=0"]
 NETWORK = "downloads"
 MODELS = "wants weights, features or images that cannot be made small"
 BY_HAND = "takes in what a person downloaded"
@@ -362,7 +362,7 @@ class Scratch:
                     self.run(["score", "candidates=shards", f"output_dir={value}", *CHEAP])
             elif key == "thresholds":
                 if not (self.folder / value).exists():
-                    self.run(["thresholds", "metrics=[cider]", f"output_dir={value}"])
+                    self.run(["thresholds", "metrics=[rouge_l]", f"output_dir={value}"])
             elif key == "run":
                 for name in names:
                     if not (self.folder / name).exists():

@@ -21,9 +21,9 @@ def rows():
     return [{**row, "url": f"http://x/{i}"} for i, row in enumerate(rows_of(60, seed=2))]
 
 
-def keep(run, output, *words):
+def keep(run, output, *words, metric="cider"):
     return command(
-        "filter", f"run={run}", f"output_dir={output}", "keep.metric=cider", "workers=0", *words
+        "filter", f"run={run}", f"output_dir={output}", f"keep.metric={metric}", "workers=0", *words
     )
 
 
@@ -85,14 +85,14 @@ def test_by_a_precision_that_people_judged(tmp_path, capsys):
         for i, c, r in zip(items["image_id"], items["caption"], items["references"], strict=True)
     ]
     write(tmp_path / "set.parquet", some)
-    score(tmp_path / "set.parquet", tmp_path / "run", ["cider"], rows=100)
+    score(tmp_path / "set.parquet", tmp_path / "run", ["cider", "rouge_l"], rows=100)
     curves = tmp_path / "curves"
-    assert command("thresholds", "metrics=[cider,bleu_1]", f"output_dir={curves}") == 0
+    assert command("thresholds", "metrics=[rouge_l,bleu_1]", f"output_dir={curves}") == 0
     table = pd.read_csv(curves / "thresholds.csv")
-    table = table[table["metric"] == "cider"]
+    table = table[table["metric"] == "rouge_l"]
     row = table[table["precision"] >= 0.6].iloc[-1]
     words = [f"thresholds={curves}", "precision=0.6"]
-    assert keep(tmp_path / "run", tmp_path / "out", *words) == 0
+    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
     known = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
     assert known["threshold"] == row["threshold"]
     assert known["precision"] == row["precision"]
@@ -101,11 +101,15 @@ def test_by_a_precision_that_people_judged(tmp_path, capsys):
     )
     printed = " ".join(capsys.readouterr().out.split())
     assert f"expected precision {row['precision']:.3f} (95 % interval {known['low']:.3f}" in printed
-    scores = scores_in(tmp_path / "run")["cider"]
+    scores = scores_in(tmp_path / "run")["rouge_l"]
     assert f"kept {(scores >= row['threshold']).sum()} of 360" in printed
-    assert keep(tmp_path / "run", tmp_path / "o", *words[:1], "precision=0.999") == 2
+    # A curve that does not get so far.
+    table[table["precision"] < 0.6].to_csv(curves / "thresholds.csv", index=False)
+    assert keep(tmp_path / "run", tmp_path / "o", *words, metric="rouge_l") == 2
     said = capsys.readouterr().err
-    assert "no threshold of cider reaches precision 0.999; the most is" in said
+    assert "no threshold of rouge_l reaches precision 0.6; the most is 0.5" in said
+    assert keep(tmp_path / "run", tmp_path / "o", *words, metric="cider") == 2
+    assert "weighs words by the set that it scores" in capsys.readouterr().err
 
 
 def test_wilson_by_hand():
@@ -120,12 +124,15 @@ def test_wilson_by_hand():
 
 def test_faults(rows, tmp_path, capsys):
     path = write(tmp_path / "set.jsonl", rows)
-    score(path, tmp_path / "run", ["cider"])
+    score(path, tmp_path / "run", ["cider", "rouge_1"])
     for words, said in (
         (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
         ([], "say which captions are kept"),
         (["precision=0.9"], "precision= wants thresholds=DIR"),
-        (["precision=0.9", f"thresholds={tmp_path}"], "no finished run of captau thresholds"),
+        (
+            ["precision=0.9", f"thresholds={tmp_path}", "keep.metric=rouge_1"],
+            "no finished run of captau thresholds",
+        ),
         (["precision=2", f"thresholds={tmp_path}"], "precision is 2"),
     ):
         assert keep(tmp_path / "run", tmp_path / "out", *words) == 2
