@@ -33,6 +33,8 @@ _HANDED_ON = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
 #: Ray's store of objects holds tasks and results, which are small; this is the least that it takes.
 _OBJECTS = 100_000_000
 _SECONDS_TO_ANSWER = 10.0
+#: So often a Ray of our own is started; on a busy machine its parts miss one another.
+_STARTS = 3
 
 
 class Engine(ABC):
@@ -211,10 +213,23 @@ class Ray(Engine):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if address is None:
             count = (os.cpu_count() or 1) if workers is None else workers
-            ray.init(
-                num_cpus=count, include_dashboard=False, object_store_memory=_OBJECTS, **common
-            )
-            return
+            for left in reversed(range(_STARTS)):
+                try:
+                    ray.init(
+                        num_cpus=count,
+                        include_dashboard=False,
+                        object_store_memory=_OBJECTS,
+                        **common,
+                    )
+                    return
+                except Exception as error:  # a machine that is too busy has no class of its own
+                    ray.shutdown()
+                    if not left:
+                        said = " ".join(str(error).split())[:200]
+                        raise InputError(
+                            f"engine=ray: Ray does not start on this machine ({said}); try again when it "
+                            f"is less busy, or engine=local"
+                        ) from error
         _check_answers(address)
         try:
             ray.init(address=address, **common)

@@ -121,6 +121,7 @@ def _run(config: FilterConfig) -> Filtered:
             path.mkdir(parents=True, exist_ok=True)
         plan = Plan(
             cwd=str(Path.cwd()),
+            environment=stages.settings(),
             work=str(work.resolve()),
             scores=str(source.local.resolve() / SCORES)
             if source.local

@@ -272,6 +272,7 @@ class _Run:
         metrics = self.config.metrics
         self.plan = Plan(
             cwd=str(Path.cwd()),
+            environment=stages.settings(),
             work=str(self.work.resolve()),
             scores=str(scores.resolve()),
             shards=tuple(self.shards),

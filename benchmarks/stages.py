@@ -64,6 +64,7 @@ class Plan:
 
     Attributes:
         cwd: what paths are relative to, also on another node.
+        environment: captau's own settings, likewise.
         work: the folder of what is made on the way.
         scores: the folder of the parts' scores.
         shards: of the candidates.
@@ -81,6 +82,7 @@ class Plan:
     """
 
     cwd: str
+    environment: dict[str, str]
     work: str
     scores: str
     shards: tuple[Shard, ...]
@@ -124,6 +126,11 @@ class Plan:
         return [_built(one) for one in self.metrics]
 
 
+def settings() -> dict[str, str]:
+    """Of this process' environment what is captau's."""
+    return {key: value for key, value in os.environ.items() if key.startswith("CAPTAU_")}
+
+
 def described(one: Metric) -> dict[str, Any]:
     """A metric for a file; its spec would not do, where results call it by a name of its own."""
     kind = type(one)
@@ -158,6 +165,7 @@ def perform(stage: str, plan: str, task: Task) -> Result:
         chosen = Plan.read(plan)
         if Path.cwd() != Path(chosen.cwd):  # a cluster's workers begin elsewhere
             os.chdir(chosen.cwd)
+        os.environ.update(chosen.environment)
         result = STAGES[stage](chosen, task)
     except CorruptError as error:
         return {"error": str(error), "corrupt": True}

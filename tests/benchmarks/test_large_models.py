@@ -1,0 +1,102 @@
+"""Metrics that run a model, over shards: loaded once, in batches of a size that is found by trial."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from captau.benchmarks import stages
+from captau.metrics.base import Metric, Rows
+from captau.metrics.neural import text
+from captau.metrics.registry import metric
+from tests.benchmarks.large_sets import plain, put, rows_of, score, scores_in, write
+
+pytest.importorskip("torch")
+
+
+def test_a_text_model_is_loaded_once(weights, tmp_path, monkeypatch):
+    rows = rows_of(40)
+    loads: list[object] = []
+    load = text.load_model
+    text._on_device.cache_clear()
+    monkeypatch.setattr(text, "load_model", lambda folder: loads.append(folder) or load(folder))
+    score(write(tmp_path / "set.jsonl", rows), tmp_path / "out", ["sentence_cosine"], rows=10)
+    assert len(loads) == 1
+    expected = metric("sentence_cosine").score(plain(rows))
+    found = scores_in(tmp_path / "out")["sentence_cosine"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert corpus["sentence_cosine"] == pytest.approx(expected.mean(), abs=1e-6)
+    assert not list((tmp_path / "cache").rglob("*.arrow"))  # no features of so many texts are kept
+
+
+def test_images_from_tar_shards_or_a_folder(weights, tmp_path):
+    """CLIPScore, which needs no references."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    (tmp_path / "images").mkdir()
+    with tarfile.open(tmp_path / "set.tar", "w") as archive:
+        for i in range(12):
+            stream = io.BytesIO()
+            Image.fromarray(rng.integers(0, 255, (32, 32, 3), np.uint8)).save(stream, "PNG")
+            put(archive, f"a/{i}.png", stream.getvalue())
+            put(archive, f"a/{i}.txt", f"a dog number {i}".encode())
+            (tmp_path / "images" / f"{i}.png").write_bytes(stream.getvalue())
+    lines = [{"image_id": f"{i}", "caption": f"a dog number {i}"} for i in range(12)]
+    write(tmp_path / "set.jsonl", lines)
+    score(tmp_path / "set.tar", tmp_path / "tar", ["clipscore"], rows=5)
+    score(
+        tmp_path / "set.jsonl",
+        tmp_path / "lines",
+        ["clipscore"],
+        rows=7,
+        images=tmp_path / "images",
+    )
+    ours, theirs = scores_in(tmp_path / "tar"), scores_in(tmp_path / "lines")
+    assert ours["image_id"].tolist() == [f"a/{i}" for i in range(12)]
+    np.testing.assert_allclose(ours["clipscore"], theirs["clipscore"], atol=1e-6)
+    assert ours["clipscore"].nunique() > 1
+
+
+@dataclass(frozen=True)
+class Slow(Metric):
+    """Takes as long as its batch size says."""
+
+    batch_size: int = 8
+    backend: str = "test"
+    needs = frozenset()
+    name = "slow"
+
+    def _score(self, rows: Rows) -> np.ndarray:
+        clock[0] += COSTS[self.batch_size]
+        if COSTS[self.batch_size] > 100:
+            rows.remark("slow(batch_size=128)", "memory was full: batches of 64")
+        return np.zeros(len(rows))
+
+
+clock = [0.0]
+COSTS: dict[int, float] = {}
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [
+        ({8: 10, 32: 5, 128: 3}, 128),
+        ({8: 10, 32: 9.5, 128: 9.4}, 8),  # no gain worth it
+        ({8: 10, 32: 5, 128: 101}, 32),  # does not fit into memory
+    ],
+)
+def test_the_batch_size_is_found_by_trial(costs, expected, monkeypatch):
+    COSTS.clear()
+    COSTS.update(costs)
+    monkeypatch.setattr(stages.time, "perf_counter", lambda: clock[0])
+    captions = [str(i) for i in range(600)]
+    frame = pd.DataFrame({"caption": captions, "references": [()] * 600})
+    assert stages.fitting(Slow(), frame).parameters["batch_size"] == expected
