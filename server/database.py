@@ -86,6 +86,7 @@ class Database:
         migrations: the folder of the scripts that bring its tables up to date.
         command: the command whose database it is, for messages.
         note: told of what is changed on opening.
+        guest: whether a server has it open already, whose worker this is.
 
     Raises:
         InputError: where it cannot be opened, another server is at work on it, or a newer captau
@@ -98,6 +99,8 @@ class Database:
         migrations: Path,
         command: str,
         note: Callable[[str], None] = lambda _: None,
+        *,
+        guest: bool = False,
     ) -> None:
         self.url = url_of(database)
         self._command = command
@@ -108,16 +111,18 @@ class Database:
         if self.url.get_backend_name() == "postgresql":
             event.listen(self._engine, "after_cursor_execute", self._fetch)
         try:
-            self._hold(database)
+            if not guest:
+                self._hold(database)
             with _told(database):
                 self._connection = self._engine.connect()
-                try:
-                    if self.url.get_backend_name() == "postgresql":
-                        self._hold_postgresql()  # nobody's tables change at their work
-                    self._migrate(migrations, note)
-                except BaseException:
-                    self._connection.close()
-                    raise
+                if not guest:
+                    try:
+                        if self.url.get_backend_name() == "postgresql":
+                            self._hold_postgresql()  # nobody's tables change at their work
+                        self._migrate(migrations, note)
+                    except BaseException:
+                        self._connection.close()
+                        raise
         except BaseException:
             self._release()
             raise

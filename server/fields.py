@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,23 @@ class Fields:
         if not found or not ok:
             raise self.wrong(name, f"{value!r}: whole numbers from {low} to {high} are expected")
         return tuple(found)
+
+    def time(self, name: str) -> float | None:
+        """A date or a time, in seconds since 1970, or None where there is none; UTC unless it says."""
+        if not self._given(name):
+            return None
+        value = self._value(name, None)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+        if isinstance(value, date):
+            return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
+        raise self.wrong(
+            name, f"{value!r} is no time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
+        )
+
+    def plain(self, name: str) -> Any:
+        """Whatever stands there, as plain data; None where there is nothing."""
+        return self._value(name, None) if self._given(name) else None
 
     def within(self, name: str) -> Fields:
         """The fields of a mapping inside; all are missing where it is."""

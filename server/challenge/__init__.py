@@ -1,0 +1,1 @@
+"""The evaluation server: challenges with references or ratings that stay here, submissions, a leaderboard."""
