@@ -57,6 +57,8 @@ COMMANDS = {
     "collect simulate": "play raters of given skill through a study's own web site",
     "filter": "keep the captions of a large scored set that are above a threshold",
     "gather": "what the jobs of a sweep (--multirun) found, as one table; runs again what failed",
+    "serve": "serve challenges: submissions, scores by private references or ratings, a leaderboard",
+    "submit": "send captions, or a metric's scores, to a challenge, and wait for what they score",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -103,9 +105,15 @@ _PATHS = (
     "columns.image_id",
     "columns.caption",
     "columns.references",
+    "challenge",
+    "files",
+    "queue",
+    "token",
+    "system",
+    "note",
 )
 #: Of these, the ones that may be several.
-_SEVERAL = ("candidates", "references", "run")
+_SEVERAL = ("candidates", "references", "run", "challenge")
 
 #: The config group of which each command takes `all` for every name: `paper=all`.
 _ALL = {"reproduce": "paper"} | {
@@ -255,7 +263,9 @@ def _split_flags(command: str, rest: list[str]) -> tuple[list[str], list[str]]:
             flags.append(word)
         elif equals:
             overrides += _override(command, word)
-        elif command == "validate" and not any(w.startswith("file=") for w in overrides):
+        elif command in ("validate", "submit") and not any(
+            w.startswith("file=") for w in overrides
+        ):
             overrides += _override(command, f"file={word}")
         else:
             raise InputError(f"'{word}' is not of the form key=value; see captau {command} --help")
@@ -847,4 +857,6 @@ _TASKS: dict[str, Callable[[DictConfig], int | None]] = {
     "filter": _filter,
     "gather": _gather,
     "collect_stability": _served("collect_stability"),
+    "serve": _served("serve"),
+    "submit": _served("submit"),
 }

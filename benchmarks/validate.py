@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..datasets.errors import InputError
 from ..datasets.registry import load
@@ -26,6 +26,9 @@ from ..datasets.table import Table, read_table
 from ..metrics.text.ptb import tokenize
 from .captions import read_references
 from .config import ValidateConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: A submission of 40,000 captions has some 4 MB; what is larger, packed or not, is turned away unread.
 MOST_BYTES = 64 << 20
@@ -119,27 +122,37 @@ def _captions(config: ValidateConfig, faults: Faults) -> str:
         data = config.file.read_bytes()
     except OSError as error:
         raise InputError(f"{config.file}: cannot be read ({error.strerror})") from error
-    zipped = data[:4] in _ZIPS or config.file.suffix.lower() == ".zip"
-    if config.member is not None and not zipped:
-        raise InputError(f"member={config.member} is of a zip, and {config.file} is none")
-    texts = {str(config.file): data}
-    if zipped:
-        texts = {
-            f"{config.file}: {name}": content
-            for name, content in members(config.file, data, faults)
-            if config.member in (None, name)
-        }
-        if config.member is not None and not texts and not faults.count:
+    texts = results_in(config.file, data, faults)
+    if config.member is not None:
+        if not _zipped(config.file, data):
+            raise InputError(f"member={config.member} is of a zip, and {config.file} is none")
+        texts = {name: texts[name] for name in texts if name == config.member}
+        if not texts and not faults.count:
             raise InputError(f"{config.file}: member={config.member} is not in it")
     if wanted is not None and len(texts) > 1:
         raise InputError(
             f"{config.file}: results on {len(texts)} sets; member=NAME says which the references are of"
         )
     counts = [
-        check_captions(content, name, name.lower().endswith((".jsonl", ".ndjson")), wanted, faults)
+        check_captions(content, config.file, name, wanted, faults)
         for name, content in texts.items()
     ]
     return " and ".join(f"{n:,} captions" for n in counts) or "no captions"
+
+
+def _zipped(path: Path, data: bytes) -> bool:
+    return data[:4] in _ZIPS or path.suffix.lower() == ".zip"
+
+
+def results_in(path: Path, data: bytes, faults: Faults) -> dict[str, bytes]:
+    """The results in a file: by their names in a zip, or under "" where it is none.
+
+    Args:
+        path: how the file is called.
+        data: what is in it.
+        faults: where to tell what is wrong with a zip.
+    """
+    return dict(members(path, data, faults)) if _zipped(path, data) else {"": data}
 
 
 def members(path: Path, data: bytes, faults: Faults) -> Iterator[tuple[str, bytes]]:
@@ -232,20 +245,22 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_captions(
-    data: bytes, name: str, lines: bool, wanted: Collection[str] | None, faults: Faults
+    data: bytes, path: Path, member: str, wanted: Collection[str] | None, faults: Faults
 ) -> int:
     """Check one file of captions: COCO results, an object image id → caption, or JSON lines.
 
     Args:
         data: the file.
-        name: how messages call it.
-        lines: whether its name says that it is JSON lines.
+        path: how it is called, or the archive that it is in.
+        member: its name there; empty where there is no archive.
         wanted: the images that need a caption, and no others; None where that is not known.
         faults: where to tell.
 
     Returns:
         of how many images there is a caption.
     """
+    name = f"{path}: {member}" if member else str(path)
+    lines = name.lower().endswith((".jsonl", ".ndjson"))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -367,24 +382,39 @@ def _says_something(caption: str) -> bool:
 
 def _scores(config: ValidateConfig, faults: Faults) -> str:
     """Check a metric's scores; returns what was found."""
-    path = config.file
     items = None if config.dataset is None else load(config.dataset, config.data_root).items
+    _, found = check_scores(config.file, items, faults)
+    return f"{found:,} scores" if found else "no scores"
+
+
+def check_scores(path: Path, items: pd.DataFrame | None, faults: Faults) -> tuple[list[str], int]:
+    """Check a file of scores.
+
+    Args:
+        path: the file; its ending says what it is.
+        items: those that need a score each, and no others; None where that is not known.
+        faults: where to tell.
+
+    Returns:
+        the metrics that it names, and how many scores are in it.
+    """
     try:
         table = _table(path)
     except InputError as error:
         faults.add(str(error))
-        return "no scores"
+        return [], 0
     keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
     if absent := [name for name in (*keys, "score") if name not in table]:
         faults.add(
             f"{path}: no column {absent[0]}; a score file has score and either item_id or image_id and "
             f"caption"
         )
-        return "no scores"
+        return [], 0
     wanted: dict[tuple[str, ...], None] | None = None
     if items is not None:
         wanted = dict.fromkeys(zip(*(items[k].astype(str) for k in keys), strict=True))
-    return f"{_rows(table, keys, wanted, faults):,} scores"
+    named = list(dict.fromkeys(map(str, table.column("metric")))) if "metric" in table else []
+    return named, _rows(table, keys, wanted, faults)
 
 
 def _table(path: Path) -> Table:

@@ -532,6 +532,39 @@ class CollectSimulateOptions:
     cache: CacheOptions = field(default_factory=CacheOptions)
 
 
+@dataclass
+class ServeOptions:
+    """`captau serve`."""
+
+    challenge: Any = "demo"
+    title: str | None = None
+    database: str | None = None
+    files: str | None = None
+    queue: str | None = None
+    workers: int = 1
+    rescore: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str | None = None
+    proxy: bool = False
+    data: DataOptions = field(default_factory=DataOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+    java: ScoringJavaOptions = field(default_factory=ScoringJavaOptions)
+
+
+@dataclass
+class SubmitOptions:
+    """`captau submit`."""
+
+    file: str = MISSING
+    challenge: str = MISSING
+    url: str = "http://127.0.0.1:8000"
+    token: str | None = None
+    system: str | None = None
+    note: str | None = None
+    wait: bool = True
+
+
 #: The options of each command, as the command line has its name.
 OPTIONS: dict[str, type[Any]] = {
     "bench": BenchOptions,
@@ -561,6 +594,8 @@ OPTIONS: dict[str, type[Any]] = {
     "filter": FilterOptions,
     "gather": GatherOptions,
     "collect stability": CollectStabilityOptions,
+    "serve": ServeOptions,
+    "submit": SubmitOptions,
 }
 
 

@@ -103,7 +103,7 @@ class Database:
         guest: bool = False,
     ) -> None:
         self.url = url_of(database)
-        self._command = command
+        self._command, self._guest = command, guest
         self._lock: FileLock | None = None
         self._pipeline: Any = None
         self._held: Any = None
@@ -115,14 +115,14 @@ class Database:
                 self._hold(database)
             with _told(database):
                 self._connection = self._engine.connect()
-                if not guest:
-                    try:
-                        if self.url.get_backend_name() == "postgresql":
-                            self._hold_postgresql()  # nobody's tables change at their work
+                try:
+                    if self.url.get_backend_name() == "postgresql":
+                        self._hold_postgresql()  # nobody's tables change at their work
+                    if not guest:
                         self._migrate(migrations, note)
-                    except BaseException:
-                        self._connection.close()
-                        raise
+                except BaseException:
+                    self._connection.close()
+                    raise
         except BaseException:
             self._release()
             raise
@@ -177,9 +177,12 @@ class Database:
         self._lock = lock
 
     def _hold_postgresql(self) -> None:
-        """The same on PostgreSQL, for as long as this connection to it lasts."""
+        """The same on PostgreSQL, for as long as this connection to it lasts; a guest holds nothing."""
         driver: Any = self._connection.connection.driver_connection
         if driver is self._held:
+            return
+        if self._guest:
+            self._held = driver
             return
         got = self._connection.execute(text(f"SELECT pg_try_advisory_lock({_LOCK})")).scalar()
         self._connection.commit()

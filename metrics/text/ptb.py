@@ -62,6 +62,8 @@ class _Memory:
 
 # By who made the tokens.
 _known: dict[str, _Memory] = {}
+# Of texts that come again and again (`keep_tokens`); never thrown away.
+_standing: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
     wanted = list(texts)
     maker = identity() if backend == "pycocoevalcap" else backend
     known = _known.setdefault(maker, _Memory())
-    new = [t for t in dict.fromkeys(wanted) if t not in known.tokens]
+    standing = _standing if maker == "captau" else {}
+    new = [t for t in dict.fromkeys(wanted) if t not in known.tokens and t not in standing]
     if new:
         lines = [_LINE_ENDS.sub(" ", t) for t in new]
         made = _tokenize(lines) if backend == "pycocoevalcap" else map(_words, lines)
@@ -98,7 +101,17 @@ def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
         known.characters += sum(map(len, new))
         if known.characters > _KEPT:
             _known.pop(maker, None)
-    return [known.tokens[t] for t in wanted]
+    return [standing[t] if t in standing else known.tokens[t] for t in wanted]
+
+
+def keep_tokens(texts: Iterable[str]) -> None:
+    """Keep the tokens of texts for as long as the process lasts.
+
+    Of references that one submission after another is scored against: `tokenize` forgets what is more
+    than it can hold.
+    """
+    wanted = list(dict.fromkeys(texts))
+    _standing.update(zip(wanted, tokenize(wanted), strict=True))
 
 
 def tokenized(rows: Rows, backend: Backend = "captau") -> tuple[list[str], list[tuple[str, ...]]]:

@@ -170,12 +170,12 @@ def read_challenges(
     Raises:
         InputError: where there is none, one has a fault (said with line and field), or two have one name.
     """
-    known = group("challenge")
+    known = group("challenges")
     paths: list[Path] = []
     for one in [wanted] if isinstance(wanted, str) else wanted:
         if one == "demo" or one in known:
             named = DEMO if one == "demo" else (one,)
-            folder = Path(str(resources.files("captau.conf") / "challenge"))
+            folder = Path(str(resources.files("captau.conf") / "challenges"))
             paths += [folder / f"{name}.yaml" for name in named]
         elif (path := Path(one).expanduser()).is_dir():
             found = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml"))

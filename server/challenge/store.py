@@ -119,6 +119,10 @@ class Store:
         challenges: all of the site.
         folder: where files are kept.
         rescore: whether to evaluate all anew where a challenge's references, metrics or protocol changed.
+        guest: whether this is a worker's, beside the server's.
+
+    Attributes:
+        secret: what sessions and forms are signed with; a worker has none.
 
     Raises:
         InputError: where a challenge's references, metrics or protocol are not those it was begun with.
@@ -131,11 +135,17 @@ class Store:
         folder: Path,
         *,
         rescore: bool = False,
+        guest: bool = False,
     ) -> None:
         self.database, self.folder = database, folder
         self.challenges = {c.name: c for c in challenges}
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.digests = {c.name: c.digest for c in challenges}
+        self.secret = b""
+        if guest:
+            database.do(lambda c: self._check(self._known(c)))
+            self.clock = Clock()
+            return
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.secret = database.do(lambda c: self._begin(c, rescore))
         self.clock = Clock(database.do(_latest))
         self._tidy()
@@ -162,26 +172,33 @@ class Store:
             if self.database.url.get_backend_name() == "sqlite":
                 with suppress(OSError):  # on a file system without permissions
                     Path(str(self.database.url.database)).chmod(0o600)
-        known = {row.name: row.digest for row in c.execute(select(challenge_rows))}
+        known = self._known(c)
+        if not rescore:
+            self._check(known)
         for name, digest in self.digests.items():
             if name not in known:
                 c.execute(insert(challenge_rows).values(name=name, digest=digest))
-            elif known[name] != digest and not rescore:
+            elif known[name] != digest:
+                _rescore(c, name, digest)
+        # Who was at work when the server went away is gone too, and that was no fault of theirs.
+        again = {"worker": None, "attempts": submissions.c.attempts - 1}
+        begun = update(submissions).where(submissions.c.worker.is_not(None))
+        c.execute(begun.where(submissions.c.state == "running").values(state="queued", **again))
+        c.execute(begun.where(submissions.c.state == "received").values(**again))
+        return bytes.fromhex(found["secret"])
+
+    def _known(self, c: Connection) -> dict[str, str]:
+        """The digests that challenges were begun with."""
+        return {row.name: row.digest for row in c.execute(select(challenge_rows))}
+
+    def _check(self, known: Mapping[str, str]) -> None:
+        for name, digest in self.digests.items():
+            if known.get(name, digest) != digest:
                 raise InputError(
                     f"{self.database.shown}: the references, ratings, metrics or protocol of '{name}' "
                     f"are not those it was begun with; undo that, evaluate all anew with rescore=true, "
                     f"or begin anew with another database="
                 )
-            elif known[name] != digest:
-                _rescore(c, name, digest)
-        # Who was at work when the server went away is gone too, and that was no fault of theirs.
-        c.execute(
-            update(submissions)
-            .where(submissions.c.state == "running")
-            .values(state="queued", worker=None, attempts=submissions.c.attempts - 1)
-        )
-        c.execute(update(submissions).where(submissions.c.state == "received").values(worker=None))
-        return bytes.fromhex(found["secret"])
 
     def _tidy(self) -> None:
         """Remove files of what was never acknowledged."""
@@ -252,7 +269,7 @@ class Store:
             raise RefusedError(
                 f"Your team has made its {most:,} submissions {which} in the phase {phase.name}."
             )
-        ours = or_(submissions.c.account == account.id)
+        ours = submissions.c.account == account.id
         if c.execute(
             select(submissions.c.id).where(ours, submissions.c.state == "received")
         ).first():
@@ -432,6 +449,17 @@ class Store:
             c.execute(insert(results).values(submission=number, made_at=now, **result))
         return bool(done.rowcount)
 
+    def too_long(self, c: Connection, worker: str) -> bool:
+        """Whether a worker is at a submission for longer than its challenge gives it."""
+        row = c.execute(
+            select(submissions.c.challenge, submissions.c.started_at).where(
+                submissions.c.worker == worker
+            )
+        ).first()
+        if row is None:
+            return False
+        return self.clock() - row.started_at > self.challenges[row.challenge].limits.seconds
+
     def give_up(self, c: Connection, worker: str, reason: str, *, final: bool = False) -> list[int]:
         """Let go of what a worker had begun: to be tried again, or failed after all tries.
 
@@ -465,6 +493,11 @@ class Store:
                 again.append(row.id)
             c.execute(update(submissions).where(submissions.c.id == row.id).values(**changes))
         return again
+
+    def human(self, c: Connection, name: str) -> list[dict[str, Any]] | None:
+        """People's own scores of a challenge; None until they are computed."""
+        query = select(challenge_rows.c.human).where(challenge_rows.c.name == name)
+        return c.execute(query).scalar_one()
 
     def set_human(self, c: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """People's own scores of a challenge."""
