@@ -49,7 +49,11 @@ class Queue:
     ) -> None:
         self.kind = kind
         self.huey = _open(address, kind)
-        self._task = cast("Any", self.huey.task(name=kind)(do))
+
+        def work(what: Any) -> None:  # its name and module are in each message, the same for all
+            do(what)
+
+        self._task = cast("Any", self.huey.task(name=kind)(work))
 
     def put(self, some: Iterable[Any]) -> None:
         """Wake a worker for each."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import subprocess
@@ -189,8 +190,11 @@ class Worker:
         )
 
     def run(self) -> None:
-        """Work until the process ends."""
+        """Work until the process ends, in no more memory than is given."""
+        _bound(self._memory, 10 if self._kind == "check" else 15)
         self.warm()
+        for name in ("huey", "huey.consumer", "huey.consumer.Worker", "huey.api"):
+            logging.getLogger(name).addFilter(_shortened)
         consumer = self._queue.huey.create_consumer(
             workers=1, periodic=False, initial_delay=0.05, max_delay=0.25, backoff=1.5
         )
@@ -283,6 +287,15 @@ def listing(store: Store, challenge: Challenge) -> Path:
     A worker writes it, so that the server never holds references or ratings.
     """
     return store.folder / f"{challenge.name}.jsonl"
+
+
+def _shortened(record: logging.LogRecord) -> bool:
+    """What the queue says of itself, in a line, where it is an error."""
+    if record.levelno >= logging.ERROR:
+        error = record.exc_info[1] if record.exc_info else None
+        said = f": {type(error).__name__}" if error is not None else ""
+        print(f"captau: queue: {record.getMessage()}{said}", file=sys.stderr, flush=True)
+    return False
 
 
 def _bound(memory: int, nice: int) -> None:
