@@ -185,16 +185,15 @@ class Worker:
         self._prepared = {c.name: Prepared(c) for c in challenges}
         self._queue = Queue(setup["queue"], self._kind, self.work)
         self._next = Queue(setup["queue"], "evaluate") if self._kind == "check" else self._queue
-        _bound(
-            max(c.limits.memory for c in challenges) << 20, 10 if setup["kind"] == "check" else 15
-        )
+        self._memory = max(c.limits.memory for c in challenges) << 20
 
     def run(self) -> None:
         """Work until the process ends, in no more memory than is given."""
         _bound(self._memory, 10 if self._kind == "check" else 15)
         self.warm()
-        for name in ("huey", "huey.consumer", "huey.consumer.Worker", "huey.api"):
-            logging.getLogger(name).addFilter(_shortened)
+        huey = logging.getLogger("huey")
+        huey.addHandler(_Short(logging.ERROR))
+        huey.propagate = False
         consumer = self._queue.huey.create_consumer(
             workers=1, periodic=False, initial_delay=0.05, max_delay=0.25, backoff=1.5
         )
@@ -289,13 +288,13 @@ def listing(store: Store, challenge: Challenge) -> Path:
     return store.folder / f"{challenge.name}.jsonl"
 
 
-def _shortened(record: logging.LogRecord) -> bool:
-    """What the queue says of itself, in a line, where it is an error."""
-    if record.levelno >= logging.ERROR:
-        error = record.exc_info[1] if record.exc_info else None
-        said = f": {type(error).__name__}" if error is not None else ""
+class _Short(logging.Handler):
+    """What the queue says of its errors, in a line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        said = f": {kind.__name__}" if kind is not None else ""
         print(f"captau: queue: {record.getMessage()}{said}", file=sys.stderr, flush=True)
-    return False
 
 
 def _bound(memory: int, nice: int) -> None:
