@@ -22,9 +22,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
@@ -87,6 +84,8 @@ class Database:
         command: the command whose database it is, for messages.
         note: told of what is changed on opening.
         guest: whether a server has it open already, whose worker this is.
+        pipelined: whether changes need not wait for PostgreSQL; how many rows they changed is not
+            known then.
 
     Raises:
         InputError: where it cannot be opened, another server is at work on it, or a newer captau
@@ -101,6 +100,7 @@ class Database:
         note: Callable[[str], None] = lambda _: None,
         *,
         guest: bool = False,
+        pipelined: bool = False,
     ) -> None:
         self.url = url_of(database)
         self._command, self._guest = command, guest
@@ -108,7 +108,8 @@ class Database:
         self._pipeline: Any = None
         self._held: Any = None
         self._engine = _engine(self.url)
-        if self.url.get_backend_name() == "postgresql":
+        self._pipelines = pipelined and self.url.get_backend_name() == "postgresql"
+        if self._pipelines:
             event.listen(self._engine, "after_cursor_execute", self._fetch)
         try:
             if not guest:
@@ -194,6 +195,11 @@ class Database:
 
     def _migrate(self, migrations: Path, note: Callable[[str], None]) -> None:
         """Bring the tables up to date, a copy of an older database kept."""
+        from alembic import command
+        from alembic.config import Config
+        from alembic.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
         config = Config()
         config.set_main_option("script_location", str(migrations))
         config.set_main_option("path_separator", "os")
@@ -215,8 +221,6 @@ class Database:
                 )
             if self.url.get_backend_name() == "sqlite":
                 note(f"{self.shown}: tables {found} → {newest}; {self._back_up(found)}")
-        from alembic import command
-
         with self._engine.begin() as connection:
             if found is not None and self.url.get_backend_name() == "postgresql":
                 kept = _copied(connection, found, tables)
@@ -282,13 +286,14 @@ class Database:
     @contextmanager
     def _pipelined(self) -> Generator[None]:
         """On PostgreSQL: changes wait for nothing until rows are asked for (`_fetch`), or the end."""
-        if self.url.get_backend_name() != "postgresql":
+        if self.url.get_backend_name() == "postgresql":
+            try:
+                self._hold_postgresql()  # the connection may be another than before
+            except InputError as error:
+                raise StoreError(str(error)) from error
+        if not self._pipelines:
             yield
             return
-        try:
-            self._hold_postgresql()  # the connection may be another than before
-        except InputError as error:
-            raise StoreError(str(error)) from error
         with self._held.pipeline() as self._pipeline:
             try:
                 yield

@@ -142,13 +142,16 @@ class Fields:
         if not self._given(name):
             return None
         value = self._value(name, None)
-        if isinstance(value, datetime):
-            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-        if isinstance(value, date):
-            return datetime(value.year, value.month, value.day, tzinfo=UTC).timestamp()
-        raise self.wrong(
-            name, f"{value!r} is no time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
-        )
+        try:
+            # Of a date alone it is the day's beginning.
+            found = datetime.fromisoformat(str(value)) if isinstance(value, str | date) else None
+        except ValueError:
+            found = None
+        if found is None:
+            raise self.wrong(
+                name, f"{value!r} is no time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
+            )
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
     def plain(self, name: str) -> Any:
         """Whatever stands there, as plain data; None where there is nothing."""

@@ -110,6 +110,7 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
         FOLDER,
         "captau collect",
         lambda line: print(f"captau: {line}", file=sys.stderr),
+        pipelined=True,
     )
     try:
         site = Site(Store(database, study), seen)
