@@ -85,6 +85,9 @@ class Client:
             answer = self._session.request(
                 method, f"{self._url}/api/{where}", timeout=_TIMEOUT, allow_redirects=False, **more
             )
+            plain = answer.headers.get("content-type", "").startswith("text/plain")
+            if plain and answer.status_code >= 400:  # of a body that is too large
+                raise InputError(f"{self._url}: {answer.text.strip()}")
             found = answer.json()
         except requests.exceptions.JSONDecodeError as error:
             raise InputError(

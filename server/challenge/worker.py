@@ -342,9 +342,10 @@ def main() -> None:
     threading.Thread(target=until_closed, daemon=True).start()
     try:
         Worker(setup).run()
-    except InputError as error:
-        print(f"captau: worker: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    except Exception as error:
+        # Without its text, as above; `captau score` and `captau bench` on the same files tell more.
+        print(f"captau: a worker ended: {_where(error)}", file=sys.stderr, flush=True)
+        os._exit(2)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from sqlalchemy import insert
 
 from captau.server.challenge.commands import open_site
 from captau.server.challenge.models import accounts, teams, tokens
+from captau.server.challenge.queueing import KINDS
 from captau.server.challenge.store import token_hash
 
 #: References and ratings of the small challenges; a test looks for each word of them in all that is told.
@@ -151,10 +152,28 @@ def running(site):
         thread.join()
 
 
+def by_hand(folder, site, **changes):
+    """A function that checks and evaluates all that waits, in this process."""
+    from captau.server.challenge.worker import Worker
+
+    setup = {k: v for k, v in options_of(folder, **changes).items() if k != "data"}
+    setup |= {"data_root": None, "queue": str(folder / "kept" / "queue.sqlite3")}
+    both = {k: Worker({**setup, "kind": k, "name": f"by-hand-{k}"}) for k in KINDS}
+    for worker in both.values():
+        worker.warm()
+
+    def work():
+        for kind, state in (("check", "received"), ("evaluate", "queued")):
+            for number in site.store.database.do(site.store.waiting)[state]:
+                both[kind].work(number)
+
+    return work
+
+
 class Served:
     """`captau serve` as a process of its own; what it says goes to a file."""
 
-    def __init__(self, folder, *words, log="serve.log"):
+    def __init__(self, folder, *words, log="serve.log", **environment):
         self.log = folder / log
         code = "from captau.benchmarks.cli import main; main()"
         with self.log.open("wb") as said:
@@ -163,7 +182,7 @@ class Served:
                 cwd=folder,
                 stdout=said,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             )
         while not (found := re.search(r"http://\S+:\d+", self.said)):
             assert self._process.poll() is None, self.said

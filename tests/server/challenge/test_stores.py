@@ -1,0 +1,115 @@
+"""The same site on PostgreSQL and Redis, servers of Debian's packages that the test starts."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from captau.server.challenge.client import Client
+from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.queueing import Queue
+from captau.server.challenge.store import found_in
+from captau.server.database import Database
+from tests.conftest import says
+from tests.server.challenge.conftest import captions, make_site, new_account, running
+from tests.server.collect.test_postgresql import PROGRAMS, address
+
+__all__ = ["address"]  # the fixture of the other sites
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory):
+    """The address of a Redis server."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("no Redis server is installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("redis")
+    words = ["--port", str(port), "--dir", str(folder), "--save", "", "--bind", "127.0.0.1"]
+    process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL)
+    while True:
+        with socket.socket() as here:
+            if here.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        assert process.poll() is None
+        time.sleep(0.05)
+    yield f"redis://127.0.0.1:{port}"
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
+def test_postgresql_holds_the_site_and_redis_wakes(address, redis, tmp_path):
+    teams = 8
+    site = make_site(tmp_path, ["captions"], database=address, queue=redis)
+    database, faults = site.store.database, []
+    tokens = [new_account(database, f"team{k}")[0] for k in range(teams)]
+    with running(site) as url:
+
+        def send(k):
+            try:
+                path = tmp_path / f"{k}.json"
+                path.write_text(captions(**{"img00.png": f"caption number {k}"}))
+                client = Client(url, tokens[k])
+                found = client.wait(client.submit(path, "small_captions")["id"])
+                assert found["state"] == "scored", found
+            except BaseException as error:
+                faults.append(error)
+
+        threads = [threading.Thread(target=send, args=(k,)) for k in range(teams)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not faults
+        rows = database.do(found_in)
+        assert len(rows) == teams
+        assert all(row.result is not None and row.attempts == 1 for row in rows)
+        with says("another captau serve is at work on it"):
+            Database(address, FOLDER, "captau serve")
+
+
+@pytest.mark.parametrize("kind", ["file", "redis", "postgresql"])
+def test_a_message_comes_once_and_is_not_unpickled(kind, request, tmp_path):
+    if kind == "postgresql" and not PROGRAMS:
+        pytest.skip("no PostgreSQL server is installed")
+    where = {"file": "queue.sqlite3", "redis": "redis", "postgresql": "address"}[kind]
+    where = str(tmp_path / where) if kind == "file" else request.getfixturevalue(where)
+    done = []
+    sender, taker = Queue(where, "evaluate"), Queue(where, "evaluate", done.append)
+    sender.clear()
+    sender.put([3, 5])
+    assert taker.size == 2
+    assert all(
+        b'"captau.server.challenge.queueing.work"' in data or data[:1] == b"["
+        for data in taker.huey.storage.enqueued_items()
+    )
+    for _ in range(2):
+        taker.huey.execute(taker.huey.dequeue())
+    assert (done, taker.size) == ([3, 5], 0)
+    sender.put([7])
+    Queue(where, "check").clear()  # the other kind's is another queue
+    assert sender.size == 1
+    sender.clear()
+    assert sender.size == 0
+
+
+@pytest.mark.parametrize(
+    "where", ["redis://:secret@127.0.0.1:1", "postgresql://u:secret@127.0.0.1:1/x"]
+)
+def test_a_queue_that_is_not_there(where):
+    with says("queue=127.0.0.1:1") as told:
+        Queue(where, "check")
+    del told
+
+
+def test_a_queue_of_another_kind():
+    with says("redis://"):
+        Queue("amqp://x", "check")
