@@ -58,7 +58,7 @@ raters = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("nickname", String(64)),
-    #: The nickname as it is compared: equal for what reads the same (`store.nickname_key`).
+    #: The nickname as it is compared: equal for what reads the same (`names.name_key`).
     Column("nickname_key", Text, unique=True),
     #: A hash of the crowd platform's code; the code itself is not kept.
     Column("worker", String(64), unique=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse, JSONResponse
 from PIL import Image
 
+from ..names import RULE, fits, tidy
 from ..security import Session
 from ..web import MissingError, Number, RefusedError, TooManyError, address, form_of, one
 from . import game
@@ -23,7 +23,6 @@ Key = Annotated[str, InPath(pattern=r"^[\w-]{1,64}$")]
 
 
 _FORM = form_of("token", "key", "rating", "answer", "text", "nickname", "worker")
-_NICKNAME = re.compile(r"[^\W_](?:[\w .'-]{0,30}[^\W_.])?")
 
 
 def routes(site: Site) -> APIRouter:
@@ -75,14 +74,14 @@ def routes(site: Site) -> APIRouter:
         if session is not None and session.member is not None:
             return site.to("/rate")
         fields = await site.form(request, session)
-        nickname, worker = " ".join(one(fields, "nickname").split()), one(fields, "worker")[:200]
+        nickname, worker = tidy(one(fields, "nickname")), one(fields, "worker")[:200]
         token = one(fields, "invitation")[:64]
         asked = {"nickname": nickname[:64], "worker": worker, "invitation": token}
         if one(fields, "consent") != "yes":
             fault = "Tick the box to take part."
             return landing(session, 400, fault=fault, **asked)
-        if nickname and not (study.nicknames and _NICKNAME.fullmatch(nickname)):
-            fault = "A nickname has up to 32 letters, digits and blanks, and begins with a letter or digit."
+        if nickname and not (study.nicknames and fits(nickname)):
+            fault = f"A nickname has {RULE}."
             return landing(session, 400, fault=fault, **asked)
         if not site.joins.take(address(request)):
             raise TooManyError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from sqlalchemy import (
 
 from ...datasets.errors import InputError
 from ..database import Clock, Database
+from ..names import name_key
 from ..web import MissingError, RefusedError
 from . import game
 from .models import answers, events, invitations, items, meta, raters, resolutions, serves, units
@@ -307,14 +307,14 @@ class Store:
             if (
                 nickname
                 and c.execute(
-                    select(raters.c.id).where(raters.c.nickname_key == nickname_key(nickname))
+                    select(raters.c.id).where(raters.c.nickname_key == name_key(nickname))
                 ).first()
             ):
                 raise RefusedError("Somebody has that nickname. Take another.")
             made = c.execute(
                 insert(raters).values(
                     nickname=nickname or None,
-                    nickname_key=nickname_key(nickname) or None,
+                    nickname_key=name_key(nickname) or None,
                     worker=worker_hash if study.participants == "crowd" else None,
                     joined_at=now,
                     consented=study.consent,
@@ -749,12 +749,6 @@ def _number(made: CursorResult[Any]) -> int:
     key = made.inserted_primary_key
     assert key is not None
     return int(key[0])
-
-
-def nickname_key(nickname: str) -> str:
-    """What nicknames are compared by: without the case of any script, and compatible forms made one."""
-    folded = unicodedata.normalize("NFKC", nickname).casefold()
-    return unicodedata.normalize("NFKC", folded)
 
 
 def _hash(token: str) -> str:
