@@ -370,8 +370,6 @@ def _tested(
 def bootstrap(pair: Pair, drawn: Mapping[str, Floats], options: Statistics) -> list[Tested]:
     """Paired cluster bootstrap: the differences on the same resampled images.
 
-    p is twice the share of replicates, the sample itself among them, on the lesser side of 0.
-
     Args:
         pair: the metrics.
         drawn: replicates of each on its own points, used where these are the same.
@@ -389,14 +387,25 @@ def bootstrap(pair: Pair, drawn: Mapping[str, Floats], options: Statistics) -> l
         left_out = list(out_a - out_b)
     found: list[Tested] = []
     for apart, value, out in zip(first - second, pair.difference, left_out, strict=True):
-        known = apart[~np.isnan(apart)]
-        p_value = float("nan")
-        if not np.isnan(value) and len(known) >= (1 - UNDEFINED_SHARE) * len(apart):
-            lesser = min((known <= 0).sum(), (known >= 0).sum())
-            p_value = min(1.0, 2 * (float(lesser) + 1) / (len(known) + 1))
+        p_value = float("nan") if np.isnan(value) else two_sided(apart)
         one = interval(float(value), apart, options, out)
         found.append(Tested(p_value, one, one.note))
     return found
+
+
+def two_sided(apart: Floats) -> float:
+    """The p-value of a difference by its bootstrap replicates; NaN where too many are undefined.
+
+    Twice the share of replicates, the sample itself among them, on the lesser side of 0.
+
+    Args:
+        apart: the differences, shape (replicates,).
+    """
+    known = apart[~np.isnan(apart)]
+    if len(known) < (1 - UNDEFINED_SHARE) * len(apart):
+        return float("nan")
+    lesser = min((known <= 0).sum(), (known >= 0).sum())
+    return min(1.0, 2 * (float(lesser) + 1) / (len(known) + 1))
 
 
 def permutation(pair: Pair, options: Statistics) -> list[Tested]:
