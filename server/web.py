@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from .database import StoreError
@@ -138,22 +139,36 @@ class Web:
         Raises:
             RefusedError: where it is no form of this session's.
         """
+        fields, _ = await self.form_and_file(request, session, files=0)
+        return fields
+
+    async def form_and_file(
+        self, request: Request, session: Session | None, *, files: int = 1
+    ) -> tuple[Mapping[str, list[str]], UploadFile | None]:
+        """The fields of a form of this session, and the file that came with them.
+
+        Raises:
+            RefusedError: where it is no form of this session's.
+        """
         try:
-            data = await request.form(max_files=0, max_fields=100)
+            data = await request.form(max_files=files, max_fields=100)
         except HTTPException as error:
             raise RefusedError("That was no form of this site.") from error
         fields: dict[str, list[str]] = {}
+        file: UploadFile | None = None
         for name, value in data.multi_items():
             if isinstance(value, str):
                 # A half of a surrogate pair is nothing that a database could hold, and NUL neither.
                 clean = value.encode("utf-8", "replace").decode().replace("\0", "")
                 fields.setdefault(name, []).append(clean)
+            else:
+                file = value
         token = fields.pop("token", [""])[0]
         if session is None or not self.sessions.right(session, token):
             raise RefusedError(
                 "This page was open for too long, or in another browser. Go back, reload, try again."
             )
-        return fields
+        return fields, file
 
 
 def form_of(*names: str) -> dict[str, Any]:

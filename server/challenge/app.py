@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse
 
 from .. import signin
 from ..keeper import Keeper
-from ..security import MOST_BYTES, Buckets, Guard
-from ..web import Web, finish
+from ..security import MOST_BYTES, Buckets, Guard, Session
+from ..web import StrangerError, TooManyError, Web, address, finish
+from .accounts import Accounts, Member
 from .challenges import Challenge, Limits
+from .records import Records
 from .store import Store
+from .views import Views, half, shown, when
 from .worker import Workers
 
 
@@ -29,6 +34,8 @@ class Site(Web):
         limits: what one address or account may ask for: of several challenges the most.
         requests: counts what an account, or an address without one, asks for.
         joins: counts new accounts of an address.
+        names: counts tries to sign in by a name, from wherever.
+        accounts, records, views: what pages ask, and show.
     """
 
     def __init__(
@@ -47,23 +54,68 @@ class Site(Web):
         first = next(iter(store.challenges.values()))
         named = title or (first.title if len(every) == 1 else "Challenges")
         keeper = Keeper(store.database)
-        shown = {"title": named, "challenges": store.challenges}
+        known = {"title": named, "shown": shown, "half": half, "when": when}
         super().__init__(
-            "captau.server.challenge", keeper, store.secret, outside, self.limits.logins, shown
+            "captau.server.challenge", keeper, store.secret, outside, self.limits.logins, known
         )
         self.store, self.workers, self.title = store, workers, named
         self.joins = Buckets(self.limits.joins, self.limits.joins / 60)
         self.requests = Buckets(self.limits.requests * 3, self.limits.requests)
+        self.names = Buckets(10 * self.limits.logins, self.limits.logins / 60)
+        self.accounts = Accounts(store.database, store.clock)
+        self.records = Records(store)
+        self.views = Views(store, self.records)
 
     @property
     def challenges(self) -> Mapping[str, Challenge]:
         """By name."""
         return self.store.challenges
 
+    async def onlooker(self, request: Request) -> tuple[Session | None, Member | None]:
+        """Who asks, if they are signed in.
+
+        Raises:
+            TooManyError: where they ask too often.
+        """
+        session = self.session(request)
+        number = session.member if session else None
+        if not self.requests.take(address(request) if number is None else str(number)):
+            raise TooManyError
+        if session is None or number is None:
+            return session, None
+        member = await self.accounts.get(number)
+        # Signed in before everybody was signed out?
+        if member is None or member.epoch != session.epoch:
+            return None, None
+        return session, member
+
+    async def member(self, request: Request) -> tuple[Session, Member]:
+        """Who is signed in.
+
+        Raises:
+            StrangerError: where nobody is.
+            TooManyError: where they ask too often.
+        """
+        session, member = await self.onlooker(request)
+        if session is None or member is None:
+            raise StrangerError("/signin")
+        return session, member
+
+    def show(
+        self,
+        name: str,
+        session: Session | None,
+        member: Member | None,
+        status: int = 200,
+        **values: Any,
+    ) -> HTMLResponse:
+        """A page of those who take part."""
+        return self.page(name, session, status, me=member, **values)
+
 
 def make_app(site: Site) -> FastAPI:
     """The application; it ends the workers and closes the database when it ends."""
-    from . import api
+    from . import admin, api, pages
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncGenerator[None]:
@@ -85,6 +137,8 @@ def make_app(site: Site) -> FastAPI:
         redirect_slashes=False,  # it would send people to whatever host their request named
     )
     app.include_router(api.routes(site), prefix=site.base)
+    app.include_router(pages.routes(site), prefix=site.base)
+    app.include_router(admin.routes(site), prefix=site.base)
     app.include_router(signin.routes(site), prefix=site.base)
     finish(app, site)
     app.add_middleware(Guard, secure=site.secure, most=most_bytes(site))

@@ -69,4 +69,44 @@
     };
     form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
   }
+
+  // How far a submission is; when that is over, the page has all of it.
+  const polled = document.querySelector("[data-poll]");
+  if (polled) {
+    const first = document.title;
+    let state = "";
+    const look = async () => {
+      try {
+        const answer = await fetch(polled.dataset.poll, { headers: { accept: "application/json" } });
+        if (answer.ok) {
+          const now = await answer.json();
+          if (now.done || (state && now.state !== state)) { location.reload(); return; }
+          state = now.state;
+          polled.querySelector("progress").value = now.progress;
+          polled.querySelector("[data-step]").textContent = now.step;
+          if (now.progress) document.title = `${Math.round(100 * now.progress)} % · ${first}`;
+        }
+      } catch { /* offline, or the server starts anew: asked again */ }
+      setTimeout(look, 1500);
+    };
+    setTimeout(look, 500);
+  }
+
+  // Sorted by the server, as without this script; the rest of the page stays where it is.
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-swap]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    try {
+      const answer = await fetch(link.href);
+      const there = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const old = document.querySelector("[data-swapped]");
+      const left = old.querySelector(".scroll").scrollLeft;
+      old.replaceWith(document.adoptNode(there.querySelector("[data-swapped]")));
+      document.querySelector("[data-swapped] .scroll").scrollLeft = left;
+      document.getElementById(link.id).focus({ preventScroll: true });
+      history.pushState(null, "", link.href);
+    } catch { location.assign(link.href); }
+  });
+  if (document.querySelector("[data-swapped]")) window.addEventListener("popstate", () => location.reload());
 })();
