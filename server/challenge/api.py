@@ -191,5 +191,5 @@ def told(one: Submission, site: Site) -> dict[str, Any]:
         "run": None,
     }
     if one.result is not None:
-        found |= {"scores": one.result.scores, "run": one.result.run}
+        found |= {"scores": site.views.scores(one), "run": one.result.run}
     return found

@@ -26,6 +26,8 @@ from ...benchmarks.weighted import Floats
 Which = Literal["best", "latest", "all"]
 #: At which corrected p a difference is significant, and how p is corrected for the number of pairs.
 ALPHA, CORRECTION = 0.05, "bh"
+#: How many decimals are told of a score that tables do not print.
+TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -312,14 +314,18 @@ def rounded(scores: Mapping[str, Score], columns: Sequence[Column]) -> dict[str,
     return {c.key: scores[c.key].rounded(c.told) for c in columns if c.key in scores}
 
 
+def key_of(row: Mapping[str, Any]) -> str:
+    """The column of a result's row."""
+    return f"{row['metric']}@{row['references']}" if row.get("references") else row["metric"]
+
+
 def entry_scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, Score]:
     """A result's rows (references, metric, value, ci_low, ci_high, note) by column."""
     found: dict[str, Score] = {}
     for row in rows:
-        key = f"{row['metric']}@{row['references']}" if row.get("references") else row["metric"]
         value, low, high = (
             math.nan if row.get(name) is None else float(row[name])
             for name in ("value", "ci_low", "ci_high")
         )
-        found[key] = Score(value, low, high, row.get("note") or "")
+        found[key_of(row)] = Score(value, low, high, row.get("note") or "")
     return found

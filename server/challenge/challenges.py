@@ -106,6 +106,7 @@ class Challenge:
         rank_by: what the leaderboard is ordered by: a metric, or a coefficient and dimension.
         public: whether everybody sees the leaderboard; else it is published by hand.
         per_item: whether a team sees the score of each of its captions.
+        exact: whether scores are told with all digits; else with those that tables print.
         shown: of kind `metrics`: whether the items are shown with their references.
         human: which of people's captions are scored, for the human row.
     """
@@ -125,6 +126,7 @@ class Challenge:
     rank_by: str
     public: bool
     per_item: bool
+    exact: bool
     shown: bool
     human: str
     limits: Limits
@@ -226,6 +228,7 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
         rank_by=top.text("rank_by", "", 64),
         public=visibility.choice("leaderboard", ("private", "public"), "private") == "public",
         per_item=visibility.flag("per_item", False),
+        exact=visibility.flag("exact", False),
         shown=visibility.flag("references", False) if kind == "metrics" else False,
         human=top.choice("human", HUMAN, "none") if kind == "captions" else "none",
         limits=_limits(top.within("limits")),

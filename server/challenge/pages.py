@@ -170,7 +170,8 @@ def routes(site: Site) -> APIRouter:
         challenge = store.challenge(name)
         asked = views.asked(challenge, request.query_params)
         seen = await views.board(challenge, asked, member.team if member else None)
-        return board_response(seen.board.rounded(), form)
+        board = seen.board if challenge.exact else seen.board.rounded()
+        return board_response(board, form)
 
     # Submissions ------------------------------------------------------------------------------
 

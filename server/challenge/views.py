@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from ...benchmarks.tables import number
 from ..web import RefusedError
 from .boards import (
+    TOLD,
     Board,
     Column,
     Filters,
@@ -20,6 +21,7 @@ from .boards import (
     Which,
     chosen,
     entry_scores,
+    key_of,
     ranked,
     rounded,
 )
@@ -161,6 +163,23 @@ class Views:
             "sets": list(dict.fromkeys(c.references for c in columns)),
             "run": sub.result.run if sub.result else {},
         }
+
+    def scores(self, sub: Submission) -> list[dict[str, Any]] | None:
+        """The rows of a submission's result as programs are told them; None where there are none."""
+        if sub.result is None or self._store.challenge(sub.challenge).exact:
+            return sub.result and sub.result.scores
+        digits = {c.key: c.told for c in self.columns[sub.challenge]}
+        return [
+            {
+                **row,
+                **{
+                    part: round(row[part], digits.get(key_of(row), TOLD))
+                    for part in ("value", "ci_low", "ci_high")
+                    if row[part] is not None
+                },
+            }
+            for row in sub.result.scores
+        ]
 
     def told(self, sub: Submission) -> tuple[str, str]:
         """The score that a submission is ranked by, and what that is; empty where there is none."""

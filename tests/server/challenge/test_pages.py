@@ -271,7 +271,15 @@ def test_from_upload_to_scores(small):
     assert page.text.count(">42.3<") == 4  # two metrics, two sets of references side by side
     assert '<th scope="col" class="n">c2</th>' in page.text
     assert "cider|backend:x" in page.text
-    assert "42.345" not in page.text  # no more digits than are printed
+    # No more digits than are printed, to programs neither.
+    assert "42.345" not in page.text
+    token = re.search(r"captau_[\w-]{32}", ann.send("/account/tokens").text)[0]
+    told = json.loads(ann.raw("GET", f"/api/submissions/{key}", authorization=f"Bearer {token}")[2])
+    assert {(r["value"], r["ci_low"], r["ci_high"]) for r in told["scores"]} == {
+        (0.423, 0.411, 0.436)
+    }
+    kept = rows_of(site, models.results)[0]["scores"]
+    assert {r["value"] for r in kept} == {0.423456789}
     listed = ann.get("/submissions").text
     assert f'href="/submissions/{key}"' in listed
     assert "42.3 <small>CIDEr, c2</small>" in listed
@@ -425,6 +433,18 @@ def test_downloads_say_what_the_page_says(small):
     assert told["signatures"]["cider"] == "cider|backend:x"
     assert "12345" not in body.decode()  # digits beyond those printed
     assert Visitor(url).raw("GET", "/challenges/small/board.xml")[0] == 422
+
+
+def test_all_digits_where_the_challenge_says_so(small):
+    site, url = small(visibility={"leaderboard": "public", "exact": True})
+    ann = signed_up(url, "Ann")
+    score(site, key_of(ann.upload("small", "r.json", good())), 0.123456789)
+    _, _, body = Visitor(url).raw("GET", "/challenges/small/board.csv")
+    assert b",0.123456789," in body
+    token = re.search(r"captau_[\w-]{32}", ann.send("/account/tokens").text)[0]
+    body = ann.raw("GET", "/api/submissions", authorization=f"Bearer {token}")[2]
+    (told,) = json.loads(body)["submissions"]
+    assert {r["value"] for r in told["scores"]} == {0.123456789}
 
 
 def test_until_it_is_published_a_team_sees_its_own_alone(small):
