@@ -82,6 +82,8 @@ ELSEWHERE = {
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",
+    "captau serve": "serves a site until it is stopped; tests/server/challenge runs it",
+    "captau submit": "sends a file to that site",
     "captau reproduce": "rebuilds tables of the real data; tests/golden/test_published.py runs it",
     'captau bench dataset=flickr8k_expert metrics=["mllm_judge': "asks a language model's server",
 }

@@ -116,7 +116,13 @@ class Accounts:
             return None
         if row.blocked_at is not None:
             raise RefusedError("This account is blocked. Ask whoever runs the site.")
-        return await self.get(row.id)
+        now = self._clock()
+
+        def work(c: Connection) -> Member | None:
+            write_audit(c, now, row.id, "sign in", f"account {row.id}")
+            return _open(c, accounts.c.id == row.id)
+
+        return await self._database.run(work)
 
     async def get(self, number: int) -> Member | None:
         """An account that is not blocked; None where there is none (any more)."""

@@ -177,17 +177,17 @@ def ranked(
         turned: whether the worst comes first; places stay.
     """
     ordered = sorted(entries, key=lambda e: (-_goodness(e, column), e.at, e.number or 0))
-    goods = [g for e in ordered if e.number is not None and (g := _goodness(e, column)) > -math.inf]
-    rows = [
-        Row(
-            entry,
-            None
-            if entry.number is None or _goodness(entry, column) == -math.inf
-            else 1 + goods.index(_goodness(entry, column)),
-            clusters.get(entry.number or 0),
-        )
-        for entry in ordered
-    ]
+    places: dict[float, int] = {}
+    rows: list[Row] = []
+    placed = 0
+    for entry in ordered:
+        good = _goodness(entry, column)
+        if entry.number is None or good == -math.inf:
+            rows.append(Row(entry))
+            continue
+        placed += 1
+        place = places.setdefault(good, placed)
+        rows.append(Row(entry, place, clusters.get(entry.number)))
     return rows[::-1] if turned else rows
 
 

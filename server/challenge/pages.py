@@ -136,6 +136,9 @@ def routes(site: Site) -> APIRouter:
             number = await receive(store, challenge, member, sent, system, note)
         except RefusedError as error:
             return await upload_form(session, member, challenge, str(error), 400)
+        finally:
+            if file is not None:
+                await file.close()
         if site.workers is not None:
             await asyncio.to_thread(site.workers.wake, "check", number)
         return site.to(f"/submissions/{sent.key}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select, update
 
@@ -20,8 +21,11 @@ from .models import accounts, submissions, teams
 from .models import challenges as challenge_rows
 from .store import Account, Left, Store, Submission, found_in, write_audit
 
-#: What whoever runs a site may say of a submission; "" is none of it.
-STANDINGS = ("", "hidden", "disqualified")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: How many leaderboards' ranks, and submissions' drawn scores by one column (8 kB each), are kept.
+_RANKS, _DRAWN = 200, 5_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def _coefficient(name: str) -> Column:
 
 
 class Ranks:
-    """Rank clusters by the drawn scores beside the submissions, kept for those seen last.
+    """Rank clusters by the drawn scores beside the submissions; those asked for last are kept.
 
     Args:
         store: whose files are read.
@@ -79,7 +83,9 @@ class Ranks:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[tuple[str, ...], dict[int, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._ranks: OrderedDict[tuple[str, ...], dict[int, int]] = OrderedDict()
+        self._drawn: OrderedDict[tuple[str, ...], Floats | None] = OrderedDict()
 
     def of(self, challenge: Challenge, column: Column, entries: Iterable[Entry]) -> dict[int, int]:
         """Ranks by submission; not for the loop's thread.
@@ -90,29 +96,41 @@ class Ranks:
             entries: who is compared.
         """
         scored = {e.number: e for e in entries if e.number is not None and column.key in e.scores}
-        values = {n: e.scores[column.key].value for n, e in scored.items()}
-        keys = {n: e.key for n, e in scored.items()}
-        digest = self._store.digests[challenge.name]
-        seen = (challenge.name, digest, column.key, *sorted(keys.values()))
-        if seen not in self._kept:
-            drawn: dict[int, Floats] = {}
-            for number, key in keys.items():
-                row = self._drawn(key, column)
-                if row is not None:
-                    drawn[number] = row
-            self._kept[seen] = clusters_of(values, drawn, higher=column.higher)
-        self._kept.move_to_end(seen)
-        if len(self._kept) > 200:
-            self._kept.popitem(last=False)
-        return self._kept[seen]
+        # After other references, or another metric, the drawn scores are others.
+        about = (challenge.name, self._store.digests[challenge.name], column.key)
 
-    def _drawn(self, key: str, column: Column) -> Floats | None:
-        try:
-            found = unpack(self._store.file(key, "drawn.parquet").read_bytes())
-        except OSError:  # of a metric or a challenge without intervals
-            return None
+        def ranks() -> dict[int, int]:
+            found = {n: self._of(about, e.key, column) for n, e in scored.items()}
+            drawn = {n: row for n, row in found.items() if row is not None}
+            values = {n: e.scores[column.key].value for n, e in scored.items()}
+            return clusters_of(values, drawn, higher=column.higher)
+
+        with self._lock:
+            return _kept(
+                self._ranks, (*about, *sorted(e.key for e in scored.values())), _RANKS, ranks
+            )
+
+    def _of(self, about: tuple[str, ...], key: str, column: Column) -> Floats | None:
         references = column.key.rpartition("@")[2] if "@" in column.key else ""
-        return found.get((references, column.metric))
+
+        def read() -> Floats | None:
+            try:
+                found = unpack(self._store.file(key, "drawn.parquet").read_bytes())
+            except OSError:  # of a challenge without intervals
+                return None
+            return found.get((references, column.metric))
+
+        return _kept(self._drawn, (*about, key), _DRAWN, read)
+
+
+def _kept(kept: OrderedDict[K, V], key: K, most: int, make: Callable[[], V]) -> V:
+    """What was made for a key, or is made now; of more than `most` the one asked for longest ago goes."""
+    if key not in kept:
+        kept[key] = make()
+    kept.move_to_end(key)
+    if len(kept) > most:
+        kept.popitem(last=False)
+    return kept[key]
 
 
 def usual_column(challenge: Challenge, columns: Sequence[Column]) -> Column:

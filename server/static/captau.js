@@ -74,14 +74,12 @@
   const polled = document.querySelector("[data-poll]");
   if (polled) {
     const first = document.title;
-    let state = "";
     const look = async () => {
       try {
         const answer = await fetch(polled.dataset.poll, { headers: { accept: "application/json" } });
         if (answer.ok) {
           const now = await answer.json();
-          if (now.done || (state && now.state !== state)) { location.reload(); return; }
-          state = now.state;
+          if (now.state !== polled.dataset.state) { location.reload(); return; }
           polled.querySelector("progress").value = now.progress;
           polled.querySelector("[data-step]").textContent = now.step;
           if (now.progress) document.title = `${Math.round(100 * now.progress)} % · ${first}`;

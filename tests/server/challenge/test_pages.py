@@ -23,6 +23,7 @@ from tests.server.challenge.visitors import (
     key_of,
     make_site,
     multipart,
+    quick_passwords,
     row_of,
     running,
     score,
@@ -30,17 +31,7 @@ from tests.server.challenge.visitors import (
     write_challenge,
 )
 
-
-@pytest.fixture(autouse=True)
-def quick_passwords(monkeypatch):
-    """Argon2 at its cheapest: here it is not what is tested."""
-    from argon2 import PasswordHasher
-
-    from captau.server import security
-
-    monkeypatch.setattr(
-        security, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    )
+__all__ = ["quick_passwords"]
 
 
 @pytest.fixture
@@ -408,7 +399,7 @@ def test_a_public_leaderboard_with_ranks_filters_and_permalinks(small):
     assert f"team={number}" in link
     assert lines(stranger.get(link).text) == expected[2:]
     assert lines(stranger.get("/challenges/small/board?since=2099-01-01").text) == [
-        ("Nothing is scored yet.",)
+        ("No submission to show.",)
     ]
     for wrong in ("since=yesterday", "until=2026-13-01"):
         page = stranger.get(f"/challenges/small/board?{wrong}")
@@ -475,7 +466,7 @@ def test_until_it_is_published_a_team_sees_its_own_alone(small):
     assert stranger.raw("GET", f"/submissions/{keys[0]}/state")[0] == 303
     assert reds.raw("GET", f"/submissions/{keys[2]}/state")[0] == 404
     admin.send("/admin/challenges/small/unpublish", page="/admin", why="a mistake")
-    assert lines(stranger.get("/challenges/small/board").text) == [("Nothing is scored yet.",)]
+    assert lines(stranger.get("/challenges/small/board").text) == [("No submission to show.",)]
 
 
 def test_people_s_own_row(small):

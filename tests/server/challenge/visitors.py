@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 import yaml
 
 from captau.server.collect.simulate import Browser
@@ -20,6 +21,18 @@ REFERENCES = {
     "c2": {i: [f"zyxreference {i} one", f"a zyxsecret thing in {i}"] for i in IMAGES},
     "c5": {i: [f"zyxreference {i} number {k}" for k in range(5)] for i in IMAGES},
 }
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch):
+    """Argon2 at its cheapest: here it is not what is tested."""
+    from argon2 import PasswordHasher
+
+    from captau.server import security
+
+    monkeypatch.setattr(
+        security, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    )
 
 
 def write_challenge(folder, name="small", **changes):
@@ -147,9 +160,11 @@ def key_of(uploaded):
 
 
 def row_of(site, key):
-    import asyncio
+    from captau.server.challenge.models import submissions
+    from captau.server.challenge.store import found_in
 
-    return asyncio.run(site.store.submission(key))
+    (found,) = site.store.database.do(lambda c: found_in(c, submissions.c.key == key))
+    return found
 
 
 def judge(site, key, faults=(), worker="w"):
