@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..datasets.cache import replacing
-from ..datasets.shards import is_url, reaching, system_of
+from ..datasets.shards import in_time, is_url, reaching, system_of
 from .output import write_file
+
+Answer = TypeVar("Answer")
 
 
 class Folder:
@@ -22,8 +25,11 @@ class Folder:
         self.place = place.rstrip("/")
         self.local = None if is_url(place) else Path(place).expanduser()
 
-    def _system(self) -> tuple[Any, str]:
-        return system_of(self.place)
+    def _ask(self, name: str, do: Callable[[Any, str], Answer], size: int = 0) -> Answer:
+        """What the store says: `do` is given its file system and the file's path in it."""
+        with reaching(f"{self.place}/{name}"):
+            system, inside = system_of(self.place)
+            return in_time(lambda: do(system, f"{inside}/{name}"), size)
 
     def prepare(self, name: str) -> None:
         """See to it that a folder is there, which is asked before anything is computed."""
@@ -34,61 +40,47 @@ class Folder:
         self.remove(f"{name}/.probe")
 
     def write(self, name: str, content: bytes) -> None:
-        """Write one file whole."""
+        """Write one file whole; a store shows what is put there when it is."""
         if self.local is not None:
             write_file(self.local / name, content)
             return
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            system.pipe_file(
-                f"{inside}/{name}", content
-            )  # stores show what is put there when it is whole
+        self._ask(name, lambda system, path: system.pipe_file(path, content), len(content))
 
-    def take(self, name: str, path: Path) -> None:
+    def take(self, name: str, source: Path) -> None:
         """Put a file of this machine there."""
         if self.local is not None:
-            with path.open("rb") as source, replacing(self.local / name) as stream:
-                shutil.copyfileobj(source, stream)
+            with source.open("rb") as read, replacing(self.local / name) as stream:
+                shutil.copyfileobj(read, stream)
             return
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            system.put_file(str(path), f"{inside}/{name}")
+        size = source.stat().st_size
+        self._ask(name, lambda system, path: system.put_file(str(source), path), size)
 
     def read(self, name: str) -> bytes | None:
         """A file's content; None where there is none."""
+        size = self.size(name)
+        if size is None:
+            return None
         if self.local is not None:
-            path = self.local / name
-            return path.read_bytes() if path.is_file() else None
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            path = f"{inside}/{name}"
-            return system.cat_file(path) if system.exists(path) else None
+            return (self.local / name).read_bytes()
+        return self._ask(name, lambda system, path: system.cat_file(path), size)
 
     def size(self, name: str) -> int | None:
         """How many bytes a file has; None where there is none."""
         if self.local is not None:
             path = self.local / name
             return path.stat().st_size if path.is_file() else None
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            path = f"{inside}/{name}"
-            return int(system.size(path)) if system.exists(path) else None
+        return self._ask(name, lambda s, path: int(s.size(path)) if s.exists(path) else None)
 
     def names(self, name: str) -> list[str]:
         """The files of a folder within."""
         if self.local is not None:
             return sorted(path.name for path in (self.local / name).iterdir())
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            if not system.isdir(f"{inside}/{name}"):
-                return []
-            return sorted(p.rpartition("/")[2] for p in system.ls(f"{inside}/{name}", detail=False))
+        found = self._ask(name, lambda s, p: s.ls(p, detail=False) if s.isdir(p) else [])
+        return sorted(path.rpartition("/")[2] for path in found)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         if self.local is not None:
             (self.local / name).unlink(missing_ok=True)
             return
-        with reaching(f"{self.place}/{name}"):
-            system, inside = self._system()
-            system.rm_file(f"{inside}/{name}")
+        self._ask(name, lambda system, path: system.rm_file(path))

@@ -14,15 +14,18 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import re
 import tarfile
+import threading
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +34,8 @@ import pyarrow.parquet as pq
 from .errors import InputError
 from .files import field, json_lines, parsed, sha256, texts
 from .schema import whole
+
+Result = TypeVar("Result")
 
 #: Rows of a shard. `row` counts from 0; `references` is null where a row has none of its own.
 SCHEMA = pa.schema(
@@ -53,6 +58,8 @@ ENDINGS = {
     "json": (".json", ".json.gz"),
 }
 KNOWN = "Parquet (.parquet), JSON lines (.jsonl, .jsonl.gz, .jsonl.zst) or tar (.tar, .tar.gz)"
+#: How long a store may take to answer, in seconds, and of what it sends bytes a second at least.
+_SECONDS, _SLOWEST = 60.0, 100_000
 #: Whoever writes these into a folder of shards means no captions.
 _BESIDE = ("_", ".")
 
@@ -135,7 +142,7 @@ def stamp_of(path: str) -> Shard:
         with reaching(path):
             system, inside = system_of(path)
             system.invalidate_cache()
-            return _shard(path, kind, system.info(inside))
+            return _shard(path, kind, in_time(lambda: system.info(inside)))
     try:
         stat = Path(path).stat()
     except OSError as error:
@@ -160,13 +167,15 @@ def _remote(url: str) -> list[Shard]:
     with reaching(url):
         system, inside = system_of(url)
         system.invalidate_cache()
+        infos: dict[str, Any]
         if glob.has_magic(inside):
-            infos = system.glob(inside, detail=True)
-        elif system.isdir(inside):
-            infos = {info["name"]: info for info in system.ls(inside, detail=True)}
-            infos = {n: i for n, i in infos.items() if kind_of(n) and _name(n)[0] not in _BESIDE}
+            infos = in_time(lambda: system.glob(inside, detail=True))
+        elif in_time(lambda: system.isdir(inside)):
+            listed = in_time(lambda: system.ls(inside, detail=True))
+            infos = {i["name"]: i for i in listed if kind_of(i["name"])}
+            infos = {name: i for name, i in infos.items() if _name(name)[0] not in _BESIDE}
         else:
-            infos = {inside: system.info(inside)}
+            infos = {inside: in_time(lambda: system.info(inside))}
     infos = {name: info for name, info in infos.items() if info["type"] == "file"}
     if not infos:
         raise InputError(f"{url}: no shards there; {KNOWN} is expected")
@@ -186,8 +195,8 @@ def _name(path: str) -> str:
 def _shard(path: str, kind: str, info: Any) -> Shard:
     tags = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")
     stamp = next((info[tag] for tag in tags if info.get(tag) is not None), "")
-    # A listing may have a time as text, where the object itself has it as a time.
-    stamp = stamp.isoformat() if isinstance(stamp, datetime) else str(stamp)
+    # A listing may have a time as a number, where the object itself has it as a time.
+    stamp = str(stamp.timestamp()) if isinstance(stamp, datetime) else str(stamp)
     return Shard(path, kind, int(info["size"]), stamp)
 
 
@@ -235,6 +244,35 @@ def reaching(url: str) -> Generator[None]:
         ) from error
 
 
+def in_time(do: Callable[[], Result], size: int = 0) -> Result:
+    """What a call to a store gives; its client may wait for ever for a store that is silent.
+
+    Args:
+        do: the call.
+        size: how many bytes it moves.
+
+    Raises:
+        TimeoutError: where it takes longer than the store's answer and the slowest line would.
+    """
+    seconds = float(os.environ.get("CAPTAU_STORE_SECONDS") or _SECONDS)
+    answer: Future[Result] = Future()
+
+    def call() -> None:
+        try:
+            answer.set_result(do())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return answer.result(seconds + size / _SLOWEST)
+    except TimeoutError as error:
+        said = (
+            str(error) or f"no answer in {seconds:g} s; CAPTAU_STORE_SECONDS= sets another patience"
+        )
+        raise TimeoutError(said) from error
+
+
 @contextmanager
 def at_hand(shard: Shard, folder: Path) -> Generator[Path]:
     """A shard's file on this machine, while the block lasts; it must not have changed meanwhile.
@@ -250,7 +288,7 @@ def at_hand(shard: Shard, folder: Path) -> Generator[Path]:
         path = folder / f".{hashlib.sha256(shard.path.encode()).hexdigest()[:16]}.copy"
         with reaching(shard.path):
             system, inside = system_of(shard.path)
-            system.get_file(inside, str(path))
+            in_time(lambda: system.get_file(inside, str(path)), shard.size)
     try:
         check_same(shard)
         yield path

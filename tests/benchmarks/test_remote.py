@@ -109,7 +109,7 @@ def test_an_object_store(rows, tmp_path, s3, pointed):
     ]
 
 
-def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3):
+def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3, monkeypatch):
     """It takes the connection and is silent."""
     silent = socket.create_server(("127.0.0.1", 0))
     held: list[socket.socket] = []
@@ -123,6 +123,7 @@ def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3):
 
     threading.Thread(target=hold, daemon=True).start()
     try:
+        monkeypatch.setenv("CAPTAU_STORE_SECONDS", "3")
         pointed(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with says("s3://bucket/set/a.parquet: cannot be reached", "what is done is kept"):
             score("s3://bucket/set/a.parquet", tmp_path / "out", METRICS)
