@@ -384,8 +384,9 @@ class Store:
                 submissions.c.worker.is_(None),
             )
             .values(**changes)
+            .returning(submissions.c.id)  # PostgreSQL counts rows only once they are asked for
         )
-        if not done.rowcount:
+        if done.first() is None:
             return None
         return found_in(c, submissions.c.id == number)[0]
 
@@ -444,10 +445,12 @@ class Store:
                 submissions.c.worker == worker,
             )
             .values(state="scored", worker=None, progress=1.0, step="", finished_at=now)
+            .returning(submissions.c.id)
         )
-        if done.rowcount:
-            c.execute(insert(results).values(submission=number, made_at=now, **result))
-        return bool(done.rowcount)
+        if done.first() is None:
+            return False
+        c.execute(insert(results).values(submission=number, made_at=now, **result))
+        return True
 
     def too_long(self, c: Connection, worker: str) -> bool:
         """Whether a worker is at a submission for longer than its challenge gives it."""
