@@ -217,7 +217,7 @@ def test_the_demo_good_poor_and_broken(chromium, tmp_path):
                 page.click("main button")
                 verdict = "Not valid" if system == "broken" else "h2:has-text('Scores')"
                 shown = f"text={verdict}" if system == "broken" else verdict
-                page.wait_for_selector(shown, timeout=120_000)
+                page.wait_for_selector(shown, timeout=300_000)
                 at.look(f"{challenge}-{system}")
             assert "no" in page.text_content(".faults")
             page.goto(f"{url}/challenges/{challenge}/board?which=all")
