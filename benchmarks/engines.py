@@ -190,7 +190,8 @@ class Ray(Engine):
 
     def __init__(self, workers: int | None, address: str | None) -> None:
         try:
-            import ray.data
+            import ray
+            import ray.data  # pyright: ignore[reportUnusedImport]  # so that it is found lacking here
         except ModuleNotFoundError as error:
             raise InputError(
                 f"engine=ray: {error.name} is not installed: pip install 'captau[ray]'"
@@ -212,24 +213,8 @@ class Ray(Engine):
         }
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if address is None:
-            count = (os.cpu_count() or 1) if workers is None else workers
-            for left in reversed(range(_STARTS)):
-                try:
-                    ray.init(
-                        num_cpus=count,
-                        include_dashboard=False,
-                        object_store_memory=_OBJECTS,
-                        **common,
-                    )
-                    return
-                except Exception as error:  # a machine that is too busy has no class of its own
-                    ray.shutdown()
-                    if not left:
-                        said = " ".join(str(error).split())[:200]
-                        raise InputError(
-                            f"engine=ray: Ray does not start on this machine ({said}); try again when it "
-                            f"is less busy, or engine=local"
-                        ) from error
+            _start_here((os.cpu_count() or 1) if workers is None else workers, common)
+            return
         _check_answers(address)
         try:
             ray.init(address=address, **common)
@@ -317,6 +302,33 @@ def _quiet() -> Generator[None]:
     finally:
         context.enable_progress_bars = before
         logger.setLevel(level)
+
+
+def _start_here(count: int, common: dict[str, Any]) -> None:
+    """Ray on this machine.
+
+    Raises:
+        InputError: where it does not come up.
+    """
+    import ray
+
+    for left in reversed(range(_STARTS)):
+        try:
+            ray.init(
+                num_cpus=count,
+                include_dashboard=False,
+                object_store_memory=_OBJECTS,
+                **common,
+            )
+            return
+        except Exception as error:  # a machine that is too busy has no class of its own
+            ray.shutdown()
+            if not left:
+                said = " ".join(str(error).split())[:200]
+                raise InputError(
+                    f"engine=ray: Ray does not start on this machine ({said}); try again when it is "
+                    "less busy, or engine=local"
+                ) from error
 
 
 def _check_answers(address: str) -> None:
