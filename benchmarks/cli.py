@@ -79,6 +79,7 @@ _PATHS = (
     "baseline",
     "candidates",
     "cache.root",
+    "cache.scores",
     "data.images",
     "data.root",
     "file",

@@ -17,7 +17,7 @@ from ..metrics.base import Floats, Metric, Rows, prepare
 from ..metrics.registry import metric as metric_of
 from .progress import Progress
 from .protocol import Protocol
-from .store import ScoreStore
+from .store import Place, ScoreStore
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Scorer:
             )
         return scores
 
-    def path(self, metric: Metric, store: ScoreStore) -> Path | None:
+    def path(self, metric: Metric, store: ScoreStore) -> Place | None:
         """Where the store keeps this metric's scores; None where it does not."""
         if not metric.cacheable:
             return None
@@ -151,7 +151,9 @@ class Scorer:
     def _key(self, metric: Metric) -> str:
         """All that the scores depend on."""
         parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
-        columns = ("item_id", "caption", "references", "image")
+        columns = ("item_id", "caption", "references")
+        if "images" in metric.needs or not metric.by_content:
+            columns = (*columns, "image")  # a path, which on another machine may be another one
         if not metric.by_content:
             columns = (*columns, "image_id")
         if metric.corpus_statistics:

@@ -45,6 +45,11 @@ class CacheOptions:
 
 
 @dataclass
+class ScoringCacheOptions(CacheOptions):
+    scores: str | None = None
+
+
+@dataclass
 class JavaOptions:
     home: str | None = None
 
@@ -70,7 +75,7 @@ class CommonOptions:
     """Options of every command that scores."""
 
     data: DataOptions = field(default_factory=DataOptions)
-    cache: CacheOptions = field(default_factory=CacheOptions)
+    cache: ScoringCacheOptions = field(default_factory=ScoringCacheOptions)
     java: ScoringJavaOptions = field(default_factory=ScoringJavaOptions)
     weights: WeightsOptions = field(default_factory=WeightsOptions)
     output_dir: str | None = None

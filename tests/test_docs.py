@@ -79,6 +79,8 @@ ELSEWHERE = {
     "captau train -m rater=umic": "the same",
     'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/test_ray.py has one",
+    "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/test_sweep.py runs each launcher",
+    "captau bench dataset=thumb metrics=[cider] cache.scores=": "wants a shared folder or an object store",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",

@@ -19,7 +19,7 @@ from ...datasets.streams import STDIN
 from ...metrics.text.java import java
 from ..bootstrap import Statistics
 from ..protocol import Protocol
-from ..store import ScoreStore
+from ..store import ScoreStore, place_of
 from .known import metrics_of, optional_of, read
 
 #: The dataset that reads judgements of your own.
@@ -33,6 +33,8 @@ class Where:
     data_root: Path | None = None
     cache_root: Path | None = None
     use_cache: bool = True
+    #: Where scores are kept, if not there: a folder, or a URL.
+    cache_scores: str | None = None
     output_dir: Path | None = None
     own: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -43,7 +45,10 @@ class Where:
 
     def store(self) -> ScoreStore:
         """Where scores are kept."""
-        return ScoreStore(cache_root(self.cache_root) if self.use_cache else None)
+        if not self.use_cache:
+            return ScoreStore(None)
+        scores = place_of(self.cache_scores) if self.cache_scores else None
+        return ScoreStore(cache_root(self.cache_root), scores)
 
 
 def check_shares(good: float, precision: float) -> None:
@@ -236,6 +241,7 @@ def where_of(plain: Mapping[str, Any]) -> Where:
         data_root=path_of(plain["data"]["root"]),
         cache_root=path_of(plain["cache"]["root"]),
         use_cache=plain["cache"]["use"],
+        cache_scores=plain["cache"].get("scores"),
         output_dir=path_of(plain["output_dir"]),
         own=own_of(plain),
     )

@@ -1,0 +1,102 @@
+"""What a sweep costs beside its jobs: `captau bench --multirun` against the same jobs in one warm process.
+
+    python scripts/benchmark_sweep.py
+    python scripts/benchmark_sweep.py --jobs 8 --launcher submitit_local
+
+Each job scores a slice of the embedded demo under another seed of the bootstrap. The jobs' own time is
+that of the same work, one after another, in a process that has imported and compiled everything. On a busy
+machine compare CPU seconds: those of all processes of the sweep, starting and importing included, against
+those of the warm process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROGRAM = "from captau.benchmarks.cli import main; main()"
+#: The same work in one process: once to warm up, then each job, timed.
+WARM = """
+import contextlib, io, json, sys, time
+from captau.benchmarks.cli import _run
+jobs = json.loads(sys.argv[1])
+def run(words):
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert _run(words) == 0
+run([*jobs[0], "output_dir=warm"])
+wall, cpu = time.perf_counter(), time.process_time()
+for number, words in enumerate(jobs):
+    run([*words, f"output_dir=alone/{number}"])
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]))
+"""
+
+
+def words(seed: str, replicates: int) -> list[str]:
+    """A job, or with several seeds a sweep of them."""
+    return [
+        *("bench", "metrics=[bleu_1,bleu_2,bleu_3,bleu_4,rouge_l,cider]", "cache.use=false"),
+        *(f"statistics.replicates={replicates}", f"statistics.seed={seed}"),
+    ]
+
+
+def of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--jobs", type=int, default=40)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--replicates", type=int, default=1000, help="the longer a job takes")
+    parser.add_argument("--launcher", default="joblib")
+    chosen = parser.parse_args()
+    seeds = [str(n) for n in range(chosen.jobs)]
+    with tempfile.TemporaryDirectory(prefix="captau-sweep-") as folder:
+        jobs = [words(seed, chosen.replicates) for seed in seeds]
+        alone = subprocess.run(
+            [sys.executable, "-c", WARM, json.dumps(jobs)],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        own_wall, own_cpu = json.loads(alone.stdout)
+        launcher = [f"hydra/launcher={chosen.launcher}"]
+        if chosen.launcher == "joblib":
+            launcher.append(f"hydra.launcher.n_jobs={chosen.workers}")
+        sweep = [*words(",".join(seeds), chosen.replicates), "--multirun", *launcher]
+        wall, cpu = time.perf_counter(), of_children()
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM, *sweep, "output_dir=sweep"],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        wall, cpu = time.perf_counter() - wall, of_children() - cpu
+        for number in range(chosen.jobs):
+            one, other = (
+                Path(folder, where, str(number), "correlations.csv").read_bytes()
+                for where in ("alone", "sweep")
+            )
+            if one != other:
+                raise SystemExit(f"job {number} has other numbers in the sweep")
+    print(
+        f"{chosen.jobs} jobs, {chosen.launcher}, {chosen.workers} at once\n\n"
+        "| | the jobs' own | the sweep's | ratio |\n|:--|--:|--:|--:|\n"
+        f"| CPU seconds | {own_cpu:.1f} | {cpu:.1f} | {cpu / own_cpu:.2f} |\n"
+        f"| seconds (own: over {chosen.workers}) | {own_wall / chosen.workers:.1f} | {wall:.1f} | "
+        f"{wall * chosen.workers / own_wall:.2f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""The score store as many share it: a folder or an object store, writers that are killed, no answer.
+
+The object store is moto's server on this machine.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from captau.benchmarks import store as store_module
+from captau.benchmarks.cli import main
+from captau.benchmarks.store import ScoreStore, place_of
+from tests.conftest import says
+
+IDS = pd.Series([f"item {n}" for n in range(3000)])
+
+#: Writes and reads scores of a few keys until it is killed; whatever it reads must be what belongs there.
+WRITER = """
+import sys
+from pathlib import Path
+import numpy as np, pandas as pd
+from captau.benchmarks.store import ScoreStore, place_of
+store = ScoreStore(Path(sys.argv[1]), place_of(sys.argv[2]))
+ids = pd.Series([f"item {n}" for n in range(3000)])
+number = int(sys.argv[3])
+while True:
+    number += 1
+    key = number % 5
+    path = store.path("toy", "m", str(key))
+    found = store.get(path, ids)
+    assert found is None or (found == key + np.arange(3000.0)).all()
+    store.put(path, ids, key + np.arange(3000.0))
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def reach(monkeypatch, address):
+    from s3fs import S3FileSystem
+
+    S3FileSystem.clear_instance_cache()
+    for name, value in {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return S3FileSystem()
+
+
+@pytest.fixture
+def bucket(server, monkeypatch, tmp_path_factory):
+    system = reach(monkeypatch, server)
+    name = f"bucket-{time.monotonic_ns()}"
+    system.mkdir(name)
+    return f"s3://{name}/scores"
+
+
+def test_scores_are_kept_in_an_object_store(bucket, tmp_path):
+    scores = np.array([np.nan, 0.1 + 0.2, -0.0, np.inf])
+    first = ScoreStore(tmp_path, place_of(bucket))
+    path = first.path("toy", "m", "key")
+    assert str(path).startswith(f"{bucket}/toy/m-")
+    assert not path.is_file()
+    assert first.get(path, IDS[:4]) is None
+    first.put(path, IDS[:4], scores, ["seen"])
+    again = ScoreStore(tmp_path, place_of(bucket))
+    assert path.is_file()
+    assert again.get(path, IDS[:4]).tobytes() == scores.tobytes()
+    assert again.get(path, IDS[3::-1]) is None
+    assert again.remarks(path) == ["seen"]
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("how", ["cut", "a byte within"])
+def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
+    store = ScoreStore(tmp_path, place_of(bucket))
+    path = store.path("toy", "m", "key")
+    store.put(path, IDS, np.arange(3000.0))
+    whole = path.read()
+    # Within a column's page, which its checksum alone tells.
+    page = pq.ParquetFile(io.BytesIO(whole)).metadata.row_group(0).column(1)
+    at = (page.dictionary_page_offset or page.data_page_offset) + page.total_compressed_size - 9
+    damaged = {
+        "cut": whole[:-9],
+        "a byte within": whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :],
+    }
+    path.write(damaged[how])
+    assert store.get(path, IDS) is None
+    store.put(path, IDS, np.arange(3000.0))
+    assert (store.get(path, IDS) == np.arange(3000.0)).all()
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request):
+    where = str(tmp_path / "shared") if place == "folder" else request.getfixturevalue("bucket")
+    words = [sys.executable, "-c", WRITER, str(tmp_path), where]
+    writers = [
+        subprocess.Popen([*words, str(n)], stdout=subprocess.PIPE, text=True) for n in range(3)
+    ]
+    for turn, writer in enumerate(writers):
+        for _ in range(5 + 4 * turn):
+            assert writer.stdout.readline(), "it fell over by itself"
+        writer.send_signal(signal.SIGKILL)
+    for writer in writers:
+        assert writer.wait() == -signal.SIGKILL
+        writer.stdout.close()
+    store = ScoreStore(tmp_path, place_of(where))
+    for key in range(5):
+        found = store.get(store.path("toy", "m", str(key)), IDS)
+        assert found is not None
+        assert (found == key + np.arange(3000.0)).all()
+    assert (store.hits, store.misses) == (5, 0)
+
+
+def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkeypatch, capsys):
+    """What was put is kept, the run goes on, and its scores lie on this machine."""
+    store = ScoreStore(tmp_path, place_of(bucket))
+    before = store.path("toy", "m", "before")
+    store.put(before, IDS, np.arange(3000.0))
+
+    def hang(*_, **__):
+        raise TimeoutError("Read timeout on endpoint URL")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(before.system, "pipe_file", hang)
+        for key in ("one", "two"):
+            store.put(store.path("toy", "m", key), IDS, np.arange(3000.0))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"captau: warning: {bucket}/toy/m-")
+    assert "cannot be reached (no answer within 30 s); what is there is kept" in line
+    assert len(list((tmp_path / "scores" / "toy").glob("m-*.parquet"))) == 2
+    again = ScoreStore(tmp_path, place_of(bucket))
+    assert again.get(before, IDS) is not None
+
+
+def test_a_store_that_times_out_is_one_line_and_soon(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(store_module, "PATIENCE", 0.3)
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        reach(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(SystemExit) as ended:
+            main(["bench", "metrics=[rouge_1]", "cache.scores=s3://bucket/scores"])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "captau: cache.scores=s3://bucket/scores cannot be written (no answer within 0.3 s)"
+    )
+    assert not list(tmp_path.rglob("run.json"))
+
+
+def test_places_that_are_none(server, monkeypatch, tmp_path):
+    assert place_of("~/scores") == Path("~/scores").expanduser()
+    reach(monkeypatch, server)
+    with says("cache.scores=s3://no-such-bucket/x cannot be written", "bucket"):
+        place_of("s3://no-such-bucket/x")
+    with says("cache.scores=nothing://x"):
+        place_of("nothing://x")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with says("pip install 'captau[remote]'"):
+        place_of("s3://bucket/x")
+
+
+def test_two_runs_share_an_object_store(bucket, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])
+    computed: list[int] = []
+    for run in ("one", "two"):
+        words = ["bench", "metrics=[rouge_1]", "statistics.interval=none", "ceilings=false"]
+        with pytest.raises(SystemExit) as ended:
+            main([*words, f"cache.scores={bucket}", f"cache.root={run}.cache", f"output_dir={run}"])
+        assert ended.value.code == 0, capsys.readouterr().err
+        computed.append(json.loads(Path(run, "run.json").read_text())["scores_computed"])
+    assert computed[0] > computed[1] == 0
+    assert Path("one/correlations.csv").read_bytes() == Path("two/correlations.csv").read_bytes()
