@@ -1,0 +1,173 @@
+"""A plan on paper: what `captau score` of 10⁹ captions would take, from runs that were measured.
+
+    python scripts/benchmark_scale.py --rows 10000 100000 --engines local --output scale.json
+    python scripts/plan_scale.py scale.json
+    python scripts/plan_scale.py scale.json --by-metric 10000 --output docs/scale_plan.md
+
+Each stage's CPU seconds are fitted as a start and a cost a row, its bytes and the driver's memory likewise;
+what n-grams there are as a power of the rows (Heaps' law). `--by-metric` runs each metric by itself as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORKERS = (16, 64, 256, 1024)
+#: What there is of each: bytes of a driver, of a worker, of the disk that all share.
+LIMITS = {"driver": 1e9, "worker": 16e9, "disk": 10e12}
+#: What of a cluster's time goes to other things than work, as a share: waiting at stages' ends, starting.
+IDLE = 0.2
+
+
+def line(rows: list[float], values: list[float]) -> tuple[float, float]:
+    """Start and cost a row; with one run, or where a start would be negative, the cost alone."""
+    if len(set(rows)) > 1:
+        slope, start = np.polyfit(rows, values, 1)
+        if start >= 0 and slope > 0:
+            return float(start), float(slope)
+    return 0.0, values[-1] / rows[-1]
+
+
+def memory(rows: list[float], values: list[float]) -> tuple[float, float]:
+    """Start and bytes a row; none a row where more rows took no more."""
+    if len(set(rows)) > 1:
+        slope, start = np.polyfit(rows, values, 1)
+        if slope > 0:
+            return float(start), float(slope)
+    return max(values), 0.0
+
+
+def power(rows: list[float], values: list[float]) -> tuple[float, float]:
+    """Factor and exponent of values = factor · rows ** exponent, the exponent at most 1."""
+    if len(set(rows)) > 1 and all(v > 0 for v in values):
+        exponent, log = np.polyfit(np.log(rows), np.log(values), 1)
+        if exponent < 1:
+            return math.exp(log), float(exponent)
+    return values[-1] / rows[-1], 1.0
+
+
+def plan(runs: list[dict[str, Any]], target: float) -> str:
+    """The tables, as Markdown."""
+    runs = sorted(runs, key=lambda run: run["rows"])
+    rows = [float(run["rows"]) for run in runs]
+    names = list(runs[-1]["stages"])
+
+    def series(stage: str, key: str) -> list[float]:
+        return [float(run["stages"].get(stage, {}).get(key, 0)) for run in runs]
+
+    out = [
+        f"From {len(runs)} runs of {', '.join(f'{int(r):,}' for r in rows)} rows of "
+        f"{runs[-1]['references']} references, engine {runs[-1]['engine']}.",
+        "",
+        f"| stage | CPU s per million rows | CPU hours for {target:.0e} | bytes written a row |",
+        "|:--|--:|--:|--:|",
+    ]
+    hours, written = 0.0, 0.0
+    for stage in names:
+        start, each = line(rows, series(stage, "cpu_seconds"))
+        factor, exponent = power(rows, series(stage, "written"))
+        bytes_there = factor * target**exponent
+        spent = (start + each * target) / 3600
+        hours, written = hours + spent, written + bytes_there
+        out.append(f"| {stage} | {each * 1e6:.1f} | {spent:.1f} | {bytes_there / target:.1f} |")
+    out.append(
+        f"| all | {hours * 3600 / target * 1e6:.1f} | {hours:.1f} | {written / target:.1f} |"
+    )
+    out += [
+        "",
+        "| workers (a core each) | wall time, hours |",
+        "|--:|--:|",
+        *(f"| {n:,} | {hours / n / (1 - IDLE):.1f} |" for n in WORKERS),
+    ]
+    _, shuffled = line(rows, series("count", "written"))
+    factor, exponent = power(rows, series("merge", "written"))
+    table = factor * target**exponent
+    driver = memory(rows, [float(run["driver_rss"]) for run in runs])
+    worker = max(float(run["worker_rss"]) for run in runs)
+    out += [
+        "",
+        "| what | how much |",
+        "|:--|--:|",
+        f"| read, GB | {runs[-1]['input_bytes'] / rows[-1] * target / 1e9:,.0f} |",
+        f"| shuffled (written by count, read by merge), GB | {shuffled * target / 1e9:,.0f} |",
+        f"| written in all, GB | {written / 1e9:,.0f} |",
+        f"| table of document frequencies, mapped by every worker, GB | {table / 1e9:,.1f} |",
+        f"| memory of a worker without it, GB | {worker / 1e9:.1f} |",
+        f"| memory of the driver, GB | {(driver[0] + driver[1] * target) / 1e9:.1f} |",
+    ]
+    breaks = {
+        f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB": (
+            (LIMITS["driver"] - driver[0]) / driver[1] if driver[1] else math.inf
+        ),
+        f"the table passes the {LIMITS['worker'] / 1e9:g} GB of a node": (
+            (LIMITS["worker"] / factor) ** (1 / exponent)
+        ),
+        f"the work folder passes {LIMITS['disk'] / 1e12:g} TB": LIMITS["disk"] * target / written,
+    }
+    out += ["", "What breaks first, by the fit:", "", "| at rows | what |", "|--:|:--|"]
+    out += [
+        f"| {'not seen' if math.isinf(at) else f'{at:.1e}'} | {what} |"
+        for what, at in sorted(breaks.items(), key=lambda b: b[1])
+    ]
+    out += [
+        "",
+        "Assumptions: costs a row stay as between the measured sizes; a worker is a core as fast as the "
+        f"measured one; {IDLE:.0%} of the cluster's time is lost to waiting and starting; n-grams grow by "
+        "the measured power (no slower); disks and network keep up with the bytes above; no task is done "
+        "twice. Two sizes fix two numbers and test none: a third size shows how far the fit holds.",
+    ]
+    return "\n".join(out)
+
+
+def by_metric(rows: int, names: list[str]) -> str:
+    """Each metric by itself: what scoring with it takes, and what it shares with others."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import benchmark_scale
+
+    lines = ["| metric alone | scoring, CPU s per million | all stages |", "|:--|--:|--:|"]
+    with tempfile.TemporaryDirectory(prefix="captau-plan-") as temporary:
+        folder = Path(temporary)
+        candidates = benchmark_scale.make(folder, rows)
+        for name in names:
+            benchmark_scale.METRICS = f"[{name}]"
+            found = benchmark_scale.measure(candidates, folder, rows, "local", 1)
+            scoring = found["stages"]["score"]["cpu_seconds"] / rows * 1e6
+            lines.append(f"| {name} | {scoring:.0f} | {found['cpu_seconds'] / rows * 1e6:.0f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Fit, print, write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("measured", type=Path, help="JSON of scripts/benchmark_scale.py")
+    parser.add_argument("--engine", default="local")
+    parser.add_argument("--rows", type=float, default=1e9)
+    parser.add_argument("--by-metric", type=int, help="so many rows with each metric by itself")
+    parser.add_argument("--metrics", nargs="+", default=["bleu_4", "rouge_l", "cider"])
+    parser.add_argument("--output", type=Path, help="a Markdown page")
+    chosen = parser.parse_args()
+    measured = json.loads(chosen.measured.read_text(encoding="utf-8"))
+    runs = [run for run in measured if run["engine"] == chosen.engine]
+    if not runs:
+        raise SystemExit(f"{chosen.measured} has no run of engine {chosen.engine}")
+    text = plan(runs, chosen.rows)
+    if chosen.by_metric:
+        text += "\n\n" + by_metric(chosen.by_metric, chosen.metrics)
+    print(text)
+    if chosen.output:
+        command = shlex.join(["python", *sys.argv])
+        page = f"# A plan for {chosen.rows:.0e} captions\n\n<!-- {command} -->\n\n{text}\n"
+        chosen.output.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
