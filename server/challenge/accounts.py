@@ -150,8 +150,9 @@ class Accounts:
                     recoveries.c.used_at.is_(None),
                 )
                 .values(used_at=now)
+                .returning(recoveries.c.id)  # PostgreSQL counts rows only once they are asked for
             )
-            if used.rowcount != 1:
+            if used.first() is None:
                 return None
             write_audit(c, now, found.id, "recover", f"account {found.id}")
             return _set_password(c, found.id, hashed)
@@ -321,8 +322,9 @@ class Accounts:
                     tokens.c.revoked_at.is_(None),
                 )
                 .values(revoked_at=now)
+                .returning(tokens.c.id)
             )
-            if ended.rowcount != 1:
+            if ended.first() is None:
                 raise MissingError
             write_audit(c, now, account.id, "revoke token", f"token {number}")
 
@@ -352,8 +354,9 @@ class Accounts:
                 update(accounts)
                 .where(accounts.c.id == number)
                 .values(blocked_at=now if shut else None)
+                .returning(accounts.c.id)
             )
-            if done.rowcount != 1:
+            if done.first() is None:
                 raise MissingError
             _next_epoch(c, number)
             write_audit(c, now, None, "block" if shut else "unblock", f"account {number}", why)

@@ -253,8 +253,9 @@ class Records:
                 update(submissions)
                 .where(submissions.c.key == key)
                 .values(standing=standing, standing_why=why if standing else "")
+                .returning(submissions.c.id)  # PostgreSQL counts rows only once they are asked for
             )
-            if not done.rowcount:
+            if done.first() is None:
                 raise MissingError
             write_audit(c, now, None, standing or "reinstate", f"submission {key}", why)
 
@@ -279,9 +280,11 @@ class Records:
                     submissions.c.counts,
                 )
                 .values(counts=False)
+                .returning(submissions.c.id)
             )
+            many = len(done.all())
             write_audit(c, now, None, "forgive", f"team {team} in {challenge.name}", why)
-            return done.rowcount
+            return many
 
         return await self._database.run(work)
 

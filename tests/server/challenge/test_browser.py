@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import pytest
 from playwright.sync_api import expect
@@ -23,22 +22,9 @@ from tests.server.challenge.visitors import (
     score,
     write_challenge,
 )
-from tests.server.collect.test_browser import FLAGS, Looker
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+from tests.server.collect.test_browser import Looker
 
 SIZES = ((390, "dark"), (1280, "light"))
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 def looker(chromium, url, width, scheme):
