@@ -13,11 +13,13 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Self
 
 from ..datasets.errors import InputError
@@ -190,8 +192,8 @@ class Ray(Engine):
 
     def __init__(self, workers: int | None, address: str | None) -> None:
         try:
-            import ray
-            import ray.data  # pyright: ignore[reportUnusedImport]  # so that it is found lacking here
+            ray = import_module("ray")
+            import_module("ray.data")
         except ModuleNotFoundError as error:
             raise InputError(
                 f"engine=ray: {error.name} is not installed: pip install 'captau[ray]'"
@@ -225,7 +227,8 @@ class Ray(Engine):
         def do(row: dict[str, Any]) -> dict[str, Any]:
             return {"number": row["number"], "result": [perform(stage, plan, row["task"][0])]}
 
-        return self._rows(tasks, lambda data: data.map(do, num_cpus=1, concurrency=self.workers))
+        most = min(self.workers, len(tasks))
+        return self._rows(tasks, lambda data: data.map(do, num_cpus=1, concurrency=most))
 
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         import ray
@@ -271,6 +274,28 @@ class Ray(Engine):
             ray.shutdown()
 
 
+def _start_here(cpus: int, common: dict[str, Any]) -> None:
+    """Start a Ray of our own.
+
+    Raises:
+        InputError: where it does not start, time and again.
+    """
+    import ray
+
+    for left in reversed(range(_STARTS)):
+        try:
+            ray.init(num_cpus=cpus, include_dashboard=False, object_store_memory=_OBJECTS, **common)
+            return
+        except Exception as error:  # a machine that is too busy has no class of its own
+            ray.shutdown()
+            if not left:
+                said = " ".join(str(error).split())[:200]
+                raise InputError(
+                    f"engine=ray: Ray does not start on this machine ({said}); try again when it is less "
+                    f"busy, or engine=local"
+                ) from error
+
+
 class _Actor:
     """Of Ray Data's actors: a model is loaded once and does batch after batch."""
 
@@ -298,37 +323,12 @@ def _quiet() -> Generator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         context.enable_progress_bars = before
         logger.setLevel(level)
-
-
-def _start_here(count: int, common: dict[str, Any]) -> None:
-    """Ray on this machine.
-
-    Raises:
-        InputError: where it does not come up.
-    """
-    import ray
-
-    for left in reversed(range(_STARTS)):
-        try:
-            ray.init(
-                num_cpus=count,
-                include_dashboard=False,
-                object_store_memory=_OBJECTS,
-                **common,
-            )
-            return
-        except Exception as error:  # a machine that is too busy has no class of its own
-            ray.shutdown()
-            if not left:
-                said = " ".join(str(error).split())[:200]
-                raise InputError(
-                    f"engine=ray: Ray does not start on this machine ({said}); try again when it is "
-                    "less busy, or engine=local"
-                ) from error
 
 
 def _check_answers(address: str) -> None:
