@@ -19,10 +19,7 @@ FILES: dict[str, tuple[str, ...]] = {
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
-    "score": (
-        *("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
-        *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
-    ),
+    "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
     "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
     "agree": ("agreement.csv", "table.md", "table.tex"),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
@@ -45,6 +42,7 @@ FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
 ON_DEMAND = (
     *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
     *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
+    *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
 #: Where `captau plot` writes; these go as well.
 PLOTS = "plots"
