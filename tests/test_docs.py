@@ -82,6 +82,7 @@ ELSEWHERE = {
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/test_sweep.py runs each launcher",
     "captau bench dataset=thumb metrics=[cider] cache.scores=": "wants a shared folder or an object store",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
+    "captau gather run=sweep": "reads a sweep; tests/benchmarks/test_gather.py makes one",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",
     "captau serve": "serves a site until it is stopped; tests/server/challenge runs it",

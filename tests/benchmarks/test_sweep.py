@@ -159,7 +159,7 @@ def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [
-        ("joblib", ["hydra.launcher.n_jobs=1"]),
+        ("joblib", ["hydra.launcher.n_jobs=2"]),
         ("submitit_local", []),
         ("ray", ["hydra.launcher.max_retries=0"]),
     ],
