@@ -178,12 +178,13 @@ def test_bad_sources(tmp_path: Path, root: Path, given: str, said: str) -> None:
 
 
 def test_shipped_names() -> None:
-    """As the pinned addresses call them."""
+    """As the pinned addresses call them, and `captau collect export`."""
     cards = registry.card("capeval1k")
     assert [sorted(shipped_names(s)) for s in cards.sources] == [
         ["data.mdb"],
         ["bert-base-cased-vocab.txt", "vocab.txt"],
         ["karpathy_test_references.json", "reference_captions.json"],
+        ["capeval.csv"],
     ]
 
 
