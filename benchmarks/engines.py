@@ -10,7 +10,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 import time
 import warnings
@@ -23,6 +22,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from ..datasets.errors import InputError
+from .ray_address import fault_of
 from .stages import Model, perform
 
 Task = dict[str, Any]
@@ -34,7 +34,6 @@ RETRIES = 3
 _HANDED_ON = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
 #: Ray's store of objects holds tasks and results, which are small; this is the least that it takes.
 _OBJECTS = 100_000_000
-_SECONDS_TO_ANSWER = 10.0
 #: So often a Ray of our own is started; on a busy machine its parts miss one another.
 _STARTS = 3
 
@@ -217,7 +216,8 @@ class Ray(Engine):
         if address is None:
             _start_here((os.cpu_count() or 1) if workers is None else workers, common)
             return
-        _check_answers(address)
+        if (fault := fault_of(address)) is not None:
+            raise _unreachable(address, fault)
         try:
             ray.init(address=address, **common)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
@@ -329,21 +329,6 @@ def _quiet() -> Generator[None]:
     finally:
         context.enable_progress_bars = before
         logger.setLevel(level)
-
-
-def _check_answers(address: str) -> None:
-    """That somebody listens there: Ray itself would try for a minute.
-
-    Raises:
-        InputError: where nobody does.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if address in ("auto", "local") or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
-    except OSError as error:
-        raise _unreachable(address, error.strerror or str(error)) from error
 
 
 def _unreachable(address: str, why: str) -> InputError:

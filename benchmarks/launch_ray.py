@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from omegaconf import DictConfig, open_dict
 from ray.exceptions import RayError
 
 from ..datasets.errors import InputError
+from .ray_address import fault_of
 
 
 class Ray(Launcher):
@@ -80,7 +80,8 @@ class Ray(Launcher):
                 ray.shutdown()
 
     def _join(self) -> None:
-        check_reachable(self._address)
+        if self._address and (fault := fault_of(self._address)) is not None:
+            raise _unreachable(self._address, fault)
         local: dict[str, Any] = {} if self._address else {"include_dashboard": False}
         try:
             ray.init(
@@ -89,21 +90,6 @@ class Ray(Launcher):
         except (ConnectionError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
             raise _unreachable(self._address, reason) from error
-
-
-def check_reachable(address: str | None, seconds: float = 5.0) -> None:
-    """That somebody listens at a cluster's address; Ray itself would try for minutes.
-
-    Raises:
-        InputError: where nobody does.
-    """
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if not colon:  # one of this machine
-        return
-    try:
-        socket.create_connection((host, int(port)), seconds).close()
-    except (OSError, ValueError) as error:
-        raise _unreachable(address, str(error)) from error
 
 
 def _unreachable(address: str | None, reason: str) -> InputError:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from ..datasets.cache import replacing, sweep
 from ..datasets.errors import InputError
+from ..datasets.shards import system_of
 from ..metrics.base import Floats
 
 #: How long an object store may take for one object, in seconds. Its client's own patience would be
@@ -98,15 +99,9 @@ def place_of(place: str) -> Place:
     if "://" not in place:
         return Path(place).expanduser()
     try:
-        import fsspec
-
-        system, path = fsspec.core.url_to_fs(place)
-    except ImportError as error:
-        raise InputError(
-            f"cache.scores={place} needs what is not installed ({error}): pip install 'captau[remote]'"
-        ) from error
-    except ValueError as error:
-        raise InputError(f"cache.scores={place}: {error}") from error
+        system, path = system_of(place)
+    except InputError as error:
+        raise InputError(f"cache.scores={error}") from error
     store = Remote(system, path.rstrip("/"), place.rstrip("/"))
     # Found out before anything is scored; what is put is what the next run puts.
     try:

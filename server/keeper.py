@@ -5,7 +5,19 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, column, delete, insert, select, table
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    Text,
+    column,
+    delete,
+    insert,
+    select,
+    table,
+)
 
 from ..datasets.errors import InputError
 from .database import Database
@@ -14,8 +26,18 @@ from .security import PASSWORD_LENGTH, hash_password, right_password
 #: The admin's password may be handed over in it; it is stored as a hash alone.
 PASSWORD = "CAPTAU_ADMIN_PASSWORD"
 
-#: What every site's database has a table for: its name, digest, secrets.
+#: What every site's database has a table for, whichever its other tables are.
 _meta = table("meta", column("key"), column("value"))
+
+
+def meta_table(metadata: MetaData) -> Table:
+    """That table among a site's own: its name, digest, secrets, its admin's password."""
+    return Table(
+        "meta",
+        metadata,
+        Column("key", String(64), primary_key=True),
+        Column("value", Text, nullable=False),
+    )
 
 
 def get_meta(c: Connection, key: str) -> str | None:

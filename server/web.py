@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -18,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from .database import StoreError
 from .keeper import Keeper
-from .security import ADMIN_AGE, MEMBER_AGE, Buckets, Session, Sessions
+from .security import ADMIN_AGE, MEMBER_AGE, MOST_BYTES, Buckets, Guard, Session, Sessions
 
 #: Scripts, styles and the icon of every site.
 STATIC = Path(__file__).parent / "static"
@@ -197,14 +198,39 @@ def told(web: Web, status: int, message: str, *, back: str = "/") -> Response:
     return response
 
 
-def finish(app: FastAPI, web: Web, *, home: str = "/") -> None:
-    """Static files, and what goes wrong as pages, of an application.
+def application(
+    web: Web,
+    routers: Iterable[APIRouter],
+    life: Callable[[FastAPI], AbstractAsyncContextManager[None]],
+    *,
+    title: str,
+    description: str = "",
+    home: str = "/",
+    most: Callable[[str], int] = lambda _: MOST_BYTES,
+) -> FastAPI:
+    """A site's application: its routes, static files, and what goes wrong as pages.
 
     Args:
-        app: the application, its routes included.
         web: its pages.
+        routers: its routes.
+        life: what begins and ends with it.
+        title: what it is called, in the interface's description too.
+        description: of the interface.
         home: the page where somebody who was stopped goes on.
+        most: as of `Guard`.
     """
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=life,
+        root_path="",
+        redirect_slashes=False,  # it would send people to whatever host their request named
+        title=title,
+        description=description,
+    )
+    for router in routers:
+        app.include_router(router, prefix=web.base)
     if web.base:
 
         @app.get(web.base)
@@ -252,3 +278,6 @@ def finish(app: FastAPI, web: Web, *, home: str = "/") -> None:
         for name, value in (error.headers or {}).items():
             response.headers[name] = value
         return response
+
+    app.add_middleware(Guard, secure=web.secure, most=most)
+    return app

@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from absl import logging as absl_logging
 from hypothesis import settings
 
 from captau.benchmarks.cli import main
 
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
 #: How long an example takes is no property of the code.
 settings.register_profile("captau", settings.default, deadline=None)
 settings.load_profile("captau")
+
+# absl (rouge-score's) keeps the stderr of its import and closes it when logging is set up anew, as
+# submitit does on import: that stderr must not be a test's.
+absl_logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 
 NO_DATA = "CAPTAU_DATA is not set: this test needs the real data"
 
@@ -57,6 +67,40 @@ def run_captau(*words: object) -> int:
         main([str(word) for word in words])
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """A server of an application in a thread; the address is what is given."""
+    import uvicorn
+
+    from captau.server.serving import listen
+
+    taken = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def captau(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Runs the program in a folder of its own; gives status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPTAU_JAVA", "")  # so that what java.home= sets is undone after the test
+    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])  # likewise cache.root=
+
+    def run(*words: object) -> tuple[int, str, str]:
+        status = run_captau(*words)
+        return status, *capfd.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session", autouse=True)

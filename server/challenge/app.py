@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 
 from .. import signin
 from ..keeper import Keeper
-from ..security import MOST_BYTES, Buckets, Guard, Session
-from ..web import StrangerError, TooManyError, Web, address, finish
+from ..security import MOST_BYTES, Buckets, Session
+from ..web import StrangerError, TooManyError, Web, address, application
 from .accounts import Accounts, Member
 from .challenges import Challenge, Limits
 from .records import Records
@@ -127,22 +127,8 @@ def make_app(site: Site) -> FastAPI:
             site.workers.stop()
         site.store.database.close()
 
-    app = FastAPI(
-        title=site.title,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        lifespan=life,
-        root_path="",
-        redirect_slashes=False,  # it would send people to whatever host their request named
-    )
-    app.include_router(api.routes(site), prefix=site.base)
-    app.include_router(pages.routes(site), prefix=site.base)
-    app.include_router(admin.routes(site), prefix=site.base)
-    app.include_router(signin.routes(site), prefix=site.base)
-    finish(app, site)
-    app.add_middleware(Guard, secure=site.secure, most=most_bytes(site))
-    return app
+    routers = (api.routes(site), pages.routes(site), admin.routes(site), signin.routes(site))
+    return application(site, routers, life, most=most_bytes(site), title=site.title)
 
 
 def most_bytes(site: Site) -> Callable[[str], int]:

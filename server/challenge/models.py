@@ -16,15 +16,11 @@ from sqlalchemy import (
     Text,
 )
 
+from ..keeper import meta_table
+
 metadata = MetaData()
 
-#: Of the site: its secrets, its admin's password.
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+meta = meta_table(metadata)
 
 #: What became of each challenge since it was begun; the rest is in its file.
 challenges = Table(

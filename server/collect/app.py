@@ -9,8 +9,8 @@ from fastapi import FastAPI, Request, Response
 
 from .. import signin
 from ..keeper import Keeper
-from ..security import Buckets, Guard, Session
-from ..web import StrangerError, TooManyError, Web, finish, told
+from ..security import Buckets, Session
+from ..web import StrangerError, TooManyError, Web, application, told
 from . import game
 from .protocols import FORMS, FormError
 from .protocols.game import MEANINGS
@@ -76,22 +76,12 @@ def make_app(site: Site) -> FastAPI:
         yield
         site.store.database.close()
 
-    app = FastAPI(
-        title=site.study.title,
-        description=f"{FORMS[site.study.protocol].name}: judgements of image captions",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        lifespan=life,
-        root_path="",
-        redirect_slashes=False,  # it would send people to whatever host their request named
+    routers = (pages.routes(site), admin.routes(site), signin.routes(site))
+    described = f"{FORMS[site.study.protocol].name}: judgements of image captions"
+    app = application(
+        site, routers, life, home="/rate", title=site.study.title, description=described
     )
-    app.include_router(pages.routes(site), prefix=site.base)
-    app.include_router(admin.routes(site), prefix=site.base)
-    app.include_router(signin.routes(site), prefix=site.base)
-    finish(app, site, home="/rate")
     _faults(app, site)
-    app.add_middleware(Guard, secure=site.secure)
     return app
 
 

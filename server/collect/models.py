@@ -16,15 +16,11 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
+from ..keeper import meta_table
+
 metadata = MetaData()
 
-#: Of the study: its name, digest, secrets.
-meta = Table(
-    "meta",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+meta = meta_table(metadata)
 
 #: What is shown at once: a caption, an image's captions, or an image that wants one. `given` counts
 #: the answers that enter the dataset; `last_served` is the number of the serving that showed it last.

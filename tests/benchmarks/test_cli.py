@@ -11,22 +11,6 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.cli import COMMANDS, main
-from tests.conftest import run_captau
-
-
-@pytest.fixture
-def captau(capsys, tmp_path, monkeypatch):
-    """Runs the program in a folder of its own; gives status, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CAPTAU_JAVA", "")  # so that what java.home= sets is undone after the test
-    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])  # likewise cache.root=
-
-    def run(*arguments):
-        ended = run_captau(*arguments)
-        captured = capsys.readouterr()
-        return ended, captured.out, captured.err
-
-    return run
 
 
 def one_line(stderr):

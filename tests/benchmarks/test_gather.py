@@ -34,20 +34,12 @@ def swept(tmp_path_factory):
 
 
 @pytest.fixture
-def captau(capfd, tmp_path, swept, monkeypatch):
-    """Runs the program beside a copy of that sweep; gives status, stdout and stderr."""
+def captau(captau, tmp_path, swept):
+    """The program beside a copy of that sweep."""
     shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "sweep" / "sweep.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "directory": str(tmp_path)}))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capfd.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run
+    return captau
 
 
 def cells(path):

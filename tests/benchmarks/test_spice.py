@@ -14,22 +14,8 @@ from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text import spice, spice_models
 from captau.metrics.text.spice_models import Jar, folder
-from tests.conftest import run_captau
 
 PARTS = [f"spice_{part}" for part in list(spice.PARTS)[1:]]
-
-
-@pytest.fixture
-def captau(capsys, tmp_path, monkeypatch):
-    """Runs the program in a folder of its own; gives status, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        ended = run_captau(*arguments)
-        captured = capsys.readouterr()
-        return ended, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ import pytest
 
 from captau.benchmarks import claim, launchers
 from captau.benchmarks.claim import Claim, HeldError, holder
-from captau.benchmarks.cli import main
 from captau.benchmarks.sweep import read_sweep
 
 #: Cheap: no intervals, no ceilings.
@@ -43,21 +42,12 @@ def broken(items):
 
 
 @pytest.fixture
-def captau(capfd, tmp_path, monkeypatch):
-    """Runs the program in a folder of its own; gives status, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
+def captau(captau, tmp_path, monkeypatch):
+    """The program in a folder with metrics of its own."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("CAPTAU_CACHE", os.environ["CAPTAU_CACHE"])
     (tmp_path / "own_metrics.py").write_text(METRICS, encoding="utf-8")
     monkeypatch.delitem(sys.modules, "own_metrics", raising=False)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        captured = capfd.readouterr()
-        return ended.value.code, captured.out, captured.err
-
-    return run
+    return captau
 
 
 def states(folder):

@@ -7,9 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +19,7 @@ from captau.server.challenge.commands import open_site
 from captau.server.challenge.models import accounts, teams, tokens
 from captau.server.challenge.queueing import KINDS
 from captau.server.challenge.store import token_hash
+from tests.conftest import serving
 
 #: References and ratings of the small challenges; a test looks for each word of them in all that is told.
 REFERENCES = {
@@ -131,25 +130,11 @@ def new_account(database, name="somebody", team=None):
     return database.do(work)
 
 
-@contextmanager
 def running(site):
-    """A server of the site in a thread, with its workers; the address is what is given."""
-    import uvicorn
-
+    """A server of the site, with its workers; the address is what is given."""
     from captau.server.challenge.app import make_app
-    from captau.server.serving import listen
 
-    taken = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    return serving(make_app(site))
 
 
 def by_hand(folder, site, **changes):

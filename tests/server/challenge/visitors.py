@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -70,27 +67,6 @@ def make_site(folder, *paths, outside=("", False, "")):
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
     database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve")
     return Site(Store(database, challenges, folder / "files"), outside=outside)
-
-
-@contextmanager
-def running(site):
-    """A server of the site in a thread; the address is what is given."""
-    import uvicorn
-
-    from captau.server.challenge.app import make_app
-    from captau.server.serving import listen
-
-    taken = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 class Visitor(Browser):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
-from contextlib import contextmanager
 
 import pytest
 import yaml
 from PIL import Image
+
+from tests.conftest import serving
 
 #: Captions of the small studies, by image: an awkward one among them.
 CAPTIONS = [
@@ -79,25 +78,11 @@ def make_site(folder, protocol="game", database=None, url="", **changes):
     return open_site(options)
 
 
-@contextmanager
 def running(site):
-    """A server of the site in a thread; the address is what is given."""
-    import uvicorn
-
+    """A server of the site; the address is what is given."""
     from captau.server.collect.app import make_app
-    from captau.server.serving import listen
 
-    taken = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    return serving(make_app(site))
 
 
 @pytest.fixture

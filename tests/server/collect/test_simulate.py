@@ -8,26 +8,13 @@ import pytest
 
 from captau.server.collect.simulate import _players, deserved
 from captau.server.collect.studies import read_study
-from tests.conftest import run_captau, says
+from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """A function that runs the command in a folder of the test's: status, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def captau(*words):
-        ended = run_captau(*words)
-        said = capsys.readouterr()
-        return ended, said.out, said.err
-
-    return captau
-
-
-def test_the_game_pays_skill(run, tmp_path):
+def test_the_game_pays_skill(captau, tmp_path):
     """Honest players earn more than all others, who on the whole earn nothing."""
-    status, said, fault = run(
+    status, said, fault = captau(
         "collect",
         "simulate",
         "players={honest: 4, random: 3, constant: 3, majority: 3}",
@@ -46,11 +33,11 @@ def test_the_game_pays_skill(run, tmp_path):
     assert max(mean[kind] for kind in ("random", "constant", "majority")) < 0.4
     assert "| honest | 4 | 160 |" in said
     # What was played is a dataset.
-    status, _, fault = run(
+    status, _, fault = captau(
         "collect", "export", "study=demo_game", "database=played.sqlite3", "output_dir=gathered"
     )
     assert status == 0, fault
-    status, agreed, fault = run(
+    status, agreed, fault = captau(
         "agree",
         "dataset=file",
         "file.path=gathered/ratings.csv",
@@ -62,14 +49,14 @@ def test_the_game_pays_skill(run, tmp_path):
     assert "krippendorff_alpha_ordinal" in agreed
 
 
-def test_a_fault_of_the_study_is_one_line(run, tmp_path):
+def test_a_fault_of_the_study_is_one_line(captau, tmp_path):
     path = write_study(tmp_path, ratings=0)
     for words in (["collect", "port=0"], ["collect", "simulate"], ["collect", "export"]):
-        status, _, fault = run(*words, f"study={path}")
+        status, _, fault = captau(*words, f"study={path}")
         assert status == 2
         assert fault.count("\n") == 1
         assert "ratings: 0 is no whole number" in fault
-    status, _, fault = run("collect", "export", "study=demo_thumb")
+    status, _, fault = captau("collect", "export", "study=demo_thumb")
     assert status == 2
     assert "collected/demo_thumb.sqlite3: no such file" in fault
 
