@@ -24,13 +24,14 @@ from ..datasets.errors import InputError, unknown
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from .large import Scored
+    from .large.run import Scored
     from .tables import Table
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
 COMMANDS = {
     "bench": "score datasets with metrics and correlate with people's ratings",
+    "gather": "what the jobs of a sweep (--multirun) found, as one table; runs again what failed",
     "compare": "which metrics differ: intervals of differences, tests, rank clusters",
     "agree": "how well people agree: raters, and the ceilings that follow; captions; words",
     "sensitivity": "how far numbers move with images, raters, references and protocols",
@@ -39,7 +40,9 @@ COMMANDS = {
     "train": "train a learned rater, and see how it agrees with people on images it has not seen",
     "reproduce": "rebuild a paper's tables and compare them cell by cell",
     "score": "score your own captions",
+    "filter": "keep the captions of a large scored set that are above a threshold",
     "validate": "check a submission, captions or a metric's scores, and list what is wrong",
+    "submit": "send captions, or a metric's scores, to a challenge, and wait for what they score",
     "table": "finished runs and published numbers as one table, for a paper",
     "cite": "BibTeX of what a run used, and a methods sentence",
     "report": "a finished run as one self-contained HTML page",
@@ -55,10 +58,7 @@ COMMANDS = {
     "collect export": "write what a study gathered as files that captau and others read",
     "collect stability": "compare what a study gathered with what its re-run did",
     "collect simulate": "play raters of given skill through a study's own web site",
-    "filter": "keep the captions of a large scored set that are above a threshold",
-    "gather": "what the jobs of a sweep (--multirun) found, as one table; runs again what failed",
     "serve": "serve challenges: submissions, scores by private references or ratings, a leaderboard",
-    "submit": "send captions, or a metric's scores, to a challenge, and wait for what they score",
 }
 
 #: Hydra's flags that make sense here, with the words that may follow each.
@@ -229,7 +229,7 @@ def _sweep(command: str, overrides: Sequence[str]) -> int:
 
     from ..conf.schema import register
     from .output import OutputFolder
-    from .sweep import plan, run_sweep
+    from .sweeps.sweep import plan, run_sweep
 
     register(command)
     chosen = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
@@ -643,7 +643,7 @@ def _score(config: DictConfig) -> None:
 def _score_large(config: DictConfig) -> None:
     from ..datasets.shards import is_url
     from .config import large_config
-    from .large import run
+    from .large.run import run
 
     given = config.output_dir
     if given is not None and is_url(given):
@@ -660,7 +660,7 @@ def _show_large(found: Scored) -> None:
 
 def _filter(config: DictConfig) -> None:
     from .config import filter_config
-    from .filtering import run
+    from .large.filtering import run
 
     found = run(filter_config(config))
     _show(found.tables)
@@ -789,7 +789,7 @@ def _cite(config: DictConfig) -> None:
 
 def _gather(config: DictConfig) -> int:
     from .config import gather_config
-    from .gather import run
+    from .sweeps.gather import run
 
     gathered = run(gather_config(config))
     if gathered.runs:

@@ -19,7 +19,7 @@ import pytest
 
 from captau.benchmarks.cli import main
 from captau.benchmarks.config import LargeConfig, metrics_of
-from captau.benchmarks.large import Scored, run
+from captau.benchmarks.large.run import Scored, run
 from captau.metrics.base import Rows
 from tests.conftest import AWKWARD
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.exact import (
+from captau.benchmarks.large.exact import (
     added,
     digit_counts,
     exact_sum,
@@ -17,7 +17,7 @@ from captau.benchmarks.exact import (
     percentiles,
     to_float,
 )
-from captau.benchmarks.stages import add_digits
+from captau.benchmarks.large.stages import add_digits
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 

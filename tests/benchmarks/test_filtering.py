@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.filtering import wilson
+from captau.benchmarks.large.filtering import wilson
 from tests.benchmarks.large_sets import command, rows_of, score, scores_in, write
 from tests.conftest import says
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks import stages
+from captau.benchmarks.large import stages
 from captau.datasets.shards import find_shards
 from captau.metrics.registry import metric
 from tests.benchmarks.large_sets import (
@@ -190,7 +190,7 @@ def test_a_task_that_kills_every_worker(rows, tmp_path, monkeypatch):
         "import os, signal\ndef score(items):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("captau.benchmarks.engines.RETRIES", 1)
+    monkeypatch.setattr("captau.benchmarks.large.engines.RETRIES", 1)
     write(tmp_path / "set.jsonl", rows[:30])
     with says("set.jsonl", "its worker died 2 times over", "workers="):
         score("set.jsonl", "out", ["bleu_1", "python(always:score)"], workers=1)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks import stages
+from captau.benchmarks.large import stages
 from captau.metrics.base import Metric, Rows
 from captau.metrics.neural import text
 from captau.metrics.registry import metric

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from captau.benchmarks.engines import Ray
+from captau.benchmarks.large.engines import Ray
 from tests.benchmarks.large_sets import METRICS, command, rows_of, score, scores_in, write
 from tests.benchmarks.test_large import equal_to
 from tests.conftest import says

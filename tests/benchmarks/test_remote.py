@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from captau.benchmarks.folders import Folder
+from captau.benchmarks.large.folders import Folder
 from tests.benchmarks.large_sets import command, rows_of, score, write
 from tests.conftest import says
 

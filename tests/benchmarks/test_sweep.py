@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks import claim, launchers
+from captau.benchmarks import claim
 from captau.benchmarks.claim import Claim, HeldError, holder
-from captau.benchmarks.sweep import read_sweep
+from captau.benchmarks.sweeps import launchers
+from captau.benchmarks.sweeps.sweep import read_sweep
 
 #: Cheap: no intervals, no ceilings.
 CHEAP = ("statistics.interval=none", "ceilings=false")
@@ -209,7 +210,7 @@ def test_words_run_the_same_jobs():
 
 
 def read_sweep_of(jobs):
-    from captau.benchmarks.sweep import Sweep
+    from captau.benchmarks.sweeps.sweep import Sweep
 
     return Sweep(Path("sweep"), "bench", tuple(jobs), (), ".")
 

@@ -14,7 +14,7 @@ from hydra_plugins.hydra_submitit_launcher.config import BaseQueueConf
 from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
 from omegaconf import OmegaConf
 
-from ..datasets.errors import InputError
+from ...datasets.errors import InputError
 
 #: What an executor takes when it is made; all else it takes later.
 _MADE_WITH = ("submitit_folder", "max_num_timeout")

@@ -20,8 +20,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict
 from ray.exceptions import RayError
 
-from ..datasets.errors import InputError
-from .ray_address import fault_of
+from ...datasets.errors import InputError
+from ..ray_address import fault_of
 
 
 class Ray(Launcher):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..datasets.cache import replacing
-from ..datasets.shards import in_time, is_url, reaching, system_of
-from .output import write_file
+from ...datasets.cache import replacing
+from ...datasets.shards import in_time, is_url, reaching, system_of
+from ..output import write_file
 
 Answer = TypeVar("Answer")
 

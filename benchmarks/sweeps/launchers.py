@@ -14,7 +14,7 @@ from typing import Any
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from ..datasets.errors import InputError
+from ...datasets.errors import InputError
 from .sweep import Task
 
 

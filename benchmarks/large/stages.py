@@ -34,17 +34,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..datasets import shards
-from ..datasets.cache import replacing
-from ..datasets.errors import InputError
-from ..datasets.files import sha256
-from ..datasets.schema import item_ids
-from ..datasets.shards import Columns, CorruptError, Shard
-from ..metrics.base import Floats, Metric, Rows
-from ..metrics.text import frequencies
-from ..metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
-from ..metrics.text.corpus import Corpus
-from .captions import read_candidates
+from ...datasets import shards
+from ...datasets.cache import replacing
+from ...datasets.errors import InputError
+from ...datasets.files import sha256
+from ...datasets.schema import item_ids
+from ...datasets.shards import Columns, CorruptError, Shard
+from ...metrics.base import Floats, Metric, Rows
+from ...metrics.text import frequencies
+from ...metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
+from ...metrics.text.corpus import Corpus
+from ..captions import read_candidates
 from .exact import digit_counts, exact_sum, histogram
 from .folders import Folder
 from .lookup import Lookup, build
@@ -329,8 +329,8 @@ _TRIED, _FACTORS = 512, (1, 4, 16)
 
 
 def _model(plan: Plan, task: Task) -> Result:
-    from ..datasets.cache import keep
-    from ..metrics.neural.store import forget
+    from ...datasets.cache import keep
+    from ...metrics.neural.store import forget
 
     keep(False)  # of so many captions no features are kept
     frame = _pictured(plan, read_rows(plan.file("rows", f"{task['id']}.arrow")))
@@ -358,7 +358,7 @@ def _model(plan: Plan, task: Task) -> Result:
 
 def fitting(one: Metric, frame: pd.DataFrame) -> Metric:
     """A metric with the batch size that some rows are scored fastest with, and that memory holds."""
-    from ..metrics.neural.store import forget
+    from ...metrics.neural.store import forget
 
     size = one.parameters.get("batch_size")
     some = frame.head(_TRIED)

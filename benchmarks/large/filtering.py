@@ -21,19 +21,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..datasets.errors import InputError, unknown
-from ..datasets.shards import Columns, Shard
+from ...datasets.errors import InputError, unknown
+from ...datasets.shards import Columns, Shard
+from ..config import FilterConfig, metrics_of
+from ..output import OutputFolder
+from ..progress import Flow
+from ..results import environment, table_files, to_csv, to_json
+from ..tables import MISSING, Table, number
 from . import stages
-from .config import FilterConfig, metrics_of
 from .engines import engine_of
 from .exact import digit_counts, percentiles
 from .folders import Folder
-from .large import MANIFEST, SCORES, SHARES
-from .output import OutputFolder
-from .progress import Flow
-from .results import environment, table_files, to_csv, to_json
+from .run import MANIFEST, SCORES, SHARES
 from .stages import Plan
-from .tables import MISSING, Table, number
 
 #: Where the kept shards are written, in the output folder.
 KEPT = "kept"

@@ -17,15 +17,15 @@ from typing import Any
 
 import pandas as pd
 
-from ..datasets.errors import InputError
-from .config import GatherConfig
-from .finished import Finished, read_run
-from .joined import Source, words_of
-from .output import OutputFolder
-from .results import to_csv, to_json
-from .run import interval_words
+from ...datasets.errors import InputError
+from ..config import GatherConfig
+from ..finished import Finished, read_run
+from ..joined import Source, words_of
+from ..output import OutputFolder
+from ..results import to_csv, to_json
+from ..run import interval_words
+from ..tables import COEFFICIENT_STYLE, Table, markdown_of, number
 from .sweep import JOB, Outcome, Sweep, counted, read_sweep
-from .tables import COEFFICIENT_STYLE, Table, markdown_of, number
 
 #: Which of a run's files are gathered, by command.
 GATHERED = {

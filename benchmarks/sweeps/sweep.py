@@ -24,11 +24,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..datasets.errors import InputError
-from .claim import Claim, HeldError, holder
-from .output import write_file
-from .progress import Progress
-from .results import to_json
+from ...datasets.errors import InputError
+from ..claim import Claim, HeldError, holder
+from ..output import write_file
+from ..progress import Progress
+from ..results import to_json
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn

@@ -24,26 +24,26 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from ..datasets import shards
-from ..datasets.cache import cache_folder, replacing
-from ..datasets.errors import InputError
-from ..datasets.files import sha256
-from ..datasets.shards import Shard, find_shards, is_url, schema_of
-from ..metrics.base import Metric
-from ..metrics.text import frequencies
-from ..metrics.text.cider import Cider
+from ...datasets import shards
+from ...datasets.cache import cache_folder, replacing
+from ...datasets.errors import InputError
+from ...datasets.files import sha256
+from ...datasets.shards import Shard, find_shards, is_url, schema_of
+from ...metrics.base import Metric
+from ...metrics.text import frequencies
+from ...metrics.text.cider import Cider
+from ..config import LargeConfig, style
+from ..missing import lacking, listed
+from ..output import FILES, ON_DEMAND
+from ..progress import Flow
+from ..results import environment, table_files, to_csv, to_json
+from ..tables import Table, number
+from ..trust import UNKNOWN, Agreement, agreements
 from . import stages
-from .config import LargeConfig, style
 from .engines import engine_of
 from .exact import added, percentiles, to_float
 from .folders import Folder
-from .missing import lacking, listed
-from .output import FILES, ON_DEMAND
-from .progress import Flow
-from .results import environment, table_files, to_csv, to_json
 from .stages import OWN_DF, Plan, part_name
-from .tables import Table, number
-from .trust import UNKNOWN, Agreement, agreements
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Self
 
-from ..datasets.errors import InputError
-from .ray_address import fault_of
+from ...datasets.errors import InputError
+from ..ray_address import fault_of
 from .stages import Model, perform
 
 Task = dict[str, Any]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.base import Floats
+from ...metrics.base import Floats
 
 #: Every float64 is a whole number of 2^-SCALE.
 _SCALE = 1074

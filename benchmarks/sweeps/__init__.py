@@ -1,0 +1,1 @@
+"""Many runs by one command: jobs, what starts them, and their results in one table."""
