@@ -21,6 +21,11 @@ from typing import Any
 
 import numpy as np
 
+INTRODUCTION = """\
+Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended: use it to ask for
+the right cluster, then measure a million rows of your own there (`scripts/benchmark_scale.py`) and make the plan
+again from those (`scripts/plan_scale.py`), which wrote this page."""
+METRICS = ["bleu_4", "rouge_l", "cider", "meteor", "sentence_cosine"]
 WORKERS = (16, 64, 256, 1024)
 #: What there is of each: bytes of a driver, of a worker, of the disk that all share.
 LIMITS = {"driver": 1e9, "worker": 16e9, "disk": 10e12}
@@ -104,44 +109,67 @@ def plan(runs: list[dict[str, Any]], target: float) -> str:
         f"| memory of a worker without it, GB | {worker / 1e9:.1f} |",
         f"| memory of the driver, GB | {(driver[0] + driver[1] * target) / 1e9:.1f} |",
     ]
-    breaks = {
-        f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB": (
-            (LIMITS["driver"] - driver[0]) / driver[1] if driver[1] else math.inf
+    breaks = [
+        (
+            (LIMITS["driver"] - driver[0]) / driver[1] if driver[1] else math.inf,
+            f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB",
+            "more rows a part (`rows=`)",
         ),
-        f"the table passes the {LIMITS['worker'] / 1e9:g} GB of a node": (
-            (LIMITS["worker"] / factor) ** (1 / exponent)
+        (
+            (LIMITS["worker"] / factor) ** (1 / exponent),
+            f"the table of document frequencies passes the {LIMITS['worker'] / 1e9:g} GB of a node",
+            "nodes of more memory, or a saved table: `cider(df=FILE)` needs neither count nor merge",
         ),
-        f"the work folder passes {LIMITS['disk'] / 1e12:g} TB": LIMITS["disk"] * target / written,
-    }
-    out += ["", "What breaks first, by the fit:", "", "| at rows | what |", "|--:|:--|"]
+        (
+            LIMITS["disk"] * target / written,
+            f"the work folder passes {LIMITS['disk'] / 1e12:g} TB",
+            "a saved table, or several runs of a part each",
+        ),
+    ]
     out += [
-        f"| {'not seen' if math.isinf(at) else f'{at:.1e}'} | {what} |"
-        for what, at in sorted(breaks.items(), key=lambda b: b[1])
+        "",
+        "What breaks first, by the fit:",
+        "",
+        "| at rows | what | what then |",
+        "|--:|:--|:--|",
+    ]
+    out += [
+        f"| {'not seen' if math.isinf(at) else f'{at:.1e}'} | {what} | {then} |"
+        for at, what, then in sorted(breaks)
     ]
     out += [
         "",
         "Assumptions: costs a row stay as between the measured sizes; a worker is a core as fast as the "
         f"measured one; {IDLE:.0%} of the cluster's time is lost to waiting and starting; n-grams grow by "
         "the measured power (no slower); disks and network keep up with the bytes above; no task is done "
-        "twice. Two sizes fix two numbers and test none: a third size shows how far the fit holds.",
+        "twice.",
     ]
     return "\n".join(out)
 
 
-def by_metric(rows: int, names: list[str]) -> str:
-    """Each metric by itself: what scoring with it takes, and what it shares with others."""
+def by_metric(rows: int, names: list[str], target: float) -> str:
+    """Each metric by itself: what its scores take, and what reading and counting for it do."""
     sys.path.insert(0, str(Path(__file__).parent))
     import benchmark_scale
 
-    lines = ["| metric alone | scoring, CPU s per million | all stages |", "|:--|--:|--:|"]
+    lines = [
+        f"Each metric by itself, over {rows:,} rows, starting and loading included:",
+        "",
+        f"| metric alone | its scores, CPU s per million | all stages | CPU hours for {target:.0e} |",
+        "|:--|--:|--:|--:|",
+    ]
     with tempfile.TemporaryDirectory(prefix="captau-plan-") as temporary:
         folder = Path(temporary)
         candidates = benchmark_scale.make(folder, rows)
         for name in names:
             benchmark_scale.METRICS = f"[{name}]"
             found = benchmark_scale.measure(candidates, folder, rows, "local", 1)
-            scoring = found["stages"]["score"]["cpu_seconds"] / rows * 1e6
-            lines.append(f"| {name} | {scoring:.0f} | {found['cpu_seconds'] / rows * 1e6:.0f} |")
+            own, every = (
+                sum(found["stages"].get(stage, {}).get("cpu_seconds", 0) for stage in stages) / rows
+                for stages in (("model", "score"), found["stages"])
+            )
+            hours = every * target / 3600
+            lines.append(f"| {name} | {own * 1e6:,.0f} | {every * 1e6:,.0f} | {hours:,.0f} |")
     return "\n".join(lines)
 
 
@@ -152,7 +180,7 @@ def main() -> None:
     parser.add_argument("--engine", default="local")
     parser.add_argument("--rows", type=float, default=1e9)
     parser.add_argument("--by-metric", type=int, help="so many rows with each metric by itself")
-    parser.add_argument("--metrics", nargs="+", default=["bleu_4", "rouge_l", "cider"])
+    parser.add_argument("--metrics", nargs="+", default=METRICS)
     parser.add_argument("--output", type=Path, help="a Markdown page")
     chosen = parser.parse_args()
     measured = json.loads(chosen.measured.read_text(encoding="utf-8"))
@@ -161,11 +189,11 @@ def main() -> None:
         raise SystemExit(f"{chosen.measured} has no run of engine {chosen.engine}")
     text = plan(runs, chosen.rows)
     if chosen.by_metric:
-        text += "\n\n" + by_metric(chosen.by_metric, chosen.metrics)
+        text += "\n\n" + by_metric(chosen.by_metric, chosen.metrics, chosen.rows)
     print(text)
     if chosen.output:
         command = shlex.join(["python", *sys.argv])
-        page = f"# A plan for {chosen.rows:.0e} captions\n\n<!-- {command} -->\n\n{text}\n"
+        page = f"# A plan for {chosen.rows:.0e} captions\n\n{INTRODUCTION}\n\n<!-- {command} -->\n{text}\n"
         chosen.output.write_text(page, encoding="utf-8")
 
 
