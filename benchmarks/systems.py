@@ -115,7 +115,11 @@ def compared(
     )
     drawn = dict(zip(prepared, found, strict=True))
     with_intervals = [
-        replace(one, intervals=_intervals(panel, prepared[one.system], drawn[one.system], options))
+        replace(
+            one,
+            intervals=_intervals(panel, prepared[one.system], drawn[one.system], options),
+            drawn=dict(zip(specs, drawn[one.system], strict=True)),
+        )
         for one in trials
     ]
     return with_intervals, differences(panel, panel.metrics, prepared, drawn, options)

@@ -46,6 +46,7 @@ class Trial:
         corpus: each metric's score of all captions.
         pooled: the same by how often each caption counts, of the metrics that have it.
         intervals: of the corpus scores, where images were drawn.
+        drawn: the corpus scores of drawn images, shape (replicates,), by spec.
         remarks: what metrics remarked, by spec.
     """
 
@@ -57,6 +58,7 @@ class Trial:
     pooled: dict[str, Pooled]
     remarks: Mapping[str, Sequence[str]]
     intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    drawn: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
     def undefined(self, spec: str) -> str:
         """Why a metric has no corpus score; empty where it has one."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ...benchmarks.bootstrap import blocks, resample
 from ...benchmarks.captions import Candidates, read_candidates, read_references
@@ -182,8 +183,11 @@ class Prepared:
         candidates = read_candidates(path)
         options = self.challenge.statistics
         images = images_of({"": candidates}, self.sets, partial=True)
-        draws = 2 * blocks(options.replicates) if options.resamples else 0
-        progress = _Told(len(images) * (len(self.metrics) + draws), tell)
+        places = {name: self._places(ids) for name, ids in images.items()}
+        # Drawn once in the file's order and, where that is another one, in the references'.
+        draws = sum(1 + _mixed(order) for order in places.values()) * options.resamples
+        steps = len(images) * len(self.metrics) + draws * blocks(options.replicates)
+        progress = _Told(steps, tell)
         rows: list[dict[str, Any]] = []
         drawn: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
@@ -192,7 +196,7 @@ class Prepared:
             here = trial("", name, frame, self.metrics, ScoreStore(None), progress)
             if options.resamples:
                 (here,), _ = compared([here], options, progress.advance)
-                drawn |= self._drawn(here, ids, progress)
+                drawn |= self._drawn(here, places[name], progress)
             rows += _rows(here, [m.spec for m in self.metrics])
             columns = {f"{spec}@{name}": values for spec, values in here.scores.items()}
             items = items.merge(pd.DataFrame({"image_id": ids, **columns}), "left", on="image_id")
@@ -205,26 +209,30 @@ class Prepared:
         }
         return Evaluated(rows, run, items, drawn, 0.0)
 
+    def _places(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Where each of some images stands among them in the order of the references."""
+        wanted = set(ids)
+        place = {image: at for at, image in enumerate(i for i in self.images if i in wanted)}
+        return np.array([place[image] for image in ids])
+
     def _drawn(
-        self, one: Trial, ids: Sequence[str], progress: _Told
+        self, one: Trial, order: NDArray[np.int64], progress: _Told
     ) -> dict[tuple[str, str], Floats]:
         """Scores of drawn images in the order of the references, whatever a submission's is."""
-        specs = tuple(spec for spec in one.corpus if spec in one.pooled)
-        if len(ids) < 2 or not specs:
-            return {}
-        panel = Submissions.of({one.system: one.pooled}, specs, len(ids))
-        statistic = panel.corpus[one.system]
-        place = {image: at for at, image in enumerate(i for i in self.images if i in set(ids))}
-        order = np.array([place[image] for image in ids])
-        options = self.challenge.statistics
-        (found,) = resample(
-            [lambda weights: statistic(weights[order])],
-            len(ids),
-            options.replicates,
-            options.seed,
-            advance=progress.advance,
-        )
-        return {(one.references, spec): row for spec, row in zip(specs, found, strict=True)}
+        drawn = one.drawn
+        if drawn and _mixed(order):
+            panel = Submissions.of({one.system: one.pooled}, tuple(drawn), len(order))
+            statistic = panel.corpus[one.system]
+            options = self.challenge.statistics
+            (found,) = resample(
+                [lambda weights: statistic(weights[order])],
+                len(order),
+                options.replicates,
+                options.seed,
+                advance=progress.advance,
+            )
+            drawn = dict(zip(drawn, found, strict=True))
+        return {(one.references, spec): row for spec, row in drawn.items()}
 
     def _scores(self, path: Path, tell: Tell) -> Evaluated:
         tell(0.0, "reading")
@@ -303,6 +311,11 @@ class Prepared:
                 for metric, row in last.iterrows()
             ]
         return rows
+
+
+def _mixed(order: NDArray[np.int64]) -> bool:
+    """Whether images stand in another order than the references'."""
+    return bool((np.diff(order) < 0).any())
 
 
 def _silent(share: float, step: str) -> None:
