@@ -53,8 +53,11 @@ class Fields:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise InputError(f"{file}:{line}: {error.problem}") from error
-        except yaml.YAMLError as error:
-            raise InputError(f"{file}: {str(error).splitlines()[0]}") from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise InputError(
+                f"{file}:{line}: the character U+{error.character:04X} is none of YAML's; take it out"
+            ) from error
         return cls(node, file)
 
     def __contains__(self, name: str) -> bool:

@@ -97,6 +97,7 @@ class Challenge:
     """A challenge as its file says.
 
     Attributes:
+        source: its file and line, for messages.
         references: of kind `captions`: each set is scored against by itself.
         metrics: of kind `captions`: suites and specs.
         split: of kind `captions`: which results of an archive count (`test2014`), where there are several.
@@ -111,6 +112,7 @@ class Challenge:
         human: which of people's captions are scored, for the human row.
     """
 
+    source: str
     name: str
     title: str
     kind: str
@@ -190,11 +192,14 @@ def read_challenges(
             raise unknown("challenge", one, ["demo", *known, "FILE.yaml", "FOLDER"])
     if not paths:
         raise InputError("the option challenge=… is needed: demo, a name, FILE.yaml or a folder")
-    found = tuple(_challenge(read_fields(p), p.parent.resolve(), data_root) for p in paths)
-    for one, path in zip(found, paths, strict=True):
-        if sum(other.name == one.name for other in found) > 1:
-            raise InputError(f"{path}: two challenges are called '{one.name}'")
-    return found
+    read: dict[str, Challenge] = {}
+    for path in paths:
+        top = read_fields(path)
+        one = _challenge(top, path.parent.resolve(), data_root)
+        if one.name in read:
+            raise top.wrong("name", f"that of {read[one.name].source} is '{one.name}' as well")
+        read[one.name] = one
+    return tuple(read.values())
 
 
 def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
@@ -211,6 +216,7 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
     visibility, statistics = top.within("visibility"), top.within("statistics")
     usual = Statistics()
     challenge = Challenge(
+        source=top.place,
         name=name,
         title=top.text("title", name, 200),
         kind=kind,
@@ -237,6 +243,8 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
     for some in (visibility, statistics, top):
         some.done()
     ranks = ranked(challenge)
+    if not ranks:
+        raise top.wrong("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
     if challenge.rank_by and challenge.rank_by not in ranks:
         raise top.wrong("rank_by", str(unknown("score", challenge.rank_by, ranks)))
     return challenge if challenge.rank_by else replace(challenge, rank_by=ranks[-1])
@@ -286,8 +294,9 @@ def _references(top: Fields, folder: Path) -> tuple[References, ...]:
         if len([k for k in ("file", "dataset") if k in one]) != 1:
             raise one.wrong("name", "either file or dataset is needed beside it")
         if "dataset" in one:
+            known = [dataset for dataset in names() if dataset != OWN]
             found.append(
-                References(name, dataset=one.choice("dataset", names()), k=one.at_most("first"))
+                References(name, dataset=one.choice("dataset", known), k=one.at_most("first"))
             )
         else:
             path = folder / Path(one.text("file")).expanduser()
@@ -321,12 +330,14 @@ _UNRATED: dict[str, Any] = {"dataset": None, "own": {}, "protocol": None}
 
 def _rated(top: Fields, folder: Path, data_root: Path | None) -> dict[str, Any]:
     """Whose items are scored, and how they meet ratings."""
-    dataset = top.choice("dataset", [*names(), OWN])
+    dataset = top.choice("dataset", names())
     given = top.plain("ratings")
-    if (given is None) == (dataset == OWN) or not isinstance(given or {}, dict):
-        raise top.wrong(
-            "ratings", "options of the dataset file (docs/own-data.md) go with it alone"
-        )
+    if dataset == OWN and given is None:
+        raise top.wrong("ratings", "it is needed: options of the dataset file (docs/own-data.md)")
+    if dataset != OWN and given is not None:
+        raise top.wrong("ratings", f"the dataset is {dataset}, not {OWN}; leave it out")
+    if not isinstance(given or {}, dict) or not all(isinstance(key, str) for key in given or {}):
+        raise top.wrong("ratings", "options of the dataset file are expected, such as path:")
     own = dict(given or {})
     if "path" in own:
         own["path"] = str(folder / Path(str(own["path"])).expanduser())
@@ -334,10 +345,14 @@ def _rated(top: Fields, folder: Path, data_root: Path | None) -> dict[str, Any]:
     wanted = {f.name: changes.plain(f.name) for f in fields(Protocol) if f.name != "name"}
     changes.done()
     try:
-        protocol = Protocol.resolve(dataset, usual_protocol(dataset), wanted)
-        protocol.on(load(dataset, data_root, **own))
+        items = load(dataset, data_root, **own)
     except (InputError, TypeError) as error:
-        raise top.wrong("dataset", str(error)) from error
+        raise top.wrong("dataset" if given is None else "ratings", str(error)) from error
+    try:
+        protocol = Protocol.resolve(dataset, usual_protocol(dataset), wanted)
+        _ = protocol.on(items).select(items)
+    except (InputError, TypeError) as error:
+        raise top.wrong("protocol", str(error)) from error
     return {"dataset": dataset, "own": own, "protocol": protocol}
 
 

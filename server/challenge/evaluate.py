@@ -131,10 +131,14 @@ class Prepared:
         if self.challenge.kind == "metrics":
             _ = self.items
             return
-        items = self._some()
-        if absent := lacking(self.metrics, frozenset(m.spec for m in self.metrics), items):
+        try:
+            items = self._some()
+            absent = lacking(self.metrics, frozenset(m.spec for m in self.metrics), items)
+        except InputError as error:
+            raise InputError(f"{self.challenge.source}: {error}") from error
+        if absent:
             metric, reason = next(iter(absent.items()))
-            raise InputError(f"{self.challenge.name}: metric {metric.spec} {reason}")
+            raise InputError(f"{self.challenge.source}: metric {metric.spec} {reason}")
 
     def warm(self) -> None:
         """Do beforehand what the first submission would wait for."""

@@ -1,0 +1,242 @@
+"""Challenge files: every fault is told in a line with file, line and field, before anything is served."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from captau.server.challenge.challenges import read_challenges
+from captau.server.challenge.evaluate import Prepared
+from tests.conftest import run_captau, says
+from tests.server.challenge.conftest import write_challenge
+
+#: What is right; a case changes a line of it. `None` stands for a line that is not there.
+RIGHT = {
+    "captions": {
+        "name": "small",
+        "title": "Small",
+        "kind": "captions",
+        "phases": "[{name: all}]",
+        "references": "[{name: c2, file: references.json}]",
+        "metrics": "[rouge_l]",
+    },
+    "metrics": {
+        "name": "small",
+        "kind": "metrics",
+        "phases": "[{name: all}]",
+        "dataset": "file",
+        "ratings": "{path: ratings.csv, image: image_id, value: score}",
+        "protocol": "{coefficients: [tau_b]}",
+    },
+}
+
+
+def written(folder, kind, /, **changes):
+    """A challenge with a line changed; returns its file, and that line's number."""
+    write_challenge(folder, kind, "other").unlink()
+    fields = {k: v for k, v in {**RIGHT[kind], **changes}.items() if v is not None}
+    path = folder / "challenge.yaml"
+    path.write_text("".join(f"{k}: {v}\n" for k, v in fields.items()), encoding="utf-8")
+    (changed,) = changes
+    return path, [*fields].index(changed) + 1 if changed in fields else 1
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_what_the_cases_change_is_right(tmp_path, kind):
+    path, _ = written(tmp_path, kind, name="right")
+    (one,) = read_challenges(str(path))
+    Prepared(one).check()
+    assert (one.name, one.kind, one.source) == ("right", kind, f"{path}:1")
+    assert one.rank_by == {"captions": "rouge_l", "metrics": "tau_b overall"}[kind]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "parts"),
+    [
+        ("name", None, ["name: it is needed"]),
+        ("name", "Small ones", ["name: 'Small ones': small letters"]),
+        ("name", "x" * 65, ["name: 65 characters; at most 64"]),
+        ("title", '"a\u202eb"', ["title: the character U+202E"]),
+        ("title", "a\x00b", ["the character U+0000 is none of YAML's"]),
+        ("title", "[a, b]", ["title: ['a', 'b'] is no text"]),
+        ("title", "&a [*a]", ["title: ", "recursive"]),
+        ("title", "*a", ["undefined alias"]),
+        ("title", "!!python/name:os.system", ["title: could not determine a constructor"]),
+        ("kind", None, ["kind: it is needed"]),
+        ("kind", "caption", ["kind: unknown kind 'caption': did you mean captions?"]),
+        ("intro", "[", ["expected the node content"]),
+        ("tittle", "Small", ["tittle: unknown field 'tittle': did you mean title?"]),
+        ("phases", None, ["phases: one at least is needed"]),
+        ("phases", "[]", ["phases: one at least is needed"]),
+        ("phases", "all", ["phases: a list is expected"]),
+        ("phases", "[all]", ["phases[1]: fields are expected"]),
+        ("phases", "[{per_day: 1}]", ["phases[1].name: it is needed"]),
+        ("phases", "[{name: a}, {name: a}]", ["phases[2].name: two phases are called 'a'"]),
+        ("phases", "[{name: a, from: soon}]", ["phases[1].from: 'soon' is no time"]),
+        ("phases", "[{name: a, to: 2027-02-30}]", ["phases[1].to: day is out of range"]),
+        ("phases", "[{name: a, from: 2027-03-01, to: 2027-02-01}]", ["phases[1].to: the phase"]),
+        ("phases", "[{name: a, per_day: 0}]", ["phases[1].per_day: 0 is no whole number"]),
+        ("phases", "[{name: a, in_all: 1.5}]", ["phases[1].in_all: 1.5 is no whole number"]),
+        ("phases", "[{name: a, daily: 1}]", ["phases[1].daily: unknown field"]),
+        ("references", None, ["references: one set at least is needed"]),
+        ("references", "references.json", ["references: a list is expected"]),
+        ("references", "[{name: c2}]", ["references[1].name: either file or dataset"]),
+        ("references", "[{file: references.json}]", ["references[1].name: it is needed"]),
+        ("references", "[{name: c 2, file: few.json}]", ["references[1].name: 'c 2'"]),
+        (
+            "references",
+            "[{name: a, file: few.json}, {name: a, file: few.json}]",
+            ["references[2].name: 'a': another word"],
+        ),
+        ("references", "[{name: a, file: few.json, dataset: demo}]", ["either file or dataset"]),
+        ("references", "[{name: a, file: none.json}]", ["references[1].file: ", "no such file"]),
+        ("references", "[{name: a, file: few.json, first: 2}]", ["references[1].first: unknown"]),
+        ("references", "[{name: a, dataset: demon}]", ["references[1].dataset: ", "demo?"]),
+        ("references", "[{name: a, dataset: file}]", ["references[1].dataset: unknown"]),
+        ("references", "[{name: a, dataset: demo, first: 0}]", ["references[1].first: 0 is no"]),
+        ("metrics", "[rougel]", ["metrics: unknown metric or suite 'rougel'", "rouge_l"]),
+        ("metrics", "[]", ["metrics: metrics is empty"]),
+        ("metrics", "{rouge_l: 1}", ["metrics: suites or metrics are expected, as [text]"]),
+        ("metrics", '["bleu_4(n=2)"]', ["metrics: unknown parameter of metric bleu_4 'n'"]),
+        # What looks at images is refused, alone, in a suite, and by whatever name.
+        ("metrics", "[rouge_l, clipscore]", ["metrics: clipscore looks at images"]),
+        ("metrics", "[neural]", ["metrics: clipscore looks at images"]),
+        ("metrics", "refclipscore", ["metrics: refclipscore looks at images"]),
+        ("split", "[test2014]", ["split: ['test2014'] is no text"]),
+        ("dataset", "demo", ["dataset: the kind is captions; leave it out"]),
+        ("protocol", "{}", ["protocol: the kind is captions; leave it out"]),
+        ("human", "some", ["human: unknown human 'some'"]),
+        ("rank_by", "cider", ["rank_by: unknown score 'cider': known: rouge_l"]),
+        ("statistics", "{interval: fisher}", ["statistics.interval: unknown interval 'fisher'"]),
+        ("statistics", "{replicates: 0}", ["statistics.replicates: 0 is no whole number"]),
+        ("statistics", "{level: 0.9}", ["statistics.level: unknown field"]),
+        ("statistics", "none", ["statistics: fields are expected"]),
+        ("visibility", "{leaderboard: hidden}", ["visibility.leaderboard: ", "private, public"]),
+        ("visibility", "{per_item: maybe}", ["visibility.per_item: 'maybe' is neither true nor"]),
+        ("visibility", "{references: true}", ["visibility.references: unknown field"]),
+        ("limits", "{memory: 0}", ["limits.memory: 0 is no whole number"]),
+        ("limits", "{seconds: long}", ["limits.seconds: 'long' is no whole number"]),
+        ("limits", "{hours: 1}", ["limits.hours: unknown field 'hours'"]),
+    ],
+)
+def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, parts):
+    path, line = written(tmp_path, "captions", **{field: value})
+    # An open bracket is missed where the file ends.
+    line += field == "intro"
+    with says(f"{path}:{line}: ", *parts):
+        read_challenges(str(path))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "at", "parts"),
+    [
+        ("references", "[]", "references", ["references: the kind is metrics; leave it out"]),
+        ("metrics", "[text]", "metrics", ["metrics: the kind is metrics; leave it out"]),
+        ("human", "each", "human", ["human: the kind is metrics; leave it out"]),
+        ("dataset", None, "", ["dataset: it is needed"]),
+        (
+            "dataset",
+            "fil",
+            "dataset",
+            ["dataset: unknown dataset 'fil': did you mean foil or file?"],
+        ),
+        ("dataset", "demo", "ratings", ["ratings: the dataset is demo, not file; leave it out"]),
+        ("ratings", None, "", ["ratings: it is needed", "docs/own-data.md"]),
+        ("ratings", "ratings.csv", "ratings", ["ratings: options of the dataset file"]),
+        ("ratings", "{3: a}", "ratings", ["ratings: options of the dataset file"]),
+        ("ratings", "{}", "ratings", ["ratings: ", "path"]),
+        ("ratings", "{path: none.csv}", "ratings", ["ratings: ", "none.csv: cannot be read"]),
+        ("ratings", "{path: ratings.csv}", "ratings", ["ratings: ", "no column 'image'"]),
+        (
+            "ratings",
+            "{path: ratings.csv, images: a}",
+            "ratings",
+            ["ratings: ", "'images': did you mean image"],
+        ),
+        ("protocol", "tau_b", "protocol", ["protocol: fields are expected"]),
+        ("protocol", "{coefficient: tau_b}", "protocol", ["protocol.coefficient: unknown field"]),
+        ("protocol", "{coefficients: [tau_d]}", "protocol", ["protocol: ", "'tau_d'"]),
+        ("protocol", "{ratings: all}", "protocol", ["protocol: ", "protocol.ratings 'all'"]),
+        ("protocol", "{k: many}", "protocol", ["protocol: ", "protocol.k is 'many'"]),
+        ("protocol", "{dimension: [style]}", "protocol", ["protocol: ", "'style'", "overall"]),
+        ("protocol", "{systems: [a]}", "protocol", ["protocol: ", "system", "'a'"]),
+        ("protocol", "{split: dev}", "protocol", ["protocol: ", "split", "'dev'"]),
+        ("protocol", "{coefficients: []}", "protocol", ["protocol: ", "coefficients"]),
+        ("rank_by", "tau_c overall", "rank_by", ["rank_by: unknown score", "tau_b overall?"]),
+        ("visibility", "{references: 1}", "visibility", ["visibility.references: 1 is neither"]),
+    ],
+)
+def test_faults_of_metrics_name_file_line_and_field(tmp_path, field, value, at, parts):
+    path, _ = written(tmp_path, "metrics", **{field: value})
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line = next(n for n, text in enumerate([*lines, ""], start=1) if text.startswith(at))
+    with says(f"{path}:{line}: ", *parts):
+        read_challenges(str(path))
+
+
+def test_a_field_that_stands_there_twice_and_other_files(tmp_path):
+    path = write_challenge(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}title: another\n", encoding="utf-8")
+    with says(f"{path}:{len(text.splitlines()) + 1}: title stands there twice"):
+        read_challenges(str(path))
+    for content, part in ((b"", ":1: name: it is needed"), (b"- a", ":1: the file: fields are")):
+        path.write_bytes(content)
+        with says(f"{path}{part}"):
+            read_challenges(str(path))
+    path.write_bytes(b"name: \xff")
+    with says(str(path), "UTF-8"):
+        read_challenges(str(path))
+    with says("none.yaml: No such file"):
+        read_challenges(str(tmp_path / "none.yaml"))
+    with says("unknown challenge 'demmo': did you mean demo?"):
+        read_challenges("demmo")
+    with says("the option challenge=… is needed"):
+        read_challenges([])
+    (tmp_path / "empty").mkdir()
+    with says("empty: no YAML file in the folder"):
+        read_challenges(str(tmp_path / "empty"))
+
+
+def test_two_of_one_name(tmp_path):
+    one, other = write_challenge(tmp_path, name="a"), write_challenge(tmp_path, name="b")
+    text = other.read_text(encoding="utf-8")
+    other.write_text(text.replace("name: b\n", "name: a\n", 1), encoding="utf-8")
+    with says(f"{other}:1: name: ", f"{one}:1 is 'a' as well"):
+        read_challenges(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"rank_by": "meteor"}, ["rank_by: unknown score 'meteor'"]),
+        ({"metrics": ["clipscore"]}, ["metrics: clipscore looks at images"]),
+        ({"references": [{"name": "a", "file": "cut.json"}]}, ["cut.json:1: "]),
+        ({"references": [{"name": "a", "file": "none.json"}]}, ["no such file"]),
+        ({"references": [{"name": "a", "file": "bare.json"}]}, ["bare.json: no references in it"]),
+        ({"metrics": ["bertscore(model=none)"]}, ["metric bertscore", "none"]),
+    ],
+)
+def test_serve_ends_with_status_2_and_has_begun_nothing(tmp_path, capsys, changes, parts):
+    (tmp_path / "cut.json").write_text('{"a": ["b"')
+    (tmp_path / "bare.json").write_text("{}")
+    path = write_challenge(tmp_path, **changes)
+    before = sorted(tmp_path.iterdir())
+    database = f"database={tmp_path / 'site.sqlite3'}"
+    assert run_captau("serve", f"challenge={path}", "port=0", database) == 2
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"captau: {path}:")
+    for part in parts:
+        assert part in line
+    assert said.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_of_a_block_the_line_of_the_field_is_told(tmp_path):
+    path = write_challenge(tmp_path, "metrics", limits={"memory": "much"})
+    text = path.read_text(encoding="utf-8")
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if "memory" in one)
+    assert yaml.safe_load(text)["limits"]["memory"] == "much"
+    with says(f"{path}:{line}: limits.memory: 'much'"):
+        read_challenges(str(path))
