@@ -489,7 +489,8 @@ class Store:
                     "summary": f"{row.file}: could not be checked",
                 }
             elif over:
-                said = reason if final else f"{reason}; it was tried {row.attempts} times"
+                tried = f"; it was tried {row.attempts} times" if row.attempts > 1 else ""
+                said = reason if final else f"{reason}{tried}"
                 changes |= {"state": "failed", "finished_at": self.clock(), "reason": said}
             else:
                 changes["state"] = "received" if row.state == "received" else "queued"

@@ -33,6 +33,8 @@ _LOOK, _SWEEP = 0.2, 5.0
 _TELL = 0.5
 #: The states in which submissions wait for each kind of work.
 _WAITS = {"check": "received", "evaluate": "queued"}
+#: What is told of each kind.
+_DOES = {"check": "checking", "evaluate": "evaluating"}
 
 
 class Workers:
@@ -105,7 +107,7 @@ class Workers:
             over = store.database.do(lambda c: store.too_long(c, one.name))
             if over:
                 one.kill()
-                self._gone(one, "evaluating it took too long")
+                self._gone(one, f"{_DOES[one.kind]} it took too long")
         elif one.started:
             self._gone(one, f"the process that was at work on it ended ({one.ended})")
         if not one.alive and one.rested:
@@ -316,13 +318,20 @@ def _write(path: Path, content: bytes) -> None:
 
 def _reason(error: BaseException, kind: str) -> tuple[str, bool]:
     """What a team is told of an error of ours, and whether another try would end alike."""
-    if isinstance(error, MemoryError):
+    if _of_memory(error):
         return "it took more memory than is given", False
     if isinstance(error, InputError):
         if kind == "check":
             return "it could not be read", True
         return "the metrics could not be computed; ask whoever runs the challenge", True
     return "something went wrong here", False
+
+
+def _of_memory(error: BaseException | None) -> bool:
+    """Whether an error is a lack of memory, or was raised from one."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__
+    return error is not None
 
 
 def _where(error: BaseException) -> str:
