@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import captau
+from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     PASSWORD,
     Visitor,
@@ -18,7 +19,6 @@ from tests.server.challenge.visitors import (
     judge,
     key_of,
     make_site,
-    running,
     score,
     write_challenge,
 )

@@ -8,13 +8,13 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.challenge.app import make_app
+from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     Visitor,
     good,
     key_of,
     make_site,
     quick_passwords,
-    running,
     score,
     signed_in_admin,
     write_challenge,

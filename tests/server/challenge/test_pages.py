@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from captau.server.challenge import models
+from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     IMAGES,
     PASSWORD,
@@ -25,7 +26,6 @@ from tests.server.challenge.visitors import (
     multipart,
     quick_passwords,
     row_of,
-    running,
     score,
     signed_in_admin,
     write_challenge,
