@@ -42,6 +42,7 @@ def routes(web: Web) -> APIRouter:
         hashed = await keeper.password()
         password = one(fields, "password")[:200]
         right = hashed is not None and await asyncio.to_thread(right_password, hashed, password)
+        await web.note("sign in" if right else "failed sign in", f"from {address(request)}")
         if not right:
             fault = "That is not the password."
             return web.page("login.html", session, 403, fault=fault, ready=True, setup="", length=0)
@@ -83,6 +84,7 @@ def routes(web: Web) -> APIRouter:
         hashed = await asyncio.to_thread(hash_password, password)
         if not await asyncio.to_thread(keeper.set_password, hashed, replace=False):
             raise MissingError
+        await web.note("password", f"from {address(request)}")
         return web.set(web.to("/admin"), Session.new(1, admin=True, epoch=keeper.epoch))
 
     @router.post("/logout", openapi_extra=_FORM)
@@ -90,6 +92,7 @@ def routes(web: Web) -> APIRouter:
         """Sign out, wherever else somebody is signed in too."""
         await web.form(request, web.admin(request))
         await asyncio.to_thread(keeper.sign_out)
+        await web.note("sign out", "everywhere")
         return web.set(web.to("/admin/login"), Session.new(admin=True))
 
     return router

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -23,6 +24,8 @@ from .security import ADMIN_AGE, MEMBER_AGE, MOST_BYTES, Buckets, Guard, Session
 
 #: Scripts, styles and the icon of every site.
 STATIC = Path(__file__).parent / "static"
+#: A path below this site, that no browser takes for another site's address ("//host", "/\\host").
+_OWN_PAGE = re.compile(r"/(?:[\x21-\x2e\x30-\x5b\x5d-\x7e][\x21-\x5b\x5d-\x7e]{0,1000})?")
 #: A row's number in an address.
 Number = Annotated[int, InPath(ge=1, le=2**31 - 1)]
 
@@ -134,6 +137,15 @@ class Web:
         """Onwards, by GET."""
         return RedirectResponse(self.base + path, 303)
 
+    async def note(self, action: str, why: str) -> None:
+        """Take down what was done with the admin's password; a site without a log does not.
+
+        Args:
+            action: such as `sign in`.
+            why: what is known of it, such as whence it came.
+        """
+        del action, why
+
     async def form(self, request: Request, session: Session | None) -> Mapping[str, list[str]]:
         """The fields of a form of this session.
 
@@ -188,6 +200,15 @@ def one(fields: Mapping[str, Sequence[str]], name: str) -> str:
 def address(request: Request) -> str:
     """Whence a request comes; behind a proxy, what the proxy says (uvicorn sees to it)."""
     return request.client.host if request.client else ""
+
+
+def onward(path: str) -> str:
+    """Where somebody goes on who came to sign in: a page of this site, or its first one.
+
+    Args:
+        path: as an address or a form gave it, which anybody may have written.
+    """
+    return path if _OWN_PAGE.fullmatch(path) else "/"
 
 
 def told(web: Web, status: int, message: str, *, back: str = "/") -> Response:

@@ -101,8 +101,16 @@ class Accounts:
 
         return await self._database.run(work), codes
 
-    async def sign_in(self, name: str, password: str) -> Member | None:
-        """Whose name and password these are; None where they are nobody's."""
+    async def sign_in(self, name: str, password: str, whence: str) -> Member | None:
+        """Whose name and password these are; None where they are nobody's.
+
+        Args:
+            name, password: as they were typed.
+            whence: the address it comes from, which the log keeps of a try that fails.
+
+        Raises:
+            RefusedError: where the account is blocked.
+        """
         row = await self._database.run(
             lambda c: c.execute(
                 select(accounts.c.id, accounts.c.password, accounts.c.blocked_at).where(
@@ -112,11 +120,14 @@ class Accounts:
         )
         hashed = self._nobody if row is None else row.password
         right = await asyncio.to_thread(right_password, hashed, password[:_MOST_PASSWORD])
+        now = self._clock()
+        number = None if row is None else row.id
+        if row is None or not right or row.blocked_at is not None:
+            await self._database.run(lambda c: _failed(c, now, "sign in", number, whence))
         if row is None or not right:
             return None
         if row.blocked_at is not None:
             raise RefusedError("This account is blocked. Ask whoever runs the site.")
-        now = self._clock()
 
         def work(c: Connection) -> Member | None:
             write_audit(c, now, row.id, "sign in", f"account {row.id}")
@@ -128,8 +139,14 @@ class Accounts:
         """An account that is not blocked; None where there is none (any more)."""
         return await self._database.run(lambda c: _open(c, accounts.c.id == number))
 
-    async def recover(self, name: str, code: str, password: str, again: str) -> Member | None:
+    async def recover(
+        self, name: str, code: str, password: str, again: str, whence: str
+    ) -> Member | None:
         """A new password by a recovery code, which is used up; None where it is none of this account's.
+
+        Args:
+            name, code, password, again: as they were typed.
+            whence: as of `sign_in`.
 
         Raises:
             RefusedError: where the passwords are none.
@@ -141,6 +158,7 @@ class Accounts:
         def work(c: Connection) -> Member | None:
             found = _open(c, accounts.c.name_key == name_key(tidy(name)))
             if found is None:
+                _failed(c, now, "recover", None, whence)
                 return None
             used = c.execute(
                 update(recoveries)
@@ -153,6 +171,7 @@ class Accounts:
                 .returning(recoveries.c.id)  # PostgreSQL counts rows only once they are asked for
             )
             if used.first() is None:
+                _failed(c, now, "recover", found.id, whence)
                 return None
             write_audit(c, now, found.id, "recover", f"account {found.id}")
             return _set_password(c, found.id, hashed)
@@ -383,6 +402,12 @@ class Accounts:
         """What was done, the newest first: at, account, action, what, why."""
         query = select(audit).order_by(audit.c.id.desc()).limit(last)
         return await self._database.run(lambda c: [dict(r) for r in c.execute(query).mappings()])
+
+
+def _failed(c: Connection, now: float, action: str, number: int | None, whence: str) -> None:
+    """Take down a try that failed; not the name, in whose place passwords are typed by mistake."""
+    what = "no account" if number is None else f"account {number}"
+    write_audit(c, now, None, f"failed {action}", what, f"from {whence}")
 
 
 def _check_name(whose: str, name: str) -> None:

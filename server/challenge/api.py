@@ -18,6 +18,7 @@ from . import intake
 from .app import Site
 from .challenges import Challenge, Phase
 from .models import submissions
+from .pages import items_response
 from .store import Account, Submission, found_in
 from .worker import listing
 
@@ -138,6 +139,11 @@ def routes(site: Site) -> APIRouter:
         if found.team != account.team:
             raise MissingError
         return told(found, site)
+
+    @router.get("/submissions/{key}/items.csv", response_class=Response)
+    async def scores_of_items(request: Request, key: Key) -> Response:
+        """The score of each caption, to its team, where the challenge allows it."""
+        return await items_response(store, key, await who(request))
 
     return router
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
@@ -16,7 +17,7 @@ from ..web import StrangerError, TooManyError, Web, address, application
 from .accounts import Accounts, Member
 from .challenges import Challenge, Limits
 from .records import Records
-from .store import Store
+from .store import Store, write_audit
 from .views import Views, half, shown, when
 from .worker import Workers
 
@@ -98,8 +99,15 @@ class Site(Web):
         """
         session, member = await self.onlooker(request)
         if session is None or member is None:
-            raise StrangerError("/signin")
+            here = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
+            back = f"?{urlencode({'to': here})}" if request.method == "GET" else ""
+            raise StrangerError(f"/signin{back}")
         return session, member
+
+    async def note(self, action: str, why: str) -> None:
+        """Take down what was done with the admin's password."""
+        now = self.store.clock()
+        await self.store.database.run(lambda c: write_audit(c, now, None, action, "dashboard", why))
 
     def show(
         self,

@@ -14,18 +14,27 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 
 from ..security import PASSWORD_LENGTH, Session
-from ..web import MissingError, Number, RefusedError, TooManyError, address, form_of, one
+from ..web import (
+    MissingError,
+    Number,
+    RefusedError,
+    TooManyError,
+    address,
+    form_of,
+    one,
+    onward,
+)
 from .accounts import Member
 from .app import Site
 from .boards import ALPHA, Board
 from .challenges import Challenge
 from .intake import ENDINGS, receive, take
-from .store import Submission
+from .store import Account, Store, Submission
 
 Name = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{16}$")]
 
-_SIGN = form_of("token", "name", "password", "again", "team", "code")
+_SIGN = form_of("token", "name", "password", "again", "team", "code", "to")
 _TEAM = form_of("token", "name", "code")
 _ACCOUNT = form_of("token", "old", "password", "again", "label")
 _UPLOAD = {
@@ -99,6 +108,7 @@ def routes(site: Site) -> APIRouter:
             columns=views.columns[name],
             endings=ENDINGS[challenge.kind],
             url=f"{origin}{site.base}",
+            here=f"/challenges/{name}",
         )
 
     @router.get("/challenges/{name}/submit")
@@ -162,6 +172,7 @@ def routes(site: Site) -> APIRouter:
             board=seen.board,
             alpha=ALPHA,
             home=f"/challenges/{name}/board",
+            here=f"/challenges/{name}/board?{asked.address()}",
         )
 
     @router.get("/challenges/{name}/board.{form}")
@@ -218,6 +229,7 @@ def routes(site: Site) -> APIRouter:
             own=own,
             items=rows[:_ITEMS],
             n_items=len(rows),
+            here=f"/submissions/{key}",
         )
 
     @router.get("/submissions/{key}/state")
@@ -240,13 +252,7 @@ def routes(site: Site) -> APIRouter:
     async def items(request: Request, key: Key) -> Response:
         """The score of each caption, to its team, where the challenge allows it."""
         _, member = await site.member(request)
-        sub = await store.submission(key)
-        challenge = store.challenge(sub.challenge)
-        if sub.team != member.team or not challenge.per_item or sub.state != "scored":
-            raise MissingError
-        found = await asyncio.to_thread(_items, store.file(key, "items.parquet"))
-        text = found.to_csv(index=False, lineterminator="\n")
-        return _file(text, f"{key}.csv", "text/csv; charset=utf-8")
+        return await items_response(store, key, member)
 
     # Signing up and in ------------------------------------------------------------------------
 
@@ -254,7 +260,7 @@ def routes(site: Site) -> APIRouter:
         request: Request, kind: str, status: int = 200, fault: str = "", **values: str
     ) -> Response:
         session = signing(request)
-        given = {"name": "", "team": "", "code": "", **values}
+        given = {"name": "", "team": "", "code": "", "to": "/", **values}
         page = site.show(
             "sign.html",
             session,
@@ -291,25 +297,26 @@ def routes(site: Site) -> APIRouter:
         return site.set(site.show("codes.html", session, member, codes=codes, new=True), session)
 
     @router.get("/signin")
-    async def sign_in_page(request: Request) -> Response:
-        """Name and password are asked for."""
+    async def sign_in_page(request: Request, to: str = "") -> Response:
+        """Name and password are asked for; `to` is the page to go on to."""
         _, member = await site.onlooker(request)
-        return site.to("/submissions") if member else sign_page(request, "in")
+        return site.to(onward(to)) if member else sign_page(request, "in", to=onward(to))
 
     @router.post("/signin", openapi_extra=_SIGN)
     async def sign_in(request: Request) -> Response:
-        """Sign in."""
+        """Sign in, and go on where somebody came from."""
         fields = await site.form(request, signing(request))
-        name = one(fields, "name")[:100]
+        name, to = one(fields, "name")[:100], onward(one(fields, "to"))
         limited(request, name)
         try:
-            member = await people.sign_in(name, _secret(fields, "password"))
+            password = _secret(fields, "password")
+            member = await people.sign_in(name, password, address(request))
         except RefusedError as error:
-            return sign_page(request, "in", 403, str(error), name=name)
+            return sign_page(request, "in", 403, str(error), name=name, to=to)
         if member is None:
             fault = "No account has that name and password."
-            return sign_page(request, "in", 403, fault, name=name)
-        return begin(member, site.to("/"))
+            return sign_page(request, "in", 403, fault, name=name, to=to)
+        return begin(member, site.to(to))
 
     @router.get("/recover")
     async def recover_page(request: Request) -> Response:
@@ -325,7 +332,8 @@ def routes(site: Site) -> APIRouter:
         limited(request, name)
         password, again = _secret(fields, "password"), _secret(fields, "again")
         try:
-            member = await people.recover(name, one(fields, "code")[:100], password, again)
+            code = one(fields, "code")[:100]
+            member = await people.recover(name, code, password, again, address(request))
         except RefusedError as error:
             return sign_page(request, "recover", 400, str(error), name=name)
         if member is None:
@@ -472,6 +480,21 @@ def _items(path: Path) -> pd.DataFrame:
         return pd.read_parquet(path)
     except OSError as error:
         raise MissingError from error
+
+
+async def items_response(store: Store, key: str, account: Account) -> Response:
+    """The score of each caption of a submission as CSV.
+
+    Raises:
+        MissingError: where it is not its team's, the challenge does not allow it, or there are none yet.
+    """
+    sub = await store.submission(key)
+    allowed = store.challenge(sub.challenge).per_item and sub.state == "scored"
+    if sub.team != account.team or not allowed:
+        raise MissingError
+    found = await asyncio.to_thread(_items, store.file(key, "items.parquet"))
+    text = found.to_csv(index=False, lineterminator="\n")
+    return _file(text, f"{key}.csv", "text/csv; charset=utf-8")
 
 
 def board_response(board: Board, form: str) -> Response:

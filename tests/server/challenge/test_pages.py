@@ -7,6 +7,7 @@ import io
 import json
 import re
 from datetime import date
+from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import select
@@ -73,7 +74,7 @@ def test_signing_up_in_and_out(small):
     assert len(set(ann.codes)) == 8
     assert "Your team: Reds" in ann.get("/account").text
     ann.send("/signout")
-    assert ann.raw("GET", "/account")[1]["location"] == "/signin"
+    assert ann.raw("GET", "/account")[1]["location"] == "/signin?to=%2Faccount"
     wrong = ann.sign_in("Ann", "not the password")
     assert (wrong.status, "No account has that name and password." in wrong.text) == (403, True)
     unknown = ann.sign_in("Nobody", PASSWORD)
@@ -229,6 +230,94 @@ def test_tries_are_limited(small):
     assert statuses == [403, 403, 403, 429, 429]
     signed_up(url, "Bob")
     assert Visitor(url).sign_up("Cid").status == 429
+
+
+def test_after_signing_in_one_is_where_one_came_from(small):
+    _, url = small(visibility={"leaderboard": "public"})
+    signed_up(url, "Ann")
+    ann = Visitor(url)
+    asked = "/challenges/small/submit"
+    page = ann.get(asked)  # sent on to sign in
+    assert page.heading == "Sign in"
+    assert page.hidden["to"] == asked
+    fields = {**page.hidden, "name": "Ann"}
+    wrong = ann.post("/signin", {**fields, "password": "a wrong one"})
+    assert (wrong.status, wrong.hidden["to"]) == (403, asked)
+    page = ann.post("/signin", {**fields, "password": PASSWORD})
+    assert page.heading == "Submit to The small challenge"
+    # From a page that everybody sees too, by the link on it, with all that its address says.
+    bob = Visitor(url)
+    link = re.search(r'href="(/signin[^"]*)"', bob.get("/challenges/small/board?turn=yes").text)[1]
+    page = bob.get(link.replace("&amp;", "&"))
+    assert page.hidden["to"].startswith("/challenges/small/board?")
+    assert "turn=yes" in page.hidden["to"]
+    fields = {**page.hidden, "name": "Ann", "password": PASSWORD}
+    assert bob.post("/signin", fields, follow=False).heading == ""
+    assert bob.raw("GET", link.replace("&amp;", "&"))[1]["location"] == fields["to"]
+    # What is sent without a session is not asked again; then, and without more, the list is next.
+    assert Visitor(url).raw("POST", "/account/tokens", b"")[1]["location"] == "/signin"
+    assert bob.raw("GET", "/signin")[1]["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        *("//evil.example", "///evil.example", "/\\evil.example", "\\/evil.example"),
+        *("https://evil.example", "javascript:alert(1)", "evil", "", "/\t/evil.example"),
+        *("/a\\b", "/a b", "/a\r\nset-cookie: x=1", "/é", "/" + "a" * 2000),
+    ],
+)
+def test_one_lands_on_this_site_alone(small, to):
+    _, url = small()
+    signed_up(url, "Ann")
+    ann = Visitor(url)
+    page = ann.get("/signin?" + urlencode({"to": to}))
+    assert page.hidden["to"] == "/"
+    sent = {"token": page.hidden["token"], "to": to, "name": "Ann", "password": PASSWORD}
+    body = urlencode(sent).encode()
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    status, headers, _ = ann.raw("POST", "/signin", body, **kind)
+    assert (status, headers["location"]) == (303, "/")
+    assert ann.raw("GET", "/signin?" + urlencode({"to": to}))[1]["location"] == "/"
+
+
+def test_the_log_has_sign_ins_of_the_desk_and_all_that_fail(small):
+    site, url = small()
+    ann = signed_up(url, "Ann")
+    admin = signed_in_admin(site, url)
+    admin.send("/admin/logout", page="/admin")
+    other = Visitor(url)
+    for password in ("not the password", PASSWORD):
+        other.send("/admin/login", page="/admin/login", password=password)
+    assert other.get("/admin").heading == "Dashboard"
+    ann.send("/signout")
+    ann.sign_in("Ann", "not the password")
+    ann.sign_in("my own password", PASSWORD)
+    new = {"password": PASSWORD, "again": PASSWORD}
+    ann.send("/recover", page="/recover", name="Ann", code="abcde-abcde-abcde-abcde", **new)
+    ann.send("/recover", page="/recover", name="Nobody", code=ann.codes[0], **new)
+    other.send("/admin/accounts/1/block", page="/admin", why="five accounts")
+    ann.sign_in("Ann")
+    done = [(r["account"], r["action"], r["what"], r["why"]) for r in rows_of(site, models.audit)]
+    here = "from 127.0.0.1"
+    assert done == [
+        (1, "sign up", "team 1", ""),
+        (None, "password", "dashboard", here),
+        (None, "sign out", "dashboard", "everywhere"),
+        (None, "failed sign in", "dashboard", here),
+        (None, "sign in", "dashboard", here),
+        (None, "failed sign in", "account 1", here),
+        (None, "failed sign in", "no account", here),
+        (None, "failed recover", "account 1", here),
+        (None, "failed recover", "no account", here),
+        (None, "block", "account 1", "five accounts"),
+        (None, "failed sign in", "account 1", here),
+    ]
+    shown = other.get("/admin").text
+    assert shown.count("<td>somebody</td><td>failed") == 6
+    assert "<td>admin</td><td>sign in</td><td>dashboard</td>" in shown
+    for secret in (PASSWORD, "not the password", "my own password", ann.codes[0]):
+        assert secret not in str(done)
 
 
 # Submitting.
@@ -491,6 +580,12 @@ def test_scores_of_captions_only_where_the_challenge_shows_them(small, tmp_path)
     open_ = write_challenge(tmp_path, "open", visibility={"per_item": True})
     site, url = small(shut, open_)
     ann, bob = signed_up(url, "Ann"), signed_up(url, "Bob")
+    tokens = {
+        one.name: {"authorization": f"Bearer {found[0]}"}
+        for one in (ann, bob)
+        if (found := re.search(r"captau_[\w-]{32}", one.send("/account/tokens").text))
+    }
+    missing = b'{"error":"there is no such thing, or it is somebody else\'s"}'
     for name, there in (("shut", False), ("open", True)):
         key = key_of(ann.upload(name, "r.json", good()))
         assert ann.raw("GET", f"/submissions/{key}/items.csv")[0] == 404  # not scored yet
@@ -499,6 +594,13 @@ def test_scores_of_captions_only_where_the_challenge_shows_them(small, tmp_path)
         status, _, body = ann.raw("GET", f"/submissions/{key}/items.csv")
         assert status == (200 if there else 404)
         assert bob.raw("GET", f"/submissions/{key}/items.csv")[0] == 404
+        # The same by a token.
+        path = f"/api/submissions/{key}/items.csv"
+        assert ann.raw("GET", path, **tokens["Ann"])[::2] == (
+            (200, body) if there else (404, missing)
+        )
+        assert ann.raw("GET", path, **tokens["Bob"])[::2] == (404, missing)
+        assert ann.raw("GET", path)[0] == 401
     read = list(csv.DictReader(io.StringIO(body.decode())))
     assert [r["image_id"] for r in read] == IMAGES
     assert set(read[0]) == {"image_id", "cider@c2", "cider@c5", "rouge_l@c2", "rouge_l@c5"}
