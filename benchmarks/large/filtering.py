@@ -110,7 +110,8 @@ def _run(config: FilterConfig) -> Filtered:
     shards = [
         Shard(**{k: s[k] for k in ("path", "kind", "size", "stamp")}) for s in manifest["shards"]
     ]
-    parts = [[str(p) for p in s["parts"]] for s in manifest["shards"]]
+    listed = {part["name"]: part for part in manifest["parts"]}
+    parts = [[listed[name] for name in s["parts"]] for s in manifest["shards"]]
     looked = _Look(source, config.metric, known.threshold, parts)
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(config.output_dir, "filter"))
@@ -270,7 +271,11 @@ class _Look:
     """What a run's scores say of a threshold, before a shard is touched."""
 
     def __init__(
-        self, source: Folder, metric: str, threshold: float, parts: Sequence[Sequence[str]]
+        self,
+        source: Folder,
+        metric: str,
+        threshold: float,
+        parts: Sequence[Sequence[Mapping[str, Any]]],
     ) -> None:
         self.source, self.metric, self.threshold = source, metric, threshold
         self.parts = parts
@@ -280,10 +285,10 @@ class _Look:
         self.percentiles: dict[str, list[float]] = {}
 
     def _scores(self) -> Any:
-        for shard, names in enumerate(self.parts):
+        for shard, parts in enumerate(self.parts):
             first = 0
-            for name in names:
-                values = stages.scores_of(f"{self.source.place}/{SCORES}", name, self.metric)
+            for part in parts:
+                values = stages.scores_of(f"{self.source.place}/{SCORES}", part, self.metric)
                 yield shard, first, values
                 first += len(values)
 
@@ -365,7 +370,7 @@ def _shards(
                 "source": shard["path"],
                 "metric": config.metric,
                 "threshold": known.threshold,
-                "parts": shard["parts"],
+                "parts": looked.parts[index],
                 "skipped": "skipped" in shard,
                 "sha256": shard.get("sha256"),
                 "folder": str(kept_in.resolve()),

@@ -288,6 +288,8 @@ class _Run:
             skip_corrupt=self.config.skip_corrupt,
         )
         self._save()
+        if self.output.size(MANIFEST) is not None:
+            self.output.remove(MANIFEST)  # what it lists is about to be replaced
         with replacing(self.work / "key") as stream:
             stream.write(self._key.encode())
 

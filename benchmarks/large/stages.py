@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import hashlib
 import json
 import math
 import os
@@ -500,16 +501,22 @@ def _score(plan: Plan, task: Task) -> Result:
     }
 
 
-def scores_of(folder: str, name: str, spec: str) -> Floats:
+def scores_of(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
     """A metric's scores of a part, shape (n_rows,).
 
     Args:
         folder: of the parts, a path or a URL.
-        name: the part's file.
+        part: as the manifest lists it.
+
+    Raises:
+        InputError: where its file is not there, or is not the one that the manifest lists.
     """
+    name = part["name"]
     content = Folder(folder).read(name)
     if content is None:
         raise InputError(f"{folder}/{name}: is not there; score the set anew")
+    if hashlib.sha256(content).hexdigest() != part["sha256"]:
+        raise InputError(f"{folder}/{name}: is not what was scored; score the set anew")
     return pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
 
 
@@ -518,7 +525,7 @@ def _filter(plan: Plan, task: Task) -> Result:
     if task["skipped"]:
         nothing = {"rows": 0, "kept_rows": 0, "undefined": 0, "texts": []}
         return {**nothing, "file": "", "sha256": ""}
-    parts = [scores_of(plan.scores, name, task["metric"]) for name in task["parts"]]
+    parts = [scores_of(plan.scores, part, task["metric"]) for part in task["parts"]]
     values = np.concatenate([np.empty(0), *parts])
     kept = values >= task["threshold"]
     shown = set(task["shown"])

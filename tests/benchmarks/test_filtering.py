@@ -149,3 +149,25 @@ def test_faults(rows, tmp_path, capsys):
 
         plain = {"run": "x", "keep": {"metric": None, "above": None}}
         filter_config(OmegaConf.create(plain))
+
+
+def test_scores_that_another_run_began_to_replace(rows, tmp_path, capsys, monkeypatch):
+    """A run that stops in a finished one's folder leaves no manifest of scores that are half its own."""
+    score(write(tmp_path / "a.jsonl", rows), tmp_path / "run", ["rouge_l"], rows=20)
+    manifest = (tmp_path / "run" / "manifest.json").read_bytes()
+    (tmp_path / "stops.py").write_text(
+        "def score(items):\n"
+        "    if items['image_id'].iloc[0] == 'image 39':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return [0.0] * len(items)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    metrics = ["rouge_l", "python(stops:score)"]
+    with pytest.raises(KeyboardInterrupt):
+        score(write(tmp_path / "b.jsonl", rows[::-1]), tmp_path / "run", metrics, rows=20)
+    words = ["keep.above=0.1"]
+    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
+    assert "run: no manifest.json in it" in capsys.readouterr().err
+    (tmp_path / "run" / "manifest.json").write_bytes(manifest)
+    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
+    assert "000000-00000.parquet: is not what was scored" in capsys.readouterr().err
