@@ -25,7 +25,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from tarfile import HeaderError, ReadError
+from typing import IO, Any, Self, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -341,12 +342,14 @@ def read(
             yield from rows(path, shard.path, columns, size, needed)
         else:
             yield from _tar(path, shard.path, columns, size, images)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, tarfile.ReadError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ReadError) as error:
         raise CorruptError(shard.path, str(error)) from error
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise CorruptError(shard.path, f"no whole packed file: {error}") from error
     except OSError as error:
-        raise CorruptError(shard.path, error.strerror or str(error)) from error
+        if error.errno is not None:  # the system's, not what unpacking says of the content
+            raise
+        raise CorruptError(shard.path, str(error)) from error
 
 
 def schema_of(
@@ -497,9 +500,15 @@ def _drained(images: list[str]) -> list[str]:
 
 @contextmanager
 def opened(path: Path, name: str) -> Generator[IO[bytes]]:
-    """A file's bytes, unpacked as its name says."""
+    """A file's bytes, unpacked as its name says.
+
+    Raises:
+        EOFError: where a packed file is cut short.
+    """
     with contextlib.ExitStack() as stack:
         packed = "." + name.lower().rpartition(".")[2]
+        if packed in _PACKED and not path.stat().st_size:
+            raise EOFError("it is empty")  # which not every library minds
         if packed == ".gz":
             yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path)))
         elif packed == ".bz2":
@@ -541,6 +550,24 @@ def _tar(
     yield from tables(rows(), size, paths)
 
 
+class _Header(tarfile.TarInfo):
+    """A member's header; where one is damaged or lacking, `tarfile` itself takes the archive to end there."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tarfile)
+        except HeaderError as error:
+            if type(error).__name__ == "EOFHeaderError":  # the end as it should be
+                raise
+            raise ReadError(f"{error} at byte {tarfile.offset:,}") from error
+
+
+def _archive(stream: IO[bytes]) -> tarfile.TarFile:
+    """A tar whose members are read one after another, to the mark of its end."""
+    return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
+
+
 def samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
     """The samples of a tar: neighbours whose names are equal up to the first dot.
 
@@ -551,7 +578,7 @@ def samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
         CorruptError: where the archive ends too early.
     """
     sample = _Sample("", {})
-    with opened(path, name) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+    with opened(path, name) as stream, _archive(stream) as archive:
         for member in archive:
             if not member.isfile():
                 continue
@@ -652,7 +679,7 @@ def _filter_tar(path: Path, name: str, kept: Sequence[bool], stream: Any) -> Non
     number, before = -1, ""
     with (
         opened(path, name) as source,
-        tarfile.open(fileobj=source, mode="r|") as archive,
+        _archive(source) as archive,
         tarfile.open(fileobj=stream, mode="w|") as target,
     ):
         of_key: list[tuple[tarfile.TarInfo, bytes]] = []

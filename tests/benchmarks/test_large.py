@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -320,6 +321,25 @@ def cut_gzip(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
+def cut_between_members(path: Path, rows: list[dict[str, object]]) -> None:
+    """What a writer leaves that was killed, or a copy of whole blocks."""
+    write(path, rows)
+    path.write_bytes(path.read_bytes()[: 3 * 2 * 512 * 5])
+
+
+def bad_header(path: Path, rows: list[dict[str, object]]) -> None:
+    write(path, rows)
+    with tarfile.open(path) as archive:
+        place = archive.getmembers()[30].offset
+    content = bytearray(path.read_bytes())
+    content[place : place + 9] = b"\xff" * 9
+    path.write_bytes(bytes(content))
+
+
+def empty(path: Path, _: list[dict[str, object]]) -> None:
+    path.touch()
+
+
 def bad_line(path: Path, rows: list[dict[str, object]]) -> None:
     write(path, rows)
     path.write_bytes(path.read_bytes() + b'{"image_id": "x", "capt')
@@ -332,6 +352,11 @@ CORRUPT = {
     "b.jsonl.zst": cut_gzip,
     "b.tar.gz": cut_gzip,
     "b.tar": cut_gzip,
+    "c.tar": cut_between_members,
+    "d.tar": bad_header,
+    "c.jsonl.gz": empty,
+    "c.jsonl.zst": empty,
+    "d.parquet": empty,
     "b.jsonl": bad_line,
 }
 
@@ -464,8 +489,6 @@ def test_shards_are_found_in_their_order(tmp_path):
 
 
 def test_a_tar_with_keys_in_folders(tmp_path):
-    import tarfile
-
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         put(archive, "x/1.txt", b"a dog runs\n")
         put(archive, "x/1.json", b'{"references": ["a dog"]}')
