@@ -398,7 +398,13 @@ class _Run:
             for i, rows in enumerate(found["parts"])
         }
         if not parts:
-            raise InputError(f"{', '.join(self.config.candidates)}: no captions in it")
+            named = ", ".join(self.config.candidates)
+            if skipped := [found["skipped"] for found in self.sources if "skipped" in found]:
+                raise InputError(
+                    f"{named}: {len(skipped):,} of {len(self.shards):,} shards were corrupt and no captions "
+                    f"are left; the first: {skipped[0]}"
+                )
+            raise InputError(f"{named}: no captions in it")
         return parts
 
     def _choose(self, parts: Mapping[str, int]) -> None:

@@ -173,7 +173,7 @@ def perform(stage: str, plan: str, task: Task) -> Result:
     except InputError as error:
         return {"error": str(error)}
     except OSError as error:
-        return {"error": said(error, str(task.get("source", task["id"])))}
+        return {"error": said(error, str(task.get("source", task["id"])), plan)}
     result |= {
         "seconds": time.perf_counter() - begun,
         "cpu_seconds": time.process_time() - cpu,
@@ -186,14 +186,21 @@ def perform(stage: str, plan: str, task: Task) -> Result:
             with replacing(path) as stream:
                 stream.write(json.dumps(result).encode())
         except OSError as error:
-            return {"error": said(error, str(task.get("source", task["id"])))}
+            return {"error": said(error, str(task.get("source", task["id"])), plan)}
     return result
 
 
-def said(error: OSError, where: str) -> str:
-    """A line for a disk that is full, or whatever else was wrong with a file."""
-    name = error.filename or where
-    remedy = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "see to it"
+def said(error: OSError, where: str, plan: str | None = None) -> str:
+    """A line for a disk that is full, or whatever else was wrong with a file.
+
+    Args:
+        error: what was wrong, which knows the file's name or does not.
+        where: what is named then.
+        plan: beside it is written, and so it is named where there is no room; None for `where`.
+    """
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    name = error.filename or (str(Path(plan).parent) if full and plan else where)
+    remedy = "make room" if full else "see to it"
     return f"{name}: {error.strerror or error}; {remedy}, and start the same command again: what is done is kept"
 
 

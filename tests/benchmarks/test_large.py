@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import stages
-from captau.datasets.shards import find_shards
+from captau.datasets.shards import Columns, find_shards, read
 from captau.metrics.registry import metric
 from tests.benchmarks.large_sets import (
     METRICS,
@@ -298,6 +298,16 @@ def full_after(times, do):
     return stage
 
 
+@pytest.mark.parametrize("stage", ["count", "merge"])
+def test_what_is_full_is_the_folder_that_is_written(stage, rows, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a write: without a name
+
+    monkeypatch.setitem(stages.STAGES, stage, full)
+    with says("out/.work: No space left on device; make room"):
+        score(write(tmp_path / "set.jsonl", rows), tmp_path / "out")
+
+
 # What is wrong with shards.
 
 
@@ -375,6 +385,24 @@ def test_a_corrupt_shard(name, rows, tmp_path):
     assert name in manifest["shards"][1]["skipped"]
     alone = score(good, tmp_path / "alone", ["cider"])
     assert found.corpus == alone.corpus
+
+
+def test_none_but_corrupt_shards(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.parquet").touch()
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    with says("2 of 2 shards were corrupt and no captions are left", "a.parquet: corrupt"):
+        score(paths, tmp_path / "out", skip_corrupt=True)
+
+
+def test_a_disk_that_fails_makes_no_shard_corrupt(tmp_path):
+    """No room for a tar's images, say: with `skip_corrupt` the shard would be left out for it."""
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.txt", b"a dog")
+        put(archive, "1.jpg", b"a picture")
+    (shard,) = find_shards([str(tmp_path / "a.tar")])
+    with pytest.raises(FileNotFoundError):
+        list(read(tmp_path / "a.tar", shard, Columns(), 10, images=tmp_path / "gone"))
 
 
 def test_schemas_that_differ(rows, tmp_path):
