@@ -411,12 +411,14 @@ def _table(found: dict[str, Any], first: int, size: int, name: str) -> pa.Table:
             row = first + int(pc.index(column.is_null(), True).as_py())
             raise InputError(f"{name}: row {row}: '{mine}' is null; fill it or leave the row out")
         if not (_is_text(column.type) or (mine == "image_id" and _is_number(column.type))):
-            raise InputError(f"{name}: '{mine}' is {column.type}, not text")
+            raise InputError(f"{name}: '{mine}' is {column.type}, not text; write it as text")
     columns: list[Any] = [pa.array(range(first, first + size), pa.int64())]
     for wanted in list(SCHEMA)[1:]:
         column = found.get(wanted.name, pa.nulls(size, wanted.type))
         if wanted.name == "references" and not _is_list(column.type):
-            raise InputError(f"{name}: 'references' is {column.type}, not a list of texts")
+            raise InputError(
+                f"{name}: 'references' is {column.type}, not a list of texts; write it as one"
+            )
         columns.append(column.cast(wanted.type))
     if columns[-1].flatten().null_count:
         raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
@@ -424,7 +426,12 @@ def _table(found: dict[str, Any], first: int, size: int, name: str) -> pa.Table:
 
 
 def _is_text(kind: Any) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if pa.types.is_dictionary(kind):  # of pandas' categories
+        kind = kind.value_type
+    # A view is how polars has texts.
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _is_number(kind: Any) -> bool:
@@ -432,7 +439,9 @@ def _is_number(kind: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    lists = (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
     return (lists and _is_text(kind.value_type)) or pa.types.is_null(kind)
 
 
@@ -643,8 +652,7 @@ def filtered(path: Path, name: str, kind: str, kept: Sequence[bool], stream: IO[
         with pq.ParquetFile(path) as file, pq.ParquetWriter(stream, file.schema_arrow) as writer:
             first = 0
             for batch in file.iter_batches():
-                mask = pa.array(kept[first : first + len(batch)], pa.bool_())
-                writer.write_batch(batch.filter(mask))
+                writer.write_table(_chosen_rows(batch, kept[first : first + len(batch)]))
                 first += len(batch)
         return
     packed: Any = gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) if _zips(name) else stream
@@ -662,6 +670,14 @@ def filtered(path: Path, name: str, kind: str, kept: Sequence[bool], stream: IO[
     finally:
         if packed is not stream:
             packed.close()
+
+
+def _chosen_rows(batch: pa.RecordBatch, kept: Sequence[bool]) -> pa.Table:
+    try:
+        return pa.table(batch.filter(pa.array(kept, pa.bool_())))
+    except pa.ArrowNotImplementedError:  # of views, which polars writes, pyarrow takes slices alone
+        slices = [batch.slice(i, 1) for i, keep in enumerate(kept) if keep]
+        return pa.Table.from_batches(slices, batch.schema)
 
 
 def _zips(name: str) -> bool:

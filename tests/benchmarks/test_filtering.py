@@ -8,6 +8,7 @@ import tarfile
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -73,6 +74,32 @@ def test_rows_stay_as_they_were_in_every_kind_of_shard(rows, tmp_path, capsys):
     assert set(shown["caption"]) <= set(by_caption)
     # What was kept can be scored and filtered again.
     assert score(kept, tmp_path / "again", ["bleu_1"]).summary.startswith(f"{len(wanted)} captions")
+
+
+@pytest.mark.parametrize("kind", ["categories", "views", "lists of one length"])
+def test_texts_as_pandas_and_polars_write_them(kind, rows, tmp_path):
+    table = pa.Table.from_pylist([{**r, "references": r["references"][:1]} for r in rows])
+    score(write(tmp_path / "a.parquet", table.to_pylist()), tmp_path / "plain", ["cider"])
+    captions, lists = table["caption"], table["references"]
+    table = {
+        "categories": lambda: table.set_column(1, "caption", captions.dictionary_encode()),
+        "views": lambda: table.set_column(1, "caption", captions.cast(pa.string_view())),
+        "lists of one length": lambda: table.set_column(
+            2, "references", lists.cast(pa.list_(pa.string(), 1))
+        ),
+    }[kind]()
+    pq.write_table(table, tmp_path / "b.parquet")
+    score(tmp_path / "b.parquet", tmp_path / "run", ["cider"])
+    scores = scores_in(tmp_path / "run")["cider"]
+    assert scores.tolist() == scores_in(tmp_path / "plain")["cider"].tolist()
+    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    kept = pq.read_table(tmp_path / "out" / "kept" / "000000-b.parquet")
+    assert kept.schema == table.schema
+    assert (
+        kept.to_pylist()
+        == [r for r, s in zip(table.to_pylist(), scores, strict=True) if s >= 0.5]
+        != []
+    )
 
 
 def test_by_a_precision_that_people_judged(tmp_path, capsys):
