@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,8 @@ class FilterConfig:
             raise InputError(
                 "say which captions are kept: keep.above=SCORE, or thresholds=DIR precision=SHARE"
             )
+        if self.above is not None and math.isnan(self.above):
+            raise InputError("keep.above is nan; a number is expected")
         if self.precision is not None and self.thresholds is None:
             raise InputError("precision= wants thresholds=DIR, a finished run of captau thresholds")
         if self.precision is not None and not 0 < self.precision <= 1:

@@ -31,7 +31,7 @@ from ..tables import MISSING, Table, number
 from . import stages
 from .engines import engine_of
 from .exact import digit_counts, percentiles
-from .folders import Folder
+from .folders import Folder, alone
 from .run import MANIFEST, SCORES, SHARES
 from .stages import Plan
 
@@ -107,6 +107,10 @@ def _run(config: FilterConfig) -> Filtered:
     if config.metric not in manifest["signatures"]:
         raise unknown("metric of this run", config.metric, manifest["signatures"])
     known = _known(config, manifest["signatures"][config.metric])
+    if source.local and config.output_dir and _same(source.local, config.output_dir):
+        raise InputError(
+            f"output_dir={config.output_dir} is the scored run itself; name another folder"
+        )
     shards = [
         Shard(**{k: s[k] for k in ("path", "kind", "size", "stamp")}) for s in manifest["shards"]
     ]
@@ -118,8 +122,11 @@ def _run(config: FilterConfig) -> Filtered:
         looked.look()
         kept_in = folder.path / KEPT
         work = folder.path / ".work"
+        stack.enter_context(alone(work, str(folder.path)))
         for path in (kept_in, work / "filter"):
             path.mkdir(parents=True, exist_ok=True)
+        for path in kept_in.glob("[0-9]" * 6 + "-*"):  # an earlier run's, perhaps of more shards
+            path.unlink()
         plan = Plan(
             cwd=str(Path.cwd()),
             environment=stages.settings(),
@@ -174,6 +181,10 @@ def _run(config: FilterConfig) -> Filtered:
         f"; {known.said}" if known.said else ""
     )
     return Filtered(tables, summary, folder.path)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.expanduser().resolve() == other.expanduser().resolve()
 
 
 def _manifest(source: Folder) -> dict[str, Any]:

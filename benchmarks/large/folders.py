@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import FileLock, Timeout
+
 from ...datasets.cache import replacing
+from ...datasets.errors import InputError
 from ...datasets.shards import in_time, is_url, reaching, system_of
 from ..output import write_file
 
 Answer = TypeVar("Answer")
+
+
+@contextmanager
+def alone(work: Path, output: str) -> Generator[None]:
+    """While the block lasts no other run works in a folder; the system's lock goes with its process.
+
+    Args:
+        work: the folder of what is made on the way.
+        output: where the run writes, for people.
+
+    Raises:
+        InputError: where another run does already.
+    """
+    lock = FileLock(work.with_name(f"{work.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(
+            f"{output}: another run is writing there; wait for it, or name another output_dir="
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Folder:

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock, Timeout
 
 from ...datasets import shards
 from ...datasets.cache import cache_folder, replacing
@@ -34,7 +33,7 @@ from ...metrics.text import frequencies
 from ...metrics.text.cider import Cider
 from ..config import LargeConfig, style
 from ..missing import lacking, listed
-from ..output import FILES, ON_DEMAND
+from ..output import FILES, ON_DEMAND, RECORD
 from ..progress import Flow
 from ..results import environment, table_files, to_csv, to_json
 from ..tables import Table, number
@@ -42,7 +41,7 @@ from ..trust import UNKNOWN, Agreement, agreements
 from . import stages
 from .engines import engine_of
 from .exact import added, percentiles, to_float
-from .folders import Folder
+from .folders import Folder, alone
 from .stages import OWN_DF, Plan, part_name
 
 FORMAT = 1
@@ -227,13 +226,7 @@ class _Run:
         try:
             self.work.mkdir(parents=True, exist_ok=True)
             self.output.prepare(SCORES)
-            lock = FileLock(self.work.with_name(f"{self.work.name}.lock"), timeout=0)
-            stack.enter_context(lock)
-        except Timeout as error:
-            raise InputError(
-                f"{self.config.output}: another run is writing there; wait for it, or name another "
-                f"output_dir="
-            ) from error
+            stack.enter_context(alone(self.work, self.config.output))
         except OSError as error:
             raise InputError(
                 f"output folder {self.config.output} cannot be written ({error.strerror}); set "
@@ -288,8 +281,6 @@ class _Run:
             skip_corrupt=self.config.skip_corrupt,
         )
         self._save()
-        if self.output.size(MANIFEST) is not None:
-            self.output.remove(MANIFEST)  # what it lists is about to be replaced
         with replacing(self.work / "key") as stream:
             stream.write(self._key.encode())
 
@@ -463,6 +454,9 @@ class _Run:
         self.totals = {m.spec: _Total() for m in self.metrics}
         self.remarks: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
+        for name in (MANIFEST, RECORD):  # of an earlier run, whose scores are about to be replaced
+            if self.output.size(name) is not None:
+                self.output.remove(name)
         for task, found in self._do("score", self._tasks(parts), sum(parts.values())):
             digests[task["id"]] = found["sha256"]
             for spec, total in self.totals.items():
@@ -494,8 +488,8 @@ class _Run:
         counts = {spec: rows - total.undefined for spec, total in self.totals.items()}
         for one in self.metrics:
             total = self.totals[one.spec]
-            if total.low > total.high:
-                continue
+            if not (math.isfinite(total.low) and math.isfinite(total.high)):
+                continue  # no score, or an infinite one
             least, most = one.bounds
             low = total.low if least is None else min(least, total.low)
             high = total.high if most is None else max(most, total.high)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large.filtering import wilson
+from captau.benchmarks.large.folders import alone
 from tests.benchmarks.large_sets import command, rows_of, score, scores_in, write
 from tests.conftest import says
 
@@ -161,6 +162,7 @@ def test_faults(rows, tmp_path, capsys):
             "no finished run of captau thresholds",
         ),
         (["precision=2", f"thresholds={tmp_path}"], "precision is 2"),
+        (["keep.above=nan"], "keep.above is nan"),
     ):
         assert keep(tmp_path / "run", tmp_path / "out", *words) == 2
         assert said in capsys.readouterr().err
@@ -198,3 +200,27 @@ def test_scores_that_another_run_began_to_replace(rows, tmp_path, capsys, monkey
     (tmp_path / "run" / "manifest.json").write_bytes(manifest)
     assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
     assert "000000-00000.parquet: is not what was scored" in capsys.readouterr().err
+
+
+def test_a_run_is_not_filtered_into_itself(rows, tmp_path, capsys, monkeypatch):
+    score(write(tmp_path / "set.jsonl", rows), tmp_path / "run", ["cider"])
+    before = sorted(p.name for p in (tmp_path / "run").iterdir())
+    monkeypatch.chdir(tmp_path)
+    assert keep(tmp_path / "run", "run", "keep.above=0.5") == 2
+    assert "output_dir=run is the scored run itself" in capsys.readouterr().err
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before
+
+
+def test_a_folder_of_kept_shards_is_one_runs(rows, tmp_path, capsys):
+    for i in range(3):
+        write(tmp_path / "set" / f"{i}.jsonl", rows[i * 20 : i * 20 + 20])
+    score(tmp_path / "set", tmp_path / "run", ["cider"])
+    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    score(tmp_path / "set" / "1.jsonl", tmp_path / "run", ["cider"])
+    capsys.readouterr()
+    with alone(tmp_path / "out" / ".work", "out"):
+        assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
+    assert "out: another run is writing there" in capsys.readouterr().err
+    assert len(list((tmp_path / "out" / "kept").iterdir())) == 3
+    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    assert [p.name for p in (tmp_path / "out" / "kept").iterdir()] == ["000000-1.jsonl"]

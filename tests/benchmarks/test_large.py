@@ -541,3 +541,17 @@ def test_undefined_scores(rows, tmp_path, monkeypatch):
     assert list(json.loads(Path("out/corpus.json").read_text()).values()) == [None]
     assert pd.read_csv("out/percentiles.csv")["value"].tolist() == [1.0] * 11
     assert pd.read_csv("out/histograms.csv")["count"].sum() == len(rows) - gaps
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_scores(rows, tmp_path, monkeypatch):
+    """They have percentiles; a histogram or a corpus score they have not."""
+    (tmp_path / "far.py").write_text(
+        "def score(items):\n    return [float('inf') if 'dog' in c else 1.0 for c in items['caption']]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "set.jsonl", rows)
+    score("set.jsonl", "out", ["python(far:score)"], rows=10)
+    assert list(json.loads(Path("out/corpus.json").read_text()).values()) == [None]
+    assert pd.read_csv("out/percentiles.csv")["value"].iloc[[0, -1]].tolist() == [1.0, np.inf]
+    assert pd.read_csv("out/histograms.csv").empty
