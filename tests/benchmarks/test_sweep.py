@@ -19,6 +19,7 @@ from captau.benchmarks import claim
 from captau.benchmarks.claim import Claim, HeldError, holder
 from captau.benchmarks.sweeps import launchers
 from captau.benchmarks.sweeps.sweep import read_sweep
+from tests.benchmarks.slurm import stand_in
 
 #: Cheap: no intervals, no ceilings.
 CHEAP = ("statistics.interval=none", "ceilings=false")
@@ -152,11 +153,19 @@ def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
     [
         ("joblib", ["hydra.launcher.n_jobs=2"]),
         ("submitit_local", []),
+        ("slurm", ["hydra.launcher.partition=some", "hydra.launcher.timeout_min=7"]),
         ("ray", ["hydra.launcher.max_retries=0"]),
     ],
 )
-def test_a_launcher_outlives_a_job_whose_process_is_killed(captau, tmp_path, launcher, options):
+def test_a_launcher_outlives_a_job_whose_process_is_killed(
+    captau, tmp_path, monkeypatch, launcher, options
+):
     """The other jobs' numbers are those of a run by itself."""
+    slurm = stand_in(tmp_path / "slurm")
+    # submitit waits so long for a dead job's result, which a network file system may show late.
+    monkeypatch.setattr("submitit.Job._results_timeout_s", 1)
+    if launcher == "slurm":
+        monkeypatch.setenv("PATH", str(slurm), prepend=os.pathsep)
     status, out, err = captau(
         *("bench", "-m", f"hydra/launcher={launcher}", *options, "output_dir=sweep", *CHEAP),
         'metrics=["python(own_metrics:deadly)"],[rouge_1]',
@@ -171,6 +180,13 @@ def test_a_launcher_outlives_a_job_whose_process_is_killed(captau, tmp_path, lau
     assert (
         Path("sweep/1/correlations.csv").read_bytes() == Path("alone/correlations.csv").read_bytes()
     )
+    if launcher == "slurm":
+        (script,) = (slurm / "jobs").glob("*.sh")
+        asked = set(script.read_text(encoding="utf-8").splitlines())
+        assert asked > {
+            *("#SBATCH --array=0-1%2", "#SBATCH --partition=some", "#SBATCH --time=7"),
+            *("#SBATCH --cpus-per-task=2", "#SBATCH --mem=8GB"),
+        }
 
 
 def test_a_killed_sweep_goes_on_where_it_stopped(captau, tmp_path):
