@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import socket
 import subprocess
@@ -16,8 +18,17 @@ from captau.server.challenge.queueing import Queue
 from captau.server.challenge.store import found_in
 from captau.server.database import Database
 from tests.conftest import says
-from tests.server.challenge.conftest import captions, make_site, new_account, running
-from tests.server.collect.test_postgresql import PROGRAMS, address
+from tests.server.challenge.conftest import (
+    REFERENCES,
+    captions,
+    make_site,
+    new_account,
+    running,
+    write_challenge,
+)
+from tests.server.challenge.test_intake import secrets
+from tests.server.challenge.visitors import PASSWORD, Visitor, key_of
+from tests.server.collect.test_postgresql import PROGRAMS, address, made
 
 __all__ = ["address"]  # the fixture of the other sites
 
@@ -74,6 +85,72 @@ def test_postgresql_holds_the_site_and_redis_wakes(address, redis, tmp_path):
         assert all(row.result is not None and row.attempts == 1 for row in rows)
         with says("another captau serve is at work on it"):
             Database(address, FOLDER, "captau serve")
+
+
+@pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
+def test_pages_and_queue_on_postgresql(address, served, tmp_path):
+    """From signing up to a published leaderboard and back after a SIGKILL, as `captau serve` does it."""
+    database = made(address, "pages")
+    public = {"per_item": True, "exact": True}
+    path = write_challenge(tmp_path, statistics={"replicates": 50}, visibility=public)
+    words = [f"challenge={path}", f"database={database}", f"queue={database}", "files=kept"]
+    server = served(*words)
+    link = re.search(r"(/admin/setup\?code=\S+)", server.said)[1]
+    admin, ann, bob = (Visitor(server.url) for _ in range(3))
+    page = admin.get(link)
+    fields = {**page.hidden, "password": PASSWORD, "again": PASSWORD}
+    assert admin.post("/admin/setup", fields).heading == "Dashboard"
+    assert ann.sign_up("Ann", team="Reds").heading == "Welcome, Ann"
+    code = re.search(r"(?:\w{5}-){3}\w{5}", ann.send("/team/invite").text)[0]
+    assert bob.sign_up("Bob", code=code).heading == "Welcome, Bob"
+    assert Visitor(server.url).sign_up("ann").status == 400  # the name is taken
+
+    def until_done(visitor, key):
+        path = f"/submissions/{key}/state"
+        while not (told := json.loads(visitor.raw("GET", path)[2]))["done"]:
+            time.sleep(0.1)
+        return told["state"]
+
+    good = key_of(ann.upload("small_captions", "good.json", captions().encode(), system="ours"))
+    assert until_done(bob, good) == "scored", server.said
+    broken = captions(**{"img00.png": "", "other.png": "x"}).encode()
+    bad = key_of(ann.upload("small_captions", "bad.json", broken))
+    assert until_done(ann, bad) == "invalid", server.said
+    page = ann.get(f"/submissions/{bad}").text
+    assert "Not valid: 2 faults" in page
+    assert "unknown image &#39;other.png&#39;" in page
+    status, _, body = bob.raw("GET", f"/submissions/{good}/items.csv")
+    assert (status, len(body.splitlines())) == (200, 1 + len(REFERENCES))
+
+    board = "/challenges/small_captions/board"
+    stranger = Visitor(server.url)
+    assert stranger.get(f"/submissions/{good}").status == 404
+    admin.send("/admin/challenges/small_captions/publish", page="/admin", why="it is over")
+    (row,) = json.loads(stranger.raw("GET", f"{board}.json")[2])["rows"]
+    assert (row["system"], row["team"]) == ("ours", "Reds")
+    stranger.sign_in("Ann", "not the password")
+    log = admin.get("/admin").text
+    for part in ("it is over", "failed sign in", "sign up"):
+        assert part in log
+
+    # Killed and started anew it is as it was, also for who is signed in; and it goes on.
+    server.kill()
+    again = served(*words, log="again.log")
+
+    def moved(visitor):
+        found = Visitor(again.url)
+        found.cookies = visitor.cookies
+        return found
+
+    ann, bob, admin, stranger = map(moved, (ann, bob, admin, stranger))
+    assert json.loads(stranger.raw("GET", f"{board}.json")[2])["rows"] == [row]
+    assert "Your team: Reds" in bob.get("/account").text
+    admin.send(f"/admin/submissions/{good}/disqualified", page="/admin", why="seen before")
+    assert json.loads(stranger.raw("GET", f"{board}.json")[2])["rows"] == []
+    other = captions(**{"img05.png": "another ring"}).encode()
+    key = key_of(bob.upload("small_captions", "more.json", other))
+    assert until_done(ann, key) == "scored", again.said
+    assert not [w for w in secrets() if w in server.said + again.said]
 
 
 @pytest.mark.parametrize("kind", ["file", "redis", "postgresql"])
