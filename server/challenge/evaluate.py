@@ -134,6 +134,7 @@ class Prepared:
         try:
             items = self._some()
             absent = lacking(self.metrics, frozenset(m.spec for m in self.metrics), items)
+            _ = [m.signature for m in self.metrics]  # which reads the files among their parameters
         except InputError as error:
             raise InputError(f"{self.challenge.source}: {error}") from error
         if absent:

@@ -215,6 +215,7 @@ def test_two_of_one_name(tmp_path):
         ({"references": [{"name": "a", "file": "none.json"}]}, ["no such file"]),
         ({"references": [{"name": "a", "file": "bare.json"}]}, ["bare.json: no references in it"]),
         ({"metrics": ["bertscore(model=none)"]}, ["metric bertscore", "none"]),
+        ({"metrics": ["cider(df=none.json)"]}, ["none.json: cannot be read"]),
     ],
 )
 def test_serve_ends_with_status_2_and_has_begun_nothing(tmp_path, capsys, changes, parts):
