@@ -25,7 +25,7 @@ def test_no_request_breaks_the_interface(tmp_path):
         for result in schema.get_all_operations()
         if (one := result.ok()).path.startswith("/api")
     ]
-    assert len(operations) == 6
+    assert len(operations) == 7
     seen: Counter[int] = Counter()
     with running(site) as url:
         token, _ = new_account(site.store.database)
