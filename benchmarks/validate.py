@@ -289,9 +289,16 @@ def check_captions(
 
 def _is_lines(text: str) -> bool:
     """Whether each line is an object of its own, as `captau score` tells."""
-    # The first two lines that are not blank, without a copy of the rest.
-    found = (m.group().strip() for m in re.finditer(r"[^\n]*\S[^\n]*", text))
-    first = [line for line, _ in zip(found, range(2), strict=False)]
+    # The first two lines that are not blank, without a copy of the rest; of a stranger's file each
+    # character is looked at once.
+    first: list[str] = []
+    at = 0
+    while at < len(text) and len(first) < 2:
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if line := text[at:end].strip():
+            first.append(line)
+        at = end + 1
     return len(first) == 2 and all(s.startswith("{") and s.endswith("}") for s in first)
 
 

@@ -233,6 +233,14 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     assert "65,536 at most are read" in check(big).faults[0]
 
 
+@pytest.mark.parametrize("blanks", [" " * 5_000_000, "\n" * 5_000_000, " \n" * 2_500_000])
+def test_nothing_but_blanks_is_read_once(tmp_path, blanks):
+    """A file that is looked at from each of its blanks anew would take weeks."""
+    assert "not valid JSON" in check(submitted(tmp_path, blanks)).faults[0]
+    verdict = check(submitted(tmp_path, blanks + "\n".join(json.dumps(r) for r in ROWS)))
+    assert (verdict.n_faults, verdict.summary[-10:]) == (0, "3 captions")
+
+
 def test_a_thousand_broken_files_get_a_thousand_verdicts(tmp_path):
     """And what is called valid, `captau score` can read."""
     rng = random.Random(0)
