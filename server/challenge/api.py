@@ -17,9 +17,8 @@ from ..web import MissingError, RefusedError, TooManyError, address
 from . import intake
 from .app import Site
 from .challenges import Challenge, Phase
-from .models import submissions
 from .pages import items_response
-from .store import Account, Submission, found_in
+from .store import Account, Submission
 from .worker import listing
 
 Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{1,32}$")]
@@ -128,8 +127,8 @@ def routes(site: Site) -> APIRouter:
     async def ours(request: Request) -> Any:
         """The submissions of one's team, newest first."""
         account = await who(request)
-        found = await store.database.run(lambda c: found_in(c, submissions.c.team == account.team))
-        return {"submissions": [told(one, site) for one in reversed(found)]}
+        found = await site.records.of_team(account.team)
+        return {"submissions": [told(one, site) for one in found]}
 
     @router.get("/submissions/{key}")
     async def state(request: Request, key: Key) -> Any:

@@ -146,7 +146,15 @@ class Records:
 
     async def state(self, challenge: Challenge) -> State:
         """How a challenge stands."""
-        return await self._database.run(lambda c: _state(c, challenge))
+        return await self._database.run(lambda c: self._state(c, challenge))
+
+    def _state(self, c: Connection, challenge: Challenge) -> State:
+        row = c.execute(select(challenge_rows).where(challenge_rows.c.name == challenge.name)).one()
+        return State(
+            challenge.public or row.published_at is not None,
+            row.frozen_at is not None,
+            self._store.human(c, challenge.name) or (),
+        )
 
     async def left(self, challenge: Challenge, account: Account) -> Left | None:
         """What somebody may still submit now; None where no phase is open."""
@@ -156,8 +164,9 @@ class Records:
         return await self._database.run(lambda c: self._store.left(c, challenge, phase, account))
 
     async def of_team(self, team: int) -> list[Submission]:
-        """A team's submissions, the newest first."""
-        found = await self._database.run(lambda c: found_in(c, submissions.c.team == team))
+        """A team's submissions to what the site has now, the newest first."""
+        ours = (submissions.c.team == team, submissions.c.challenge.in_(self._store.challenges))
+        found = await self._database.run(lambda c: found_in(c, *ours))
         return found[::-1]
 
     async def everything(self) -> list[Submission]:
@@ -180,7 +189,7 @@ class Records:
         """
 
         def work(c: Connection) -> tuple[State, list[Submission]]:
-            state = _state(c, challenge)
+            state = self._state(c, challenge)
             wanted = [submissions.c.challenge == challenge.name, submissions.c.state == "scored"]
             if not all_:
                 wanted.append(submissions.c.standing != "hidden")
@@ -326,12 +335,3 @@ class Records:
             sent.label("submissions"),
         ).order_by(teams.c.id)
         return await self._database.run(lambda c: [dict(r) for r in c.execute(query).mappings()])
-
-
-def _state(c: Connection, challenge: Challenge) -> State:
-    row = c.execute(select(challenge_rows).where(challenge_rows.c.name == challenge.name)).one()
-    return State(
-        challenge.public or row.published_at is not None,
-        row.frozen_at is not None,
-        row.human or (),
-    )

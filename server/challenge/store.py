@@ -8,6 +8,7 @@ that was given up, changes nothing.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from .models import challenges as challenge_rows
 #: What a submission goes through: it is there; it is checked, and either not valid, or waits; it is
 #: evaluated; it has a result, or none after all tries.
 STATES = ("received", "invalid", "queued", "running", "scored", "failed")
+#: The folder of a submission.
+_KEY = re.compile("[0-9a-f]{16}")
 #: What changes no more by itself.
 ENDS = ("invalid", "scored", "failed")
 
@@ -143,7 +146,7 @@ class Store:
         self.secret = b""
         if guest:
             database.do(lambda c: self._check(self._known(c)))
-            self.clock = Clock()
+            self.clock = Clock(database.do(_latest))
             return
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.secret = database.do(lambda c: self._begin(c, rescore))
@@ -154,10 +157,15 @@ class Store:
         """Say whose folder this is, so that no other site takes its files for its own leftovers.
 
         Raises:
-            InputError: where it is another's.
+            InputError: where it is another's, or holds what no site laid there.
         """
         mark, ours = self.folder / "site", hashlib.sha256(self.secret).hexdigest()
         if not mark.exists():
+            if any(self.folder.iterdir()):
+                raise InputError(
+                    f"{self.folder}: submissions go into a folder of their own, and this one holds other "
+                    f"files; name another, files=DIR"
+                )
             mark.write_text(ours, encoding="ascii")
         elif mark.read_text(encoding="ascii") != ours:
             raise InputError(
@@ -207,7 +215,7 @@ class Store:
             self.database.do(lambda c: c.execute(select(submissions.c.key)).scalars().all())
         )
         for path in self.folder.iterdir():
-            if path.name not in known and path.is_dir():
+            if _KEY.fullmatch(path.name) and path.name not in known and path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
 
     def challenge(self, name: str) -> Challenge:
@@ -283,9 +291,18 @@ class Store:
             )
         return phase
 
-    def left(self, c: Connection, challenge: Challenge, phase: Phase, account: Account) -> Left:
-        """What somebody may still submit; their own count with them into another team."""
-        midnight = day(self.clock())
+    def left(
+        self,
+        c: Connection,
+        challenge: Challenge,
+        phase: Phase,
+        account: Account,
+        at: float | None = None,
+    ) -> Left:
+        """What somebody may still submit, now or on the day of a time; their own count with them into
+        another team.
+        """
+        midnight = day(self.clock() if at is None else at)
         query = select(func.count()).where(
             submissions.c.challenge == challenge.name,
             submissions.c.phase == phase.name,
@@ -293,7 +310,11 @@ class Store:
             or_(submissions.c.team == account.team, submissions.c.account == account.id),
         )
         in_all = c.execute(query).scalar_one()
-        today = c.execute(query.where(submissions.c.received_at >= midnight)).scalar_one()
+        since, until = (
+            submissions.c.received_at >= midnight,
+            submissions.c.received_at < midnight + 86_400,
+        )
+        today = c.execute(query.where(since, until)).scalar_one()
         return Left(
             None if phase.per_day is None else max(phase.per_day - today, 0),
             None if phase.in_all is None else max(phase.in_all - in_all, 0),
@@ -353,12 +374,19 @@ class Store:
     # Evaluating: what workers do on connections of their own ------------------------------------
 
     def waiting(self, c: Connection) -> dict[str, list[int]]:
-        """The numbers of what waits to be checked and to be evaluated, oldest first."""
+        """The numbers of what waits to be checked and to be evaluated, oldest first.
+
+        What waits in a challenge that the site has no more goes on waiting.
+        """
         return {
             state: list(
                 c.execute(
                     select(submissions.c.id)
-                    .where(submissions.c.state == state, submissions.c.worker.is_(None))
+                    .where(
+                        submissions.c.state == state,
+                        submissions.c.worker.is_(None),
+                        submissions.c.challenge.in_(self.challenges),
+                    )
                     .order_by(submissions.c.id)
                 ).scalars()
             )
@@ -399,8 +427,9 @@ class Store:
         if not n:
             phase = next((p for p in challenge.phases if p.name == row.phase), None)
             account = Account(row.account, "", row.team, row.team_name)
-            # Others of the team may have been checked meanwhile.
-            if phase is not None and self.left(c, challenge, phase, account).none:
+            # Others of the team may have been checked meanwhile, and it may be past midnight.
+            left = phase and self.left(c, challenge, phase, account, row.received_at)
+            if left and left.none:
                 faults, n = ["the limit of submissions was reached while this one was checked"], 1
         c.execute(
             update(submissions)
@@ -501,11 +530,15 @@ class Store:
     def human(self, c: Connection, name: str) -> list[dict[str, Any]] | None:
         """People's own scores of a challenge; None until they are computed."""
         query = select(challenge_rows.c.human).where(challenge_rows.c.name == name)
-        return c.execute(query).scalar_one()
+        rows = c.execute(query).scalar_one() or []
+        # Its file may name another way to hold captions out since.
+        same = all(row.get("held_out") == self.challenges[name].human for row in rows)
+        return rows if rows and same else None
 
     def set_human(self, c: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """People's own scores of a challenge."""
-        c.execute(update(challenge_rows).where(challenge_rows.c.name == name).values(human=rows))
+        marked = [{**row, "held_out": self.challenges[name].human} for row in rows]
+        c.execute(update(challenge_rows).where(challenge_rows.c.name == name).values(human=marked))
 
 
 _ACCOUNT = (accounts.c.id, accounts.c.name, accounts.c.team, teams.c.name.label("team_name"))

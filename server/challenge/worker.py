@@ -97,7 +97,7 @@ class Workers:
                 if time.monotonic() - swept > _SWEEP:
                     swept = time.monotonic()
                     self._wake()
-            except StoreError as error:  # the database is away: later
+            except (StoreError, OSError) as error:  # no database, process or file for now: later
                 print(f"captau: workers: {error}", file=sys.stderr)
 
     def _look_at(self, one: _Process) -> None:

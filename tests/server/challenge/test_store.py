@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import func, select, update
 
 from captau.server.challenge import intake
+from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.models import challenges, results, submissions
-from captau.server.challenge.store import found_in
+from captau.server.challenge.store import Store, found_in
+from captau.server.database import Database
 from captau.server.web import RefusedError
 from tests.conftest import says
 from tests.server.challenge.conftest import captions, make_site, new_account, write_challenge
@@ -163,6 +165,19 @@ def test_only_valid_ones_count_against_the_limits(limited):
     ) == store_left(2, 3)
 
 
+def test_what_is_checked_past_midnight_counts_on_the_day_it_was_sent(limited):
+    store, do = limited.store, limited.store.database.do
+    first = account_of(limited)
+    mates = [account_of(limited, name, first.team) for name in ("mate", "other")]
+    numbers = [sent(limited, one) for one in (first, *mates)]
+    yesterday = store.clock() - 86_400
+    do(lambda c: c.execute(update(submissions).values(received_at=yesterday)) and None)
+    for number in numbers:
+        valid(limited, number)
+    assert [row(limited, n).state for n in numbers] == ["queued", "queued", "invalid"]
+    valid(limited, sent(limited, first))  # and takes nothing from today
+
+
 def phase_of(site):
     return site.store.challenge("small_captions").phases[0]
 
@@ -209,6 +224,78 @@ def test_changed_references_are_refused_or_all_is_scored_anew(tmp_path, site):
     assert row(again, number).result is None
     again.store.database.close()
     make_site(tmp_path).store.database.close()
+
+
+def test_what_waits_in_a_challenge_that_is_gone_goes_on_waiting(tmp_path, site):
+    account = account_of(site)
+    waits, done = sent(site, account), sent(site, account_of(site, "mate", account.team))
+    valid(site, waits)
+    valid(site, done)
+    do = site.store.database.do
+    do(lambda c: site.store.claim(c, done, "w", "queued"))
+    do(lambda c: site.store.finish(c, done, "w", RESULT))
+    site.store.database.close()
+    (tmp_path / "small_captions.yaml").rename(tmp_path / "gone")
+    without = make_site(tmp_path)
+    assert without.store.database.do(without.store.waiting) == {"received": [], "queued": []}
+    assert asyncio.run(without.records.of_team(account.team)) == []
+    without.store.database.close()
+    (tmp_path / "gone").rename(tmp_path / "small_captions.yaml")
+    again = make_site(tmp_path)
+    assert again.store.database.do(again.store.waiting)["queued"] == [waits]
+    again.store.database.close()
+
+
+def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
+    """Where the machine's clock was put back, a submission would seem to be evaluated for a day."""
+    number, ahead = sent(site, account_of(site)), site.store.clock() + 86_400
+    do = site.store.database.do
+    do(lambda c: c.execute(update(submissions).values(received_at=ahead)) and None)
+    site.store.database.close()
+    server = make_site(tmp_path).store
+    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    worker = Store(database, list(server.challenges.values()), server.folder, guest=True)
+    database.do(lambda c: worker.claim(c, number, "w", "received"))
+    assert not server.database.do(lambda c: server.too_long(c, "w"))
+    database.close()
+    server.database.close()
+
+
+def test_people_of_another_choice_are_not_shown(tmp_path):
+    write_challenge(tmp_path, human="last")
+    site = make_site(tmp_path, ["captions"])
+    name, rows = "small_captions", [{"metric": "cider", "references": "c2", "value": 1.0}]
+    site.store.database.do(lambda c: site.store.set_human(c, name, rows))
+    state = asyncio.run(site.records.state(site.challenges[name]))
+    assert [row["value"] for row in state.human] == [1.0]
+    site.store.database.close()
+    for human in ("none", "each"):
+        write_challenge(tmp_path, human=human)
+        site = make_site(tmp_path)
+        assert not asyncio.run(site.records.state(site.challenges[name])).human
+        assert site.store.database.do(lambda c, s=site.store: s.human(c, name)) is None
+        site.store.database.close()
+
+
+def test_a_folder_of_somebody_s_own_files_is_left_alone(tmp_path):
+    theirs = tmp_path / "birds" / "pictures"
+    theirs.mkdir(parents=True)
+    with says("birds", "a folder of their own"):
+        make_site(tmp_path, files=str(theirs.parent))
+    assert list(theirs.parent.iterdir()) == [theirs]
+
+
+def test_only_what_was_never_acknowledged_is_removed(tmp_path, site):
+    number = sent(site, account_of(site))
+    site.store.database.close()
+    kept = tmp_path / "kept"
+    for name in ("notes", "0123456789abcdef"):
+        (kept / name).mkdir()
+    make_site(tmp_path).store.database.close()
+    found = {path.name for path in kept.iterdir() if path.is_dir()}
+    again = make_site(tmp_path)
+    assert found == {"notes", row(again, number).key}
+    again.store.database.close()
 
 
 def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
