@@ -12,7 +12,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, Literal
@@ -233,14 +233,6 @@ class Board:
     by: Column
     rows: Sequence[Row]
     signatures: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def rounded(self) -> Board:
-        """With no more decimals than are printed."""
-        rows = [
-            replace(row, entry=replace(row.entry, scores=rounded(row.entry.scores, self.columns)))
-            for row in self.rows
-        ]
-        return replace(self, rows=rows)
 
     def csv(self) -> str:
         """A row a line, three columns a score."""

@@ -184,8 +184,7 @@ def routes(site: Site) -> APIRouter:
         challenge = store.challenge(name)
         asked = views.asked(challenge, request.query_params)
         seen = await views.board(challenge, asked, member.team if member else None)
-        board = seen.board if challenge.exact else seen.board.rounded()
-        return board_response(board, form)
+        return board_response(seen.board, form)
 
     # Submissions ------------------------------------------------------------------------------
 

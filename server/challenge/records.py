@@ -87,13 +87,20 @@ class Ranks:
         self._ranks: OrderedDict[tuple[str, ...], dict[int, int]] = OrderedDict()
         self._drawn: OrderedDict[tuple[str, ...], Floats | None] = OrderedDict()
 
-    def of(self, challenge: Challenge, column: Column, entries: Iterable[Entry]) -> dict[int, int]:
+    def of(
+        self,
+        challenge: Challenge,
+        column: Column,
+        entries: Iterable[Entry],
+        digits: int | None = None,
+    ) -> dict[int, int]:
         """Ranks by submission; not for the loop's thread.
 
         Args:
             challenge: which.
             column: by what.
             entries: who is compared.
+            digits: how many decimals of their scores are told; None for all.
         """
         scored = {e.number: e for e in entries if e.number is not None and column.key in e.scores}
         # After other references, or another metric, the drawn scores are others.
@@ -101,14 +108,17 @@ class Ranks:
 
         def ranks() -> dict[int, int]:
             found = {n: self._of(about, e.key, column) for n, e in scored.items()}
-            drawn = {n: row for n, row in found.items() if row is not None}
+            drawn = {
+                n: row if digits is None else row.round(digits)
+                for n, row in found.items()
+                if row is not None
+            }
             values = {n: e.scores[column.key].value for n, e in scored.items()}
             return clusters_of(values, drawn, higher=column.higher)
 
         with self._lock:
-            return _kept(
-                self._ranks, (*about, *sorted(e.key for e in scored.values())), _RANKS, ranks
-            )
+            which = (*about, str(digits), *sorted(e.key for e in scored.values()))
+            return _kept(self._ranks, which, _RANKS, ranks)
 
     def _of(self, about: tuple[str, ...], key: str, column: Column) -> Floats | None:
         references = column.key.rpartition("@")[2] if "@" in column.key else ""

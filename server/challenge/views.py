@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -132,14 +132,19 @@ class Views:
         if asked.phase != "all":
             entries = [e for e in entries if e.number is None or e.phase == asked.phase]
             found = [s for s in found if s.phase == asked.phase]
+        columns, digits = self.columns[challenge.name], None
+        if not (all_ or challenge.exact):
+            # Places and ranks by digits that are not told would tell them: who of two is ahead.
+            entries = [replace(e, scores=rounded(e.scores, columns)) for e in entries]
+            digits = asked.by.told
         standing = chosen(entries, asked.by, asked.which)
-        ranks = await asyncio.to_thread(self._ranks.of, challenge, asked.by, standing)
+        ranks = await asyncio.to_thread(self._ranks.of, challenge, asked.by, standing, digits)
         rows = ranked(standing, asked.by, ranks, turned=asked.turned)
         runs = [s.result.run for s in found if s.result]
         return Shown(
             Board(
                 challenge.name,
-                self.columns[challenge.name],
+                columns,
                 asked.by,
                 [row for row in rows if filters.take(row.entry)],
                 runs[-1].get("signatures", {}) if runs else {},

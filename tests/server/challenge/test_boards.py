@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from captau.server.challenge.boards import (
     clusters_of,
     entry_scores,
     ranked,
+    rounded,
 )
 
 CIDER = Column("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
@@ -147,7 +149,11 @@ def test_csv_and_json_say_the_same_and_no_more_digits_than_told():
         Row(entry(8, 2, NAN, 1_700_000_000), None, None),
         Row(PEOPLE),
     ]
-    board = Board("demo", [CIDER], CIDER, rows, {"cider": "cider|v1"}).rounded()
+    few = [
+        replace(row, entry=replace(row.entry, scores=rounded(row.entry.scores, [CIDER])))
+        for row in rows
+    ]
+    board = Board("demo", [CIDER], CIDER, few, {"cider": "cider|v1"})
     read = list(csv.DictReader(io.StringIO(board.csv())))
     assert [r["cider@c5"] for r in read] == ["0.123", "", "0.85"]
     assert (read[0]["cider@c5_low"], read[0]["at"]) == ("0.113", "2023-11-14T22:13:20Z")

@@ -515,6 +515,29 @@ def test_downloads_say_what_the_page_says(small):
     assert Visitor(url).raw("GET", "/challenges/small/board.xml")[0] == 422
 
 
+@pytest.mark.parametrize(
+    ("exact", "ranks"),
+    [
+        (False, [("1", "1", "0.5"), ("1", "1", "0.5004")]),
+        (True, [("1", "1", "0.5004"), ("2", "2", "0.5")]),
+    ],
+)
+def test_places_and_ranks_tell_no_digits_that_are_not_told(small, exact, ranks):
+    """Else one changed caption would show whether it gained: its submission stands above, or below."""
+    site, url = small(visibility={"leaderboard": "public", "exact": exact})
+    ann, admin = signed_up(url, "Ann"), signed_in_admin(site, url)
+    for value in (0.5, 0.5004):
+        key = key_of(ann.upload("small", "r.json", good(), system=str(value)))
+        score(site, key, value, spread=0.02, seed=7)  # the same drawn images
+    board = lines(ann.get("/challenges/small/board?which=all").text)
+    assert [(r[0], r[1], r[3]) for r in board] == ranks
+    assert [r[3] for r in lines(ann.get("/challenges/small/board").text)] == [ranks[0][2]]
+    _, _, body = ann.raw("GET", "/challenges/small/board.json?which=all")
+    assert [str(r["rank"]) for r in json.loads(body)["rows"]] == [r[1] for r in ranks]
+    desk = lines(admin.get("/admin/challenges/small/board?which=all").text)
+    assert [r[:2] for r in desk] == [("1", "1"), ("2", "2")]
+
+
 def test_all_digits_where_the_challenge_says_so(small):
     site, url = small(visibility={"leaderboard": "public", "exact": True})
     ann = signed_up(url, "Ann")
