@@ -14,7 +14,7 @@ from ..datasets.errors import InputError, unknown
 
 #: Characters that make no text, or show another than there is: controls, halves of surrogate pairs, and
 #: those that turn the direction of what comes after.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Fields:
@@ -80,7 +80,7 @@ class Fields:
             raise self.wrong(name, f"{value!r} is no text")
         if len(str(value)) > most:
             raise self.wrong(name, f"{len(str(value)):,} characters; at most {most:,} are expected")
-        if found := _UNSEEN.search(str(value)):
+        if found := UNSEEN.search(str(value)):
             raise self.wrong(name, f"the character U+{ord(found[0]):04X} is not shown; take it out")
         return str(value)
 

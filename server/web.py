@@ -162,11 +162,14 @@ class Web:
 
         Raises:
             RefusedError: where it is no form of this session's.
+            StoreError: where the disk takes no more of a file.
         """
         try:
             data = await request.form(max_files=files, max_fields=100)
         except HTTPException as error:
             raise RefusedError("That was no form of this site.") from error
+        except OSError as error:
+            raise StoreError(error.strerror or type(error).__name__) from error
         fields: dict[str, list[str]] = {}
         file: UploadFile | None = None
         for name, value in data.multi_items():

@@ -22,6 +22,8 @@ from ...benchmarks.validate import (
     results_in,
 )
 from ...datasets.errors import InputError
+from ..database import StoreError
+from ..fields import UNSEEN
 from ..web import RefusedError
 from .challenges import Challenge
 from .evaluate import Prepared
@@ -65,6 +67,7 @@ async def take(store: Store, challenge: Challenge, name: str, body: AsyncIterato
 
     Raises:
         RefusedError: on another ending than the kind's, or more bytes than are taken.
+        StoreError: where the disk takes no more.
     """
     shown = file_name(name)
     ending = Path(shown).suffix.lower()
@@ -75,9 +78,9 @@ async def take(store: Store, challenge: Challenge, name: str, body: AsyncIterato
     key, most = secrets.token_hex(8), challenge.limits.megabytes << 20
     digest, size = hashlib.sha256(), 0
     folder = store.folder / key
-    folder.mkdir(mode=0o700)
     path = folder / f"upload{ending}"
     try:
+        folder.mkdir(mode=0o700)
         with path.open("xb") as file:
             async for piece in body:
                 size += len(piece)
@@ -88,6 +91,9 @@ async def take(store: Store, challenge: Challenge, name: str, body: AsyncIterato
                 digest.update(piece)
                 await run_in_threadpool(file.write, piece)
             await run_in_threadpool(_to_disk, file, folder, store.folder)
+    except OSError as error:
+        discard(store, key)
+        raise StoreError(error.strerror or type(error).__name__) from error
     except BaseException:
         discard(store, key)
         raise
@@ -112,7 +118,8 @@ def discard(store: Store, key: str) -> None:
     folder = store.folder / key
     for path in folder.glob("*"):
         path.unlink(missing_ok=True)
-    folder.rmdir()
+    if folder.exists():
+        folder.rmdir()
 
 
 async def receive(
@@ -123,9 +130,11 @@ async def receive(
     Raises:
         RefusedError: where it is not taken now.
     """
+    # Others read these: nothing that is not seen, or that turns what stands after it.
+    system, note = UNSEEN.sub("", " ".join(system.split())), UNSEEN.sub("", note)
     given = {
         "key": sent.key,
-        "system": " ".join(system.split())[:64] or Path(sent.file).stem[:64],
+        "system": system.strip()[:64] or Path(sent.file).stem[:64],
         "note": note.strip()[:2000],
         "file": sent.file,
         "sha256": sent.sha256,

@@ -13,6 +13,7 @@ from fastapi import Path as InPath
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 
+from ..names import name_key, tidy
 from ..security import PASSWORD_LENGTH, Session
 from ..web import (
     MissingError,
@@ -67,7 +68,8 @@ def routes(site: Site) -> APIRouter:
         return found if found and found.member is None else Session.new()
 
     def limited(request: Request, name: str) -> None:
-        if not site.logins.take(address(request)) or not site.names.take(name.casefold()[:200]):
+        # By what accounts are looked up by, so that one account has one limit however it is spelt.
+        if not site.logins.take(address(request)) or not site.names.take(name_key(tidy(name))):
             raise TooManyError
 
     def begin(member: Member, response: Response) -> Response:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
+import os
 import random
 import zipfile
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from captau.server.challenge import intake
 from captau.server.challenge.challenges import read_challenges
 from captau.server.challenge.evaluate import Prepared
+from captau.server.database import StoreError
 from captau.server.web import RefusedError
 from tests.server.challenge.conftest import (
     CAPTIONS,
@@ -22,6 +25,7 @@ from tests.server.challenge.conftest import (
     REFERENCES,
     captions,
     make_site,
+    new_account,
     scores,
     write_challenge,
 )
@@ -223,3 +227,32 @@ def test_a_file_is_taken_whole_or_not_at_all(tmp_path):
 
 def test_captions_of_the_small_challenges_hold_no_secret():
     assert not [word for word in secrets() if word in json.dumps(CAPTIONS) + captions() + scores()]
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    site = make_site(tmp_path)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    kept = sorted((tmp_path / "kept").iterdir())
+    for where, name in ((intake, "_to_disk"), (Path, "mkdir")):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, full)
+            with pytest.raises(StoreError, match="No space left"):
+                taken(site, "a.json", b"[]")
+        assert sorted((tmp_path / "kept").iterdir()) == kept
+    site.store.database.close()
+
+
+def test_others_see_all_of_what_a_submission_is_called(tmp_path):
+    site = make_site(tmp_path)
+    token, _ = new_account(site.store.database)
+    account = asyncio.run(site.store.by_token(token))
+    sent = taken(site, "a.json", b"[]")
+    challenge = site.store.challenge("small_captions")
+    given = ("\x00best\u202e \x1b[2Jone\ud800", "two\nlines\u2066\x7f")
+    asyncio.run(intake.receive(site.store, challenge, account, sent, *given))
+    found = asyncio.run(site.store.submission(sent.key))
+    assert (found.system, found.note) == ("best [2Jone", "two\nlines")
+    site.store.database.close()

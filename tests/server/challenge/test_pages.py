@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from captau.server.challenge import models
+from captau.server.security import Buckets
 from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     IMAGES,
@@ -318,6 +319,15 @@ def test_the_log_has_sign_ins_of_the_desk_and_all_that_fail(small):
     assert "<td>admin</td><td>sign in</td><td>dashboard</td>" in shown
     for secret in (PASSWORD, "not the password", "my own password", ann.codes[0]):
         assert secret not in str(done)
+def test_tries_for_one_account_are_limited_however_its_name_is_spelt(small):
+    site, url = small()
+    signed_up(url, "Ann")
+    site.names = Buckets(2, 1e-6)
+    bob = Visitor(url)
+    tries = [
+        bob.sign_in(name, "guess number something").status for name in ("Ann", " aNN", "ＡＮＮ")
+    ]
+    assert tries == [403, 403, 429]
 
 
 # Submitting.
