@@ -233,7 +233,10 @@ class Worker:
             reason, final = _reason(error, self._kind)
             # Names and places in our code alone: what an error says may quote a reference.
             print(f"captau: submission {row.id}: {_where(error)}", file=sys.stderr, flush=True)
-            again = do(lambda c: store.give_up(c, self._name, reason, final=final))
+            try:
+                again = do(lambda c: store.give_up(c, self._name, reason, final=final))
+            except StoreError:  # as on a full disk: the server lets go of it for who is gone
+                os._exit(2)
             self._queue.put(again)
             if not isinstance(error, Exception):
                 raise

@@ -7,14 +7,20 @@ import asyncio
 import pytest
 from sqlalchemy import func, select, update
 
-from captau.server.challenge import intake
+from captau.server.challenge import intake, worker
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.models import challenges, results, submissions
 from captau.server.challenge.store import Store, found_in
-from captau.server.database import Database
+from captau.server.database import Database, StoreError
 from captau.server.web import RefusedError
 from tests.conftest import says
-from tests.server.challenge.conftest import captions, make_site, new_account, write_challenge
+from tests.server.challenge.conftest import (
+    by_hand,
+    captions,
+    make_site,
+    new_account,
+    write_challenge,
+)
 
 RESULT = {"seconds": 1.0, "digest": "d", "scores": [], "run": {}}
 
@@ -254,8 +260,8 @@ def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
     site.store.database.close()
     server = make_site(tmp_path).store
     database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
-    worker = Store(database, list(server.challenges.values()), server.folder, guest=True)
-    database.do(lambda c: worker.claim(c, number, "w", "received"))
+    guest = Store(database, list(server.challenges.values()), server.folder, guest=True)
+    database.do(lambda c: guest.claim(c, number, "w", "received"))
     assert not server.database.do(lambda c: server.too_long(c, "w"))
     database.close()
     server.database.close()
@@ -303,3 +309,28 @@ def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
     with says("holds another site's files"):
         make_site(tmp_path, database=str(tmp_path / "other.sqlite3"))
     assert (tmp_path / "kept" / row(site, number).key / "upload.json").exists()
+
+
+def test_a_worker_whose_database_takes_nothing_ends(tmp_path, site, monkeypatch):
+    """So that the server lets go of what it had begun; else that would wait until it took too long."""
+    account = account_of(site)
+    work = by_hand(tmp_path, site)
+    number = sent(site, account)
+
+    class EndedError(BaseException):
+        pass
+
+    def ended(status):
+        raise EndedError(status)
+
+    def full(*_, **__):
+        raise StoreError("database or disk is full")
+
+    monkeypatch.setattr(worker.os, "_exit", ended)
+    for step in ("checked", "give_up"):
+        monkeypatch.setattr(Store, step, full)
+    with pytest.raises(EndedError, match="2"):
+        work()
+    monkeypatch.undo()
+    again = site.store.database.do(lambda c: site.store.give_up(c, "by-hand-check", "it ended"))
+    assert (again, row(site, number).state) == ([number], "received")
