@@ -421,10 +421,14 @@ class Store:
     def checked(
         self, c: Connection, number: int, worker: str, faults: Sequence[str], n: int, summary: str
     ) -> None:
-        """A submission's verdict; a valid one waits from here on, and counts."""
+        """A submission's verdict; a valid one waits from here on, and counts.
+
+        One that is checked again, against other references, was within the limits before, and counts as
+        it did.
+        """
         row = found_in(c, submissions.c.id == number)[0]
-        challenge = self.challenges[row.challenge]
-        if not n:
+        challenge, again = self.challenges[row.challenge], row.checked_at is not None
+        if not n and not again:
             phase = next((p for p in challenge.phases if p.name == row.phase), None)
             account = Account(row.account, "", row.team, row.team_name)
             # Others of the team may have been checked meanwhile, and it may be past midnight.
@@ -440,7 +444,7 @@ class Store:
             )
             .values(
                 state="invalid" if n else "queued",
-                counts=not n,
+                counts=not n and (row.counts or not again),
                 worker=None,
                 attempts=0,
                 checked_at=self.clock(),
@@ -512,6 +516,7 @@ class Store:
             if row.state == "received" and over:
                 changes |= {
                     "state": "invalid",
+                    "counts": False,
                     "checked_at": self.clock(),
                     "faults": [reason],
                     "n_faults": 1,
@@ -587,13 +592,18 @@ def day(now: float) -> float:
 
 
 def _rescore(c: Connection, name: str, digest: str) -> None:
-    """Forget a challenge's results, and evaluate all anew."""
+    """Forget a challenge's results, and check and evaluate all anew that was valid."""
     ours = select(submissions.c.id).where(submissions.c.challenge == name)
     c.execute(delete(results).where(results.c.submission.in_(ours)))
     c.execute(
         update(submissions)
-        .where(submissions.c.challenge == name, submissions.c.state.in_(("scored", "failed")))
-        .values(state="queued", attempts=0, progress=0.0, finished_at=None, reason="")
+        .where(
+            submissions.c.challenge == name,
+            submissions.c.state.in_(("queued", "running", "scored", "failed")),
+        )
+        .values(
+            state="received", worker=None, attempts=0, progress=0.0, finished_at=None, reason=""
+        )
     )
     c.execute(
         update(challenge_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from sqlalchemy import func, select, update
@@ -15,6 +16,7 @@ from captau.server.database import Database, StoreError
 from captau.server.web import RefusedError
 from tests.conftest import says
 from tests.server.challenge.conftest import (
+    REFERENCES,
     by_hand,
     captions,
     make_site,
@@ -226,10 +228,38 @@ def test_changed_references_are_refused_or_all_is_scored_anew(tmp_path, site):
     with says("small_captions", "not those it was begun with", "rescore=true"):
         make_site(tmp_path)
     again = make_site(tmp_path, rescore=True)
-    assert row(again, number).state == "queued"
+    assert row(again, number).state == "received"
     assert row(again, number).result is None
     again.store.database.close()
     make_site(tmp_path).store.database.close()
+
+
+def test_after_a_change_no_submission_is_scored_on_fewer_images(tmp_path):
+    """Each is checked against the new references; limits that it was within before are no matter."""
+    write_challenge(tmp_path, phases=[{"name": "one", "per_day": 1}])
+    site = make_site(tmp_path, ["captions"])
+    account = account_of(site)
+    numbers = [sent(site, account)]
+    by_hand(tmp_path, site)()
+    challenge = site.store.challenge("small_captions")
+    asyncio.run(site.records.forgive(challenge, account.team, "a fault of ours"))
+    numbers.append(sent(site, account, captions(**{"new.png": "a new one"})))
+    by_hand(tmp_path, site)()
+    assert [row(site, n).state for n in numbers] == ["scored", "invalid"]
+    numbers.append(sent(site, account))
+    by_hand(tmp_path, site)()
+    states = []
+    for k, more in enumerate(({}, {"new.png": ["a new one"]})):
+        site.store.database.close()
+        changed = {**REFERENCES, "img00.png": [f"another {k}"], **more}
+        (tmp_path / "references.json").write_text(json.dumps(changed))
+        site = make_site(tmp_path, rescore=True)
+        by_hand(tmp_path, site)()
+        states.append([(row(site, n).state, row(site, n).counts) for n in numbers])
+    left = [("scored", False), ("invalid", False), ("scored", True)]
+    assert states == [left, [("invalid", False)] * 3]
+    assert "no caption of image 'new.png'" in row(site, numbers[0]).faults[0]
+    site.store.database.close()
 
 
 def test_what_waits_in_a_challenge_that_is_gone_goes_on_waiting(tmp_path, site):
