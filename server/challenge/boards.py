@@ -225,7 +225,8 @@ class Board:
         columns: all scores.
         by: the one that places and ranks are by.
         rows: the lines, in their order.
-        signatures: of the metrics, by spec.
+        signatures: of the metrics, by spec, where the last of its submissions was scored.
+        differ: whether some were scored under others, as before captau or a library was updated.
     """
 
     challenge: str
@@ -233,6 +234,7 @@ class Board:
     by: Column
     rows: Sequence[Row]
     signatures: Mapping[str, str] = field(default_factory=dict[str, str])
+    differ: bool = False
 
     def csv(self) -> str:
         """A row a line, three columns a score."""
@@ -258,6 +260,7 @@ class Board:
             "alpha": ALPHA,
             "correction": CORRECTION,
             "signatures": dict(self.signatures),
+            "signatures_differ": self.differ,
             "rows": [
                 {
                     "place": row.place,

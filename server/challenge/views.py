@@ -140,14 +140,15 @@ class Views:
         standing = chosen(entries, asked.by, asked.which)
         ranks = await asyncio.to_thread(self._ranks.of, challenge, asked.by, standing, digits)
         rows = ranked(standing, asked.by, ranks, turned=asked.turned)
-        runs = [s.result.run for s in found if s.result]
+        signed = [s.result.run.get("signatures", {}) for s in found if s.result]
         return Shown(
             Board(
                 challenge.name,
                 columns,
                 asked.by,
                 [row for row in rows if filters.take(row.entry)],
-                runs[-1].get("signatures", {}) if runs else {},
+                signed[-1] if signed else {},
+                any(one != signed[-1] for one in signed),
             ),
             sorted({(e.name, e.team) for e in entries if e.team is not None}),
             [s for s in found if s.standing == "disqualified"],

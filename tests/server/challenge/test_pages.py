@@ -548,6 +548,20 @@ def test_places_and_ranks_tell_no_digits_that_are_not_told(small, exact, ranks):
     assert [r[:2] for r in desk] == [("1", "1"), ("2", "2")]
 
 
+def test_scores_of_other_versions_are_told_apart(small):
+    site, url = small(visibility={"leaderboard": "public"})
+    ann, bob = signed_up(url, "Ann"), signed_up(url, "Bob")
+    for team, backend, differ in ((ann, "x", False), (bob, "y", True)):
+        score(site, key_of(team.upload("small", "r.json", good())), 0.5, backend=backend)
+        assert ("by the same versions" in ann.get("/challenges/small/board").text) == differ
+        _, _, body = ann.raw("GET", "/challenges/small/board.json")
+        told = json.loads(body)
+        assert (told["signatures"]["cider"], told["signatures_differ"]) == (
+            f"cider|backend:{backend}",
+            differ,
+        )
+
+
 def test_all_digits_where_the_challenge_says_so(small):
     site, url = small(visibility={"leaderboard": "public", "exact": True})
     ann = signed_up(url, "Ann")

@@ -169,7 +169,7 @@ def score(site, key, value=0.5, **drawn):
     finish(site, key, value, **drawn)
 
 
-def finish(site, key, value, worker="w", spread=0.001, seed=0):
+def finish(site, key, value, worker="w", spread=0.001, seed=0, backend="x"):
     """What was begun is scored: `value` by every metric, its drawn scores around it."""
     import pandas as pd
 
@@ -200,7 +200,7 @@ def finish(site, key, value, worker="w", spread=0.001, seed=0):
     folder = site.store.folder / key
     (folder / "drawn.parquet").write_bytes(pack(drawn))
     (folder / "items.parquet").write_bytes(packed(items))
-    run = {"signatures": {s: f"{s}|backend:x" for s in specs}, "captau": "1.2.3"}
+    run = {"signatures": {s: f"{s}|backend:{backend}" for s in specs}, "captau": "1.2.3"}
     result = {"seconds": 1.0, "digest": "d", "scores": rows, "run": run}
     store = site.store
     assert store.database.do(lambda c: store.finish(c, number, worker, result))
