@@ -89,7 +89,7 @@ class Workers:
                     self._queues[kind].put(waiting[state])
 
     def _look_after(self) -> None:
-        swept = time.monotonic()
+        swept, said = time.monotonic(), ""
         while not self._stop.wait(_LOOK):
             try:
                 for one in self._all:
@@ -97,8 +97,11 @@ class Workers:
                 if time.monotonic() - swept > _SWEEP:
                     swept = time.monotonic()
                     self._wake()
+                said = ""
             except (StoreError, OSError) as error:  # no database, process or file for now: later
-                print(f"captau: workers: {error}", file=sys.stderr)
+                if said != str(error):  # once, for a log on the same full disk
+                    print(f"captau: workers: {error}", file=sys.stderr)
+                said = str(error)
 
     def _look_at(self, one: _Process) -> None:
         """Start a process that is not there; end one that is at a submission for too long."""

@@ -364,3 +364,19 @@ def test_a_worker_whose_database_takes_nothing_ends(tmp_path, site, monkeypatch)
     monkeypatch.undo()
     again = site.store.database.do(lambda c: site.store.give_up(c, "by-hand-check", "it ended"))
     assert (again, row(site, number).state) == ([number], "received")
+
+
+def test_who_looks_after_workers_goes_on_and_says_once_what_is_wrong(site, monkeypatch, capsys):
+    looks = []
+
+    def look_at(*_):
+        looks.append(1)
+        if len(looks) > 5:
+            site.workers._stop.set()
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(worker, "_LOOK", 0.001)
+    monkeypatch.setattr(site.workers, "_look_at", look_at)
+    site.workers._look_after()
+    assert len(looks) == 6
+    assert capsys.readouterr().err == "captau: workers: [Errno 24] Too many open files\n"
