@@ -319,6 +319,8 @@ def test_the_log_has_sign_ins_of_the_desk_and_all_that_fail(small):
     assert "<td>admin</td><td>sign in</td><td>dashboard</td>" in shown
     for secret in (PASSWORD, "not the password", "my own password", ann.codes[0]):
         assert secret not in str(done)
+
+
 def test_tries_for_one_account_are_limited_however_its_name_is_spelt(small):
     site, url = small()
     signed_up(url, "Ann")
