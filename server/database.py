@@ -3,7 +3,8 @@
 Every piece of work is a function of a connection. They queue up; the thread takes what has come in
 since the last commit, does it in one transaction, commits, and only then are the callers answered:
 what was acknowledged is on the disk, and two answers never run at once. A piece of work that fails
-fails alone; the others are done again without it.
+fails alone; the others are done again without it. What many ask for at once (`run_each`) is done
+for all of them by few statements, so that the ways to the database do not grow with them.
 
 PostgreSQL is a way there and back from here, so changes are sent without waiting: whether they went
 well is known with the next rows that are asked for, and before the commit at the latest.
@@ -16,9 +17,12 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +34,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from ..datasets.errors import InputError
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 #: The most pieces of work in one transaction.
 _BATCH = 64
@@ -75,8 +80,23 @@ def url_of(database: str) -> URL:
     raise InputError(f"database={kind}://…: a path (SQLite) or postgresql://… is expected")
 
 
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A piece of work, and who waits for it.
+
+    Attributes:
+        who: of `run_each`: whose it is; None where the work is done for itself.
+        asked: of `run_each`: what they ask for.
+    """
+
+    work: Callable[..., Any]
+    done: Future[Any]
+    who: int | None = None
+    asked: Any = None
+
+
 class Database:
-    """An open database. `run` and `do` queue work; `close` ends the thread.
+    """An open database. `run`, `run_each` and `do` queue work; `close` ends the thread.
 
     Args:
         database: a path, for SQLite, or an address.
@@ -127,16 +147,14 @@ class Database:
         except BaseException:
             self._release()
             raise
-        self._work: queue.SimpleQueue[tuple[Callable[[Connection], Any], Future[Any]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._work: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="captau-database", daemon=True)
         self._thread.start()
 
     def do(self, work: Callable[[Connection], T]) -> T:
         """Do a piece of work and wait until it is committed; for threads other than the loop's."""
         done: Future[T] = Future()
-        self._work.put((work, done))
+        self._work.put(_Job(work, done))
         return done.result()
 
     async def run(self, work: Callable[[Connection], T]) -> T:
@@ -146,7 +164,25 @@ class Database:
             StoreError: where the database could not take it, as on a full disk.
         """
         done: Future[T] = Future()
-        self._work.put((work, done))
+        self._work.put(_Job(work, done))
+        return await asyncio.wrap_future(done)
+
+    async def run_each(
+        self,
+        work: Callable[[Connection, Mapping[int, A]], Mapping[int, T | Exception]],
+        who: int,
+        asked: A,
+    ) -> T:
+        """The same for work that is done for many people at once.
+
+        Args:
+            work: gets what each of them asked for, and returns what each of them gets; an exception
+                is for that one alone, and must leave nothing of theirs in the database.
+            who: one of them; what the same one asks for meanwhile is done after this.
+            asked: what they ask for.
+        """
+        done: Future[T] = Future()
+        self._work.put(_Job(work, done, who, asked))
         return await asyncio.wrap_future(done)
 
     def close(self) -> None:
@@ -249,14 +285,14 @@ class Database:
     def _loop(self) -> None:
         open_ = True
         while open_:
-            batch: list[tuple[Callable[[Connection], Any], Future[Any]]] = []
+            batch: list[_Job] = []
             job = self._work.get()
             while True:
                 if job is None:
                     open_ = False
                     break
                 # Whoever asked may have gone; from here on they can't.
-                if job[1].set_running_or_notify_cancel():
+                if job.done.set_running_or_notify_cancel():
                     batch.append(job)
                 if len(batch) == _BATCH:
                     break
@@ -267,21 +303,32 @@ class Database:
             if batch:
                 self._together(batch)
 
-    def _together(self, batch: list[tuple[Callable[[Connection], Any], Future[Any]]]) -> None:
+    def _together(self, batch: Sequence[_Job]) -> None:
         try:
             with self._pipelined():
-                results = [work(self._connection) for work, _ in batch]
+                results = [self._call(jobs) for jobs in _calls(batch)]
             self._connection.commit()
         except Exception as error:
             self._undo()
             if len(batch) == 1:
-                batch[0][1].set_exception(self._stored(error))
+                batch[0].done.set_exception(self._stored(error))
                 return
             for job in batch:  # one of them failed: each on its own
                 self._together([job])
             return
-        for (_, done), result in zip(batch, results, strict=True):
-            done.set_result(result)
+        for job, result in chain.from_iterable(results):
+            if job.who is not None and isinstance(result, Exception):
+                job.done.set_exception(result)
+            else:
+                job.done.set_result(result)
+
+    def _call(self, jobs: Sequence[_Job]) -> list[tuple[_Job, Any]]:
+        """Do what one call does; each job with its result."""
+        work = jobs[0].work
+        if jobs[0].who is None:
+            return [(jobs[0], work(self._connection))]
+        found = work(self._connection, {job.who: job.asked for job in jobs})
+        return [(job, found[job.who]) for job in jobs]
 
     @contextmanager
     def _pipelined(self) -> Generator[None]:
@@ -323,6 +370,17 @@ class Database:
             with suppress(SQLAlchemyError):
                 self._connection.invalidate()
                 self._connection.rollback()
+
+
+def _calls(batch: Sequence[_Job]) -> list[list[_Job]]:
+    """The jobs of one call each: the same work, for different people."""
+    calls: dict[tuple[Any, int], list[_Job]] = {}
+    before: Counter[tuple[Any, int | None]] = Counter()
+    for job in batch:
+        of = (job.work, job.who)
+        calls.setdefault((job.work, before[of]), []).append(job)
+        before[of] += 1
+    return list(calls.values())
 
 
 def _copied(c: Connection, revision: str, tables: Sequence[str]) -> str:

@@ -6,11 +6,13 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -35,6 +37,8 @@ from . import game
 from .models import answers, events, invitations, items, meta, raters, resolutions, serves, units
 from .protocols import FORMS
 from .studies import Study
+
+T = TypeVar("T")
 
 #: The phases whose answers are the dataset.
 COUNTED = ("main", "trial", "playing")
@@ -122,39 +126,65 @@ class _Serve(NamedTuple):
     served_at: float
 
 
+@dataclass(frozen=True)
+class _Said:
+    """An answer as it arrived: of what was shown, a value a caption in the order shown, and when."""
+
+    key: str
+    values: Sequence[Mapping[str, Any]]
+    at: float
+
+
 #: The columns of `Rater` and `_Serve`, in their order.
 _RATER = (raters.c.id, raters.c.nickname, raters.c.points, raters.c.given, raters.c.state)
 _SERVE = (serves.c.key, serves.c.unit, serves.c.phase, serves.c.order, serves.c.served_at)
 
-# What every rating takes, made once: to make a statement takes longer than SQLite takes to do it. Parameters
-# bear names that no column has. ---------------------------------------------------------------------
+# What every rating takes, made once: to make a statement takes longer than SQLite takes to do it. Those with
+# an `in_` do for all who ask at once: each is a way to PostgreSQL and back. Parameters bear names that no
+# column has. -----------------------------------------------------------------------------------------
 
 _WHO, _UNIT, _KEY = bindparam("who"), bindparam("which"), bindparam("shown")
-#: A participant, and what waits for their answer; one statement, since each is a way to PostgreSQL and back.
+_ALL, _KEYS = bindparam("all", expanding=True), bindparam("keys", expanding=True)
+#: Participants, and what waits for their answer.
 _NEXT = (
-    select(*_RATER, *_SERVE)
+    select(*_RATER, *_SERVE, raters.c.excluded_at)
     .outerjoin(serves, (serves.c.rater == raters.c.id) & serves.c.answered_at.is_(None))
-    .where(raters.c.id == _WHO)
+    .where(raters.c.id.in_(_ALL))
 )
-#: The units that somebody is at.
+#: The units that somebody is at, and how many.
 _WAITING = (
-    select(serves.c.unit)
+    select(serves.c.unit, func.count().label("many"))
     .join(raters, raters.c.id == serves.c.rater)
     .where(
         serves.c.answered_at.is_(None),
         serves.c.served_at > bindparam("since"),
         raters.c.excluded_at.is_(None),
     )
+    .group_by(serves.c.unit)
+    .subquery("waiting")
 )
-#: Which units still want answers, this participant's among them.
-_WANTED = (
-    units.c.pool == "main",
-    units.c.given < bindparam("ratings"),
-    ~exists().where(serves.c.rater == _WHO, serves.c.unit == units.c.id),
+#: Which units still want answers.
+_WANTED = (units.c.pool == "main", units.c.given < bindparam("ratings"))
+_SEEN_BY = serves.c.unit == units.c.id
+_LEFT = (
+    select(units.c.id).where(*_WANTED, ~exists().where(serves.c.rater == _WHO, _SEEN_BY)).limit(1)
 )
-_LEFT = select(units.c.id).where(*_WANTED).limit(1)
 _ORDER = (units.c.given, units.c.last_served, units.c.position, units.c.id)
-_FEWEST = select(*_ORDER).where(*_WANTED).order_by(*_ORDER).limit(bindparam("most"))
+_FIRST = (
+    select(*_ORDER).where(*_WANTED).order_by(*_ORDER).limit(bindparam("most")).subquery("first")
+)
+#: The units of the fewest answers, and how many are at them.
+_FEWEST = (
+    select(*_FIRST.c, func.coalesce(_WAITING.c.many, 0))
+    .outerjoin(_WAITING, _WAITING.c.unit == _FIRST.c.id)
+    .order_by(*_FIRST.c)
+)
+#: Which of these units participants have been shown.
+_SEEN = (
+    select(serves.c.rater, serves.c.unit)
+    .join(units, _SEEN_BY)
+    .where(serves.c.rater.in_(_ALL), *_WANTED, units.c.given <= bindparam("top"))
+)
 _SERVED = insert(serves).inline()
 _LAST_SERVED = (
     update(units)
@@ -165,17 +195,17 @@ _LAST_SERVED = (
 _SHOWN = (
     select(serves, *_RATER[1:], raters.c.excluded_at)
     .join(raters, raters.c.id == serves.c.rater)
-    .where(serves.c.key == _KEY)
+    .where(serves.c.key.in_(_KEYS))
 )
 _VALUES = select(answers.c.item, answers.c.value, answers.c.told).where(
     answers.c.serve == bindparam("serving")
 )
-#: What people said of a caption, of whom none is left out.
+#: What people said of captions, of whom none is left out.
 _PEOPLE = (
-    select(answers.c.value)
+    select(answers.c.item, answers.c.value)
     .join(raters, raters.c.id == answers.c.rater)
     .where(
-        answers.c.item == bindparam("of"),
+        answers.c.item.in_(bindparam("of", expanding=True)),
         answers.c.phase.in_(COUNTED),
         raters.c.excluded_at.is_(None),
     )
@@ -186,6 +216,74 @@ _SAID = insert(answers)
 _ANSWERED = update(serves).where(serves.c.key == _KEY).values(answered_at=bindparam("now"))
 _ONE_MORE = update(units).where(units.c.id == _UNIT).values(given=units.c.given + 1)
 _CHANGED = update(raters).where(raters.c.id == _WHO)
+#: How many units are looked at first, to find what has the fewest answers.
+_MOST = 400
+
+
+class _Fewest:
+    """Of what participants have not been shown, what has the fewest answers, awaited ones counted.
+
+    For all who ask at once: each of them is at what they took when the next one takes.
+
+    Args:
+        c: the database.
+        who: their numbers.
+        ratings: how many answers a unit is to have.
+        since: nobody is at what was shown before.
+    """
+
+    def __init__(self, c: Connection, who: Sequence[int], ratings: int, since: float) -> None:
+        self._c, self._who = c, who
+        self._asked = {"ratings": ratings, "since": since}
+        self._most = 0
+        self._rows: list[tuple[int, ...]] = []
+        self._seen: set[tuple[int, int]] = set()
+        self._at: Counter[int] = Counter()
+        self._moved: dict[int, int] = {}
+        self._later = count(1 << 62)  # than all servings so far
+
+    def take(self, rater: int, *, counts: bool) -> int | None:
+        """The unit for one of them, None where there is none.
+
+        Args:
+            rater: their number.
+            counts: whether the answer will; those of participants who are left out do not.
+        """
+        while True:
+            best, free = self._best(rater)
+            if free or len(self._rows) < self._most:
+                break
+            self._look()
+        if best is None:
+            return None
+        unit = best[-1]
+        self._at[unit] += counts
+        self._moved[unit] = next(self._later)
+        return unit
+
+    def _best(self, rater: int) -> tuple[tuple[int, ...] | None, bool]:
+        """Of the units looked at, the best for one; and whether no other can be better."""
+        best: tuple[int, ...] | None = None
+        for given, last_served, position, unit, many in self._rows:
+            if (rater, unit) in self._seen:
+                continue
+            at, moved = many + self._at[unit], self._moved.get(unit)
+            total = (given + at, moved or last_served, position, unit)
+            if total[0] < self._asked["ratings"] and (best is None or total < best):
+                best = total
+            # By answers given, the first that nobody is at comes before all that could be no better.
+            if not at and moved is None:
+                return best, True
+        return best, False
+
+    def _look(self) -> None:
+        """Look at more units."""
+        self._most = 8 * self._most or _MOST
+        rows = self._c.execute(_FEWEST, {**self._asked, "most": self._most})
+        self._rows = [tuple(row) for row in rows]
+        if self._rows:
+            asked = {"all": _padded(self._who), "top": self._rows[-1][0], **self._asked}
+            self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, asked)}
 
 
 class Store:
@@ -369,18 +467,42 @@ class Store:
         Raises:
             MissingError: where there is no such participant.
         """
-        now, fresh = self.clock(), secrets.token_urlsafe(12)
+        return await self.database.run_each(self._next, number, self.clock())
 
-        def work(c: Connection) -> Shown | Rater:
-            row = c.execute(_NEXT, {"who": number}).first()
+    def _next(
+        self, c: Connection, asked: Mapping[int, float]
+    ) -> dict[int, Shown | Rater | Exception]:
+        """What participants are to answer, by their numbers; when each asked is given."""
+        rows = {row.id: row for row in c.execute(_NEXT, {"all": _padded(asked)})}
+        idle = [number for number, row in rows.items() if row.key is None]
+        fewest = _Fewest(c, idle, self.study.ratings, self.clock() - KEPT)
+        found: dict[int, Shown | Rater | Exception] = {}
+        served: list[dict[str, Any]] = []
+        changed: list[dict[str, Any]] = []
+        for number, now in asked.items():
+            row = rows.get(number)
             if row is None:
-                raise MissingError
+                found[number] = MissingError()
+                continue
             rater = Rater(*row[: len(_RATER)])
-            waiting = None if row.key is None else _Serve(*row[len(_RATER) :])
-            waiting = waiting or self._serve(c, rater, fresh, now)
-            return rater if waiting is None else self._shown(waiting, rater, now)
-
-        return await self.database.run(work)
+            serve = None if row.key is None else _Serve(*row[len(_RATER) : -1])
+            take = partial(fewest.take, number, counts=row.excluded_at is None)
+            if serve is None and (chosen := self._choose(c, rater, take)) is not None:
+                unit, phase, attempt = chosen
+                order = list(range(len(self.units[unit].items)))
+                secrets.SystemRandom().shuffle(order)
+                serve = _Serve(secrets.token_urlsafe(12), unit, phase, order, now)
+                served.append({**serve._asdict(), "rater": number, "attempt": attempt})
+                if phase in ("tutorial", "trial", "probation", "playing"):
+                    state = game.serve(_state(rater), serve.key, now)
+                    changed.append({"who": number, "state": asdict(state)})
+            found[number] = rater if serve is None else self._shown(serve, rater, now)
+        if served:
+            c.execute(_SERVED, served)
+            c.execute(_LAST_SERVED, [{"which": s["unit"], "shown": s["key"]} for s in served])
+        if changed:
+            c.execute(_CHANGED, changed)
+        return found
 
     def _shown(self, serve: _Serve, rater: Rater, now: float) -> Shown:
         unit = self.units[serve.unit]
@@ -390,33 +512,9 @@ class Store:
         shown = tuple(unit.items[k] for k in serve.order)
         return Shown(serve.key, serve.phase, unit, shown, left, rater)
 
-    def _serve(self, c: Connection, rater: Rater, key: str, now: float) -> _Serve | None:
-        """Choose what comes next, and write down that it was shown."""
-        chosen = self._choose(c, rater, now)
-        if chosen is None:
-            return None
-        unit, phase, attempt = chosen
-        order = list(range(len(self.units[unit].items)))
-        secrets.SystemRandom().shuffle(order)
-        c.execute(
-            _SERVED,
-            {
-                "key": key,
-                "rater": rater.id,
-                "unit": unit,
-                "phase": phase,
-                "attempt": attempt,
-                "order": order,
-                "served_at": now,
-            },
-        )
-        c.execute(_LAST_SERVED, {"which": unit, "shown": key})
-        if phase in ("tutorial", "trial", "probation", "playing"):
-            state = game.serve(_state(rater), key, now)
-            c.execute(_CHANGED, {"who": rater.id, "state": asdict(state)})
-        return _Serve(key, unit, phase, order, now)
-
-    def _choose(self, c: Connection, rater: Rater, now: float) -> tuple[int, str, int] | None:
+    def _choose(
+        self, c: Connection, rater: Rater, fewest: Callable[[], int | None]
+    ) -> tuple[int, str, int] | None:
         """A unit, its phase and attempt; None where this participant has nothing left to do."""
         study = self.study
         phase, attempt = "main", 0
@@ -443,18 +541,8 @@ class Store:
                 found = _unseen(c, rater.id, "attention", 0)
                 if found is not None:
                     return found, "attention", 0
-        found = self._fewest(c, rater, now)
+        found = fewest()
         return None if found is None else (found, phase, 0)
-
-    def _fewest(self, c: Connection, rater: Rater, now: float) -> int | None:
-        """Of what this participant has not seen, what has the fewest answers, awaited ones counted."""
-        waiting = Counter(c.execute(_WAITING, {"since": now - KEPT}).scalars())
-        most = self.study.ratings
-        asked = {"who": rater.id, "ratings": most, "most": len(waiting) + 1}
-        # By answers given, the first that nobody is at comes before all that could be no better.
-        totals = [(row[0] + waiting[row[-1]], *row[1:]) for row in c.execute(_FEWEST, asked)]
-        rows = [total for total in totals if total[0] < most]
-        return min(rows)[-1] if rows else None
 
     async def end(self, rater: Rater) -> End:
         """Why a participant has nothing to answer now."""
@@ -483,71 +571,101 @@ class Store:
             MissingError: where nothing of that key was shown to them.
             game.RefusedError: where the game does not take it (yet).
         """
-        now = self.clock()
+        said = _Said(key, values, self.clock())
+        return await self.database.run_each(self._record, number, said)
 
-        def work(c: Connection) -> Answered:
-            serve = c.execute(_SHOWN, {"shown": key}).first()
+    def _record(self, c: Connection, asked: Mapping[int, _Said]) -> dict[int, Answered | Exception]:
+        """Record participants' answers, by their numbers."""
+        keys = _padded(said.key for said in asked.values())
+        rows = {row.key: row for row in c.execute(_SHOWN, {"keys": keys})}
+        people = self._people(c, rows.values())
+        found: dict[int, Answered | Exception] = {}
+        recorded: list[dict[str, Any]] = []
+        done: list[dict[str, Any]] = []
+        counted: list[dict[str, Any]] = []
+        changed: list[dict[str, Any]] = []
+        for number, said in asked.items():
+            serve = rows.get(said.key)
             if serve is None or serve.rater != number:
-                raise MissingError
+                found[number] = MissingError()
+                continue
             if serve.answered_at is not None:
-                return self._recorded(c, serve, values)
-            rater = Rater(number, serve.nickname, serve.points, serve.given, serve.state)
-            unit = self.units[serve.unit]
-            changed: dict[str, Any] = {}
-            told = None
+                found[number] = self._recorded(c, serve, said.values)
+                continue
+            before = Rater(number, serve.nickname, serve.points, serve.given, serve.state)
+            unit, rater, told = self.units[serve.unit], before, None
             if self.study.protocol == "game":
-                told, changed = self._play(c, serve, unit, rater, values, now)
-            counts = serve.phase in COUNTED
-            c.execute(
-                _SAID,
-                [
-                    {
-                        "serve": serve.id,
-                        "item": unit.items[k].id,
-                        "rater": number,
-                        "phase": serve.phase,
-                        "value": dict(value),
-                        "told": told,
-                        "seconds": now - serve.served_at,
-                        "at": now,
-                    }
-                    for k, value in zip(serve.order, values, strict=True)
-                ],
-            )
-            c.execute(_ANSWERED, {"shown": key, "now": now})
-            if counts:
+                try:
+                    told, rater = self._play(serve, rater, said, people)
+                except game.RefusedError as error:
+                    found[number] = error
+                    continue
+            recorded += [
+                {
+                    "serve": serve.id,
+                    "item": unit.items[k].id,
+                    "rater": number,
+                    "phase": serve.phase,
+                    "value": dict(value),
+                    "told": told,
+                    "seconds": said.at - serve.served_at,
+                    "at": said.at,
+                }
+                for k, value in zip(serve.order, said.values, strict=True)
+            ]
+            done.append({"shown": serve.key, "now": said.at})
+            if serve.phase in COUNTED:
+                rater = replace(rater, given=rater.given + 1)
                 if serve.excluded_at is None:
-                    c.execute(_ONE_MORE, {"which": unit.id})
-                changed["given"] = rater.given + 1
-            if changed:
-                c.execute(_CHANGED, {"who": number, **changed})
-            return Answered(key, serve.phase, unit, tuple(map(dict, values)), told)
+                    counted.append({"which": unit.id})
+            if rater != before:
+                now = {"state": rater.state, "points": rater.points, "given": rater.given}
+                changed.append({"who": number, **now})
+            found[number] = Answered(
+                serve.key, serve.phase, unit, tuple(map(dict, said.values)), told
+            )
+        for statement, these in (
+            (_SAID, recorded),
+            (_ANSWERED, done),
+            (_ONE_MORE, counted),
+            (_CHANGED, changed),
+        ):
+            if these:
+                c.execute(statement, these)
+        return found
 
-        return await self.database.run(work)
+    def _people(self, c: Connection, shown: Iterable[Row[Any]]) -> dict[int, list[float]]:
+        """What people said of the captions that the game shows, by caption."""
+        if self.study.protocol != "game":
+            return {}
+        people: dict[int, list[float]] = {
+            self.units[serve.unit].items[0].id: [] for serve in shown if serve.phase in COUNTED
+        }
+        if people:
+            for row in c.execute(_PEOPLE, {"of": _padded(people)}):
+                people[row.item].append(float(row.value["overall"]))
+        return people
 
     def _play(
-        self,
-        c: Connection,
-        serve: Row[Any],
-        unit: Unit,
-        rater: Rater,
-        values: Sequence[Mapping[str, Any]],
-        now: float,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the game tells, and how the participant changes by it."""
-        rating, rules = int(values[0]["overall"]), self.study.rules
+        self, serve: Row[Any], rater: Rater, said: _Said, people: Mapping[int, list[float]]
+    ) -> tuple[dict[str, Any], Rater]:
+        """What the game tells, and the participant after it; `people` hear of it."""
+        unit, rating, rules = (
+            self.units[serve.unit],
+            int(said.values[0]["overall"]),
+            self.study.rules,
+        )
         if serve.phase == "attention":
             # Known answers are no part of the game: nothing is won by them.
             alone = game.State(phase="playing", open=game.Served(serve.key, serve.served_at))
-            _, outcome = game.answer(alone, serve.key, rating, now, unit.fixed, rules)
-            return {**asdict(outcome), "score": 0}, {}
-        previous: Sequence[float] = unit.fixed
-        if serve.phase in COUNTED:
-            human = c.execute(_PEOPLE, {"of": unit.items[0].id}).scalars()
-            people = [float(v["overall"]) for v in human]
-            previous = [*people, *unit.fixed[min(len(people), _COMPUTED) :]]
-        state, outcome = game.answer(_state(rater), serve.key, rating, now, previous, rules)
-        return asdict(outcome), {"state": asdict(state), "points": state.points}
+            _, outcome = game.answer(alone, serve.key, rating, said.at, unit.fixed, rules)
+            return {**asdict(outcome), "score": 0}, rater
+        others = people[unit.items[0].id] if serve.phase in COUNTED else []
+        previous = [*others, *unit.fixed[min(len(others), _COMPUTED) :]]
+        state, outcome = game.answer(_state(rater), serve.key, rating, said.at, previous, rules)
+        if serve.excluded_at is None:
+            others.append(float(rating))
+        return asdict(outcome), replace(rater, state=asdict(state), points=state.points)
 
     def _recorded(
         self, c: Connection, serve: Row[Any], given: Sequence[Mapping[str, Any]] | None = None
@@ -567,7 +685,7 @@ class Store:
         """
 
         def work(c: Connection) -> Answered:
-            serve = c.execute(_SHOWN, {"shown": key}).first()
+            serve = c.execute(_SHOWN, {"keys": [key]}).first()
             if serve is None or serve.rater != number or serve.answered_at is None:
                 raise MissingError
             return self._recorded(c, serve)
@@ -749,6 +867,12 @@ def _number(made: CursorResult[Any]) -> int:
     key = made.inserted_primary_key
     assert key is not None
     return int(key[0])
+
+
+def _padded(values: Iterable[T]) -> list[T]:
+    """Some values, the last one repeated up to a power of two: few statements are to be prepared."""
+    found = list(values)
+    return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found))
 
 
 def _hash(token: str) -> str:

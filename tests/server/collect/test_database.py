@@ -58,6 +58,34 @@ def test_work_is_done_in_order_and_a_failure_fails_alone(database):
     assert keys(database) == {str(k) for k in range(20)}
 
 
+def test_what_many_ask_for_is_done_in_one_go(database):
+    hold, calls = threading.Event(), []
+
+    def each(c, asked):
+        calls.append(dict(asked))
+        rows = [{"key": str(k), "value": str(who)} for who, k in asked.items() if k is not None]
+        c.execute(insert(meta), rows)
+        return {who: ValueError("no") if k is None else who * k for who, k in asked.items()}
+
+    async def many(*asked):
+        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+        await asyncio.sleep(0.05)
+        rest = [asyncio.create_task(database.run_each(each, *a)) for a in asked]
+        await asyncio.sleep(0.05)
+        hold.set()
+        return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
+
+    # Who asks twice has the second one done after the first; who is refused, alone is.
+    found = asyncio.run(many((1, 10), (2, None), (3, 30), (1, 11)))
+    assert [str(f) for f in found] == ["10", "no", "90", "11"]
+    assert calls == [{1: 10, 2: None, 3: 30}, {1: 11}]
+    # What the database does not take fails alone, too.
+    found = asyncio.run(many((5, 50), (6, 10), (7, 70)))
+    assert [found[0], found[2]] == [250, 490]
+    assert isinstance(found[1], StoreError)
+    assert keys(database) == {"10", "11", "30", "50", "70"}
+
+
 def test_whoever_goes_away_stops_nobody_else(database):
     hold = threading.Event()
 

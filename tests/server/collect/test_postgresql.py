@@ -24,6 +24,7 @@ from captau.server.database import Database, StoreError, url_of
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, running
 from tests.server.collect.test_site import rows
+from tests.server.collect.test_store import same_either_way
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 pytestmark = pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
@@ -145,6 +146,12 @@ def test_a_change_that_fails_fails_alone(address):
     assert database.do(keys) == set("012345678")
     database.do(put("after"))
     database.close()
+
+
+@pytest.mark.parametrize("protocol", ["good_bad", "game"])
+def test_at_once_or_one_by_one_is_the_same(address, tmp_path, protocol, monkeypatch):
+    databases = [made(address, f"{name}_{protocol}") for name in ("one_by_one", "at_once")]
+    same_either_way(tmp_path, protocol, databases, monkeypatch)
 
 
 def test_older_tables_are_copied_then_brought_up_to_date(address):
