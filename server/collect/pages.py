@@ -150,13 +150,12 @@ def routes(site: Site) -> APIRouter:
         """How a rating compares with those before it; `other` where another had been sent."""
         session, number = site.rater(request)
         answered = await store.answered(number, key)
-        rater = await store.rater(number)
         return site.page(
             "told.html",
             session,
             answered=answered,
             other=bool(other),
-            rater=rater,
+            rater=answered.rater,
             rules=study.rules,
         )
 

@@ -103,12 +103,14 @@ class Answered:
     """A recorded answer: what was answered, and what the game told.
 
     Attributes:
+        rater: who answered, as they are now.
         again: whether it had been recorded before.
         differs: whether another answer had been recorded before; that one stands.
     """
 
     key: str
     phase: str
+    rater: Rater
     unit: Unit
     values: tuple[dict[str, Any], ...]
     told: dict[str, Any] | None
@@ -210,7 +212,6 @@ _PEOPLE = (
         raters.c.excluded_at.is_(None),
     )
 )
-_RATER_OF = select(*_RATER).where(raters.c.id == _WHO)
 _IMAGE = select(serves.c.unit).where(serves.c.key == _KEY, serves.c.rater == _WHO)
 _SAID = insert(answers)
 _ANSWERED = update(serves).where(serves.c.key == _KEY).values(answered_at=bindparam("now"))
@@ -455,10 +456,6 @@ class Store:
         named = worker.strip() if self.study.participants == "crowd" else ""
         return not named or row.worker == self.tag("worker", named)
 
-    async def rater(self, number: int) -> Rater | None:
-        """A participant; None where there is none of that number (any more)."""
-        return await self.database.run(lambda c: _rater(c, number))
-
     # Showing and answering --------------------------------------------------------------------
 
     async def next(self, number: int) -> Shown | Rater:
@@ -592,7 +589,7 @@ class Store:
             if serve.answered_at is not None:
                 found[number] = self._recorded(c, serve, said.values)
                 continue
-            before = Rater(number, serve.nickname, serve.points, serve.given, serve.state)
+            before = _asked(serve)
             unit, rater, told = self.units[serve.unit], before, None
             if self.study.protocol == "game":
                 try:
@@ -621,9 +618,8 @@ class Store:
             if rater != before:
                 now = {"state": rater.state, "points": rater.points, "given": rater.given}
                 changed.append({"who": number, **now})
-            found[number] = Answered(
-                serve.key, serve.phase, unit, tuple(map(dict, said.values)), told
-            )
+            values = tuple(map(dict, said.values))
+            found[number] = Answered(serve.key, serve.phase, rater, unit, values, told)
         for statement, these in (
             (_SAID, recorded),
             (_ANSWERED, done),
@@ -675,7 +671,8 @@ class Store:
         by_item = {row.item: row.value for row in rows}
         values = tuple(by_item[unit.items[k].id] for k in serve.order)
         differs = given is not None and list(map(dict, given)) != list(values)
-        return Answered(serve.key, serve.phase, unit, values, rows[0].told, True, differs)
+        rater, told = _asked(serve), rows[0].told
+        return Answered(serve.key, serve.phase, rater, unit, values, told, True, differs)
 
     async def answered(self, number: int, key: str) -> Answered:
         """A participant's own recorded answer.
@@ -834,7 +831,7 @@ class Store:
         now = self.clock()
 
         def work(c: Connection) -> None:
-            if _rater(c, number) is None:
+            if c.execute(select(raters.c.id).where(raters.c.id == number)).first() is None:
                 raise MissingError
             touched = list(
                 c.execute(select(serves.c.unit).where(serves.c.rater == number)).scalars()
@@ -922,9 +919,9 @@ def _settled(column: Column[int]) -> Select[Any]:
     )
 
 
-def _rater(c: Connection, number: int) -> Rater | None:
-    row = c.execute(_RATER_OF, {"who": number}).first()
-    return None if row is None else Rater(*row)
+def _asked(shown: Row[Any]) -> Rater:
+    """Whom something was shown to, of a row of `_SHOWN`."""
+    return Rater(shown.rater, shown.nickname, shown.points, shown.given, shown.state)
 
 
 def _state(rater: Rater) -> game.State:

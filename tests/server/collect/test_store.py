@@ -43,7 +43,8 @@ def said(found):
     """What of an answer has to be the same in two databases, whose keys are not."""
     if isinstance(found, Exception):
         return type(found), str(found)
-    return found.phase, found.unit.id, found.values, found.told, found.again, found.differs
+    rater = found.rater.id, found.rater.points, found.rater.given
+    return found.phase, rater, found.unit.id, found.values, found.told, found.again, found.differs
 
 
 async def played(site, way, rounds):
