@@ -134,6 +134,40 @@ def test_many_who_ask_at_once_are_spread_evenly(tmp_path):
     store.database.close()
 
 
+def test_nobody_is_kept_waiting_by_who_is_left_out(tmp_path):
+    store = make_site(tmp_path, "good_bad", ratings=1, items={"limit": 3}).store
+
+    async def ask():
+        raters = [await store.join("", "", "") for _ in range(5)]
+        await store.exclude(raters[0], "a test", out=True)
+        return await at_once(store.database, [store.next(r) for r in raters])
+
+    found = [None if isinstance(s, Rater) else s.unit.id for s in asyncio.run(ask())]
+    assert found == [1, 2, 3, 1, None]
+    store.database.close()
+
+
+def test_ratings_that_come_at_once_are_told_of_one_another(tmp_path):
+    changes = {"game": {"tutorial_pairs": 0, "tutorial": []}, "items": {"limit": 3}}
+    store = make_site(tmp_path, "game", **changes).store
+
+    async def play():
+        raters = [await store.join(f"r{k}", "", "") for k in range(6)]
+        shown = await at_once(store.database, [store.next(r) for r in raters])
+        asked = zip(raters, shown, (5, 4, 1, 1, 2, 3), strict=True)
+        return await at_once(
+            store.database, [store.answer(r, s.key, [{"overall": n}]) for r, s, n in asked]
+        )
+
+    found = asyncio.run(play())
+    for first, second in zip(found[:3], found[3:], strict=True):
+        assert first.unit == second.unit
+        assert first.told["mean"] == sum(first.unit.fixed) / 2
+        # The first one's has taken a computed rating's place.
+        assert second.told["mean"] == (first.told["rating"] + first.unit.fixed[1]) / 2
+    store.database.close()
+
+
 def test_who_is_too_early_holds_up_nobody(tmp_path):
     store = make_site(tmp_path, "game", game={"wait": 1000, "tutorial_pairs": 2}).store
 
