@@ -213,7 +213,7 @@ _PEOPLE = (
     )
 )
 _IMAGE = select(serves.c.unit).where(serves.c.key == _KEY, serves.c.rater == _WHO)
-_SAID = insert(answers)
+_SAID = insert(answers).inline()
 _ANSWERED = update(serves).where(serves.c.key == _KEY).values(answered_at=bindparam("now"))
 _ONE_MORE = update(units).where(units.c.id == _UNIT).values(given=units.c.given + 1)
 _CHANGED = update(raters).where(raters.c.id == _WHO)
