@@ -233,16 +233,19 @@ class Ray(Engine):
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         import ray
 
-        gpus = int(ray.cluster_resources().get("GPU", 0))
-        # Without a device a model has all cores of a node.
-        share: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": self.workers}
+        at_once = int(ray.cluster_resources().get("GPU", 0))
+        share: dict[str, Any] = {"num_gpus": 1}
+        if not at_once:  # without a device a model has all cores of a node, of the largest ones
+            cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
+            share = {"num_cpus": min(self.workers, max(cores))}
+            at_once = min(self.workers // share["num_cpus"], cores.count(max(cores)))
         return self._rows(
             tasks,
             lambda data: data.map_batches(
                 _Actor,
                 fn_constructor_args=(plan,),
                 batch_size=1,
-                concurrency=max(gpus, 1),
+                concurrency=at_once,
                 **share,
             ),
         )

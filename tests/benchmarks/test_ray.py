@@ -18,9 +18,24 @@ pytest.importorskip("ray.data")
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """A Ray of two CPUs on this machine, in which all tests of this module run."""
-    with Ray(2, None):
+def address():
+    """Of a Ray of two nodes, each of one CPU and of processes of its own."""
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
+    two = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        two.add_node(**node)
+        two.wait_for_nodes()
+        yield two.address
+    finally:
+        two.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster(address):
+    """This process has joined it."""
+    with Ray(None, address):
         yield
 
 
@@ -29,22 +44,56 @@ def rows():
     return rows_of(60)
 
 
-def test_the_same_numbers_though_a_worker_dies(rows, tmp_path, monkeypatch, cluster):
+#: A metric that goes on once it is at work on both nodes.
+WHERE = """
+import pathlib, time
+import ray
+
+def score(items):
+    seen = pathlib.Path("nodes")
+    seen.mkdir(exist_ok=True)
+    (seen / ray.get_runtime_context().get_node_id()).touch()
+    end = time.monotonic() + 120
+    while len(list(seen.iterdir())) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    return items["caption"].str.len().astype(float)
+"""
+
+
+def test_a_sweep_on_two_nodes(address, captau, tmp_path):
+    """It joins a cluster and leaves it; so it comes before this process joins for good."""
+    (tmp_path / "where.py").write_text(WHERE)
+    metrics = 'metrics=["python(where:score)",rouge_1],["python(where:score)",rouge_2]'
+    words = ("bench", "-m", "hydra/launcher=ray", f"hydra.launcher.address={address}", metrics)
+    cheap = ("statistics.interval=none", "ceilings=false")
+    status, out, err = captau(*words, *cheap, "output_dir=sweep")
+    assert (status, err) == (0, "")
+    assert "2 jobs: 2 done" in out
+    assert len(list((tmp_path / "nodes").iterdir())) == 2
+    assert captau("bench", "metrics=[rouge_2]", *cheap, "output_dir=alone")[0] == 0
+    alone = (tmp_path / "alone" / "correlations.csv").read_text().splitlines()
+    swept = (tmp_path / "sweep" / "1" / "correlations.csv").read_text().splitlines()
+    assert set(alone) < set(swept)
+
+
+def test_the_same_numbers_by_two_nodes_though_a_worker_dies(rows, tmp_path, monkeypatch, cluster):
     (tmp_path / "dies.py").write_text(
-        "import os, pathlib, signal\n"
+        "import os, pathlib, signal, where\n"
         "def score(items):\n"
         "    flag = pathlib.Path('killed')\n"
         "    if not flag.exists():\n"
         "        flag.touch()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return [float(len(c)) for c in items['caption']]\n"
+        "    return where.score(items)\n"
     )
+    (tmp_path / "where.py").write_text(WHERE)
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "set" / "a.parquet", rows[:25])
     write(tmp_path / "set" / "b.parquet", rows[25:])
     metrics = [*METRICS, "python(dies:score)"]
     score("set", "out", metrics, engine="ray", workers=2, rows=20)
     assert (tmp_path / "killed").exists()
+    assert len(list((tmp_path / "nodes").iterdir())) == 2
     score("set", "local", metrics, rows=9)
     equal_to(tmp_path / "local", tmp_path / "out")
     record = json.loads((tmp_path / "out" / "run.json").read_text())
@@ -53,10 +102,10 @@ def test_the_same_numbers_though_a_worker_dies(rows, tmp_path, monkeypatch, clus
 
 
 def test_a_model_in_an_actor(rows, tmp_path, weights, monkeypatch, cluster):
-    """It is loaded in one process that does all parts; text metrics stand beside it."""
+    """Without a GPU in one process a node, which has the cores of its node; text metrics stand beside it."""
     write(tmp_path / "set.jsonl", rows)
     metrics = ["bleu_1", "sentence_cosine"]
-    score(tmp_path / "set.jsonl", tmp_path / "out", metrics, engine="ray", workers=1, rows=20)
+    score(tmp_path / "set.jsonl", tmp_path / "out", metrics, engine="ray", workers=None, rows=20)
     score(tmp_path / "set.jsonl", tmp_path / "local", metrics, rows=20)
     ours, theirs = scores_in(tmp_path / "out"), scores_in(tmp_path / "local")
     for name in ours.columns[3:]:
