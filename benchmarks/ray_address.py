@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import socket
 
+#: What Ray does not say where it fails: a cluster that wants a token answers nobody without one.
+TOKEN = (
+    "if it was begun with RAY_AUTH_MODE=token, so must captau be, with the same ~/.ray/auth_token"
+)
 #: How long somebody may take to answer, in seconds.
 _PATIENCE = 10.0
 

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from ...datasets.errors import InputError
-from ..ray_address import fault_of
+from ..ray_address import TOKEN, fault_of
 from .stages import Model, perform
 
 Task = dict[str, Any]
@@ -205,6 +205,7 @@ class Ray(Engine):
 
     def _connect(self, workers: int | None, address: str | None) -> None:
         import ray
+        from ray.exceptions import RayError
 
         handed_on = {k: v for k, v in os.environ.items() if k.startswith(_HANDED_ON)}
         common: dict[str, Any] = {
@@ -220,8 +221,8 @@ class Ray(Engine):
             raise _unreachable(address, fault)
         try:
             ray.init(address=address, **common)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            raise _unreachable(address, str(error)) from error
+        except (RayError, ConnectionError, RuntimeError, ValueError) as error:
+            raise _unreachable(address, f"{error}; {TOKEN}") from error
 
     def run(self, stage: str, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         def do(row: dict[str, Any]) -> dict[str, Any]:
@@ -335,7 +336,7 @@ def _quiet() -> Generator[None]:
 
 
 def _unreachable(address: str, why: str) -> InputError:
-    said = " ".join(why.split())[:200]
+    said = " ".join(why.split())
     return InputError(
         f"ray.address={address}: no cluster can be reached there ({said}); start one with ray start --head, "
         f"or leave the address out"

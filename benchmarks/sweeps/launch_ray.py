@@ -21,7 +21,7 @@ from omegaconf import DictConfig, open_dict
 from ray.exceptions import RayError
 
 from ...datasets.errors import InputError
-from ..ray_address import fault_of
+from ..ray_address import TOKEN, fault_of
 
 
 class Ray(Launcher):
@@ -87,8 +87,10 @@ class Ray(Launcher):
             ray.init(
                 address=self._address, log_to_driver=False, logging_level=logging.ERROR, **local
             )
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (RayError, ConnectionError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
+            if self._address:
+                reason += f"; {TOKEN}"
             raise _unreachable(self._address, reason) from error
 
 

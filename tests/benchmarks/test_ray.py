@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 
 import numpy as np
@@ -128,6 +129,29 @@ def test_a_cluster_that_cannot_be_reached(address, rows, tmp_path, capsys, monke
     said = capsys.readouterr().err
     assert f"ray.address={address}: no cluster can be reached there" in said
     assert "ray start --head" in said
+
+
+@pytest.mark.parametrize("words", [["score", "engine=ray"], ["bench", "-m", "hydra/launcher=ray"]])
+def test_a_cluster_that_wants_a_token(words, rows, tmp_path, capsys, monkeypatch):
+    """Somebody listens, and answers nobody who comes without it."""
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+
+    def refuse(**_: object) -> None:
+        raise ray.exceptions.RayError("no authentication token was found")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "set.jsonl", rows)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        if words[0] == "score":
+            words = [*words[:2], f"ray.address={address}", f"candidates={path}"]
+        else:
+            words = [*words, f"hydra.launcher.address={address}", "metrics=[bleu_1],[bleu_2]"]
+        assert command(*words, f"output_dir={tmp_path / 'out'}") == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "no authentication token was found; if it was begun with RAY_AUTH_MODE=token" in said
 
 
 def test_ray_is_not_installed(monkeypatch):
