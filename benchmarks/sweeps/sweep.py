@@ -363,7 +363,7 @@ def _product(loader: Any, config: DictConfig) -> tuple[tuple[str, ...], ...]:
         if not seen.issuperset(job):
             loader.load_sweep_config(config, list(job))
             seen.update(job)
-    return tuple(tuple(job) for job in jobs)
+    return tuple(dict.fromkeys(map(tuple, jobs)))  # a value that is named twice is one
 
 
 def _launch(sweep: Sweep, launcher: Launcher) -> None:

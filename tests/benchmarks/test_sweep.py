@@ -216,6 +216,15 @@ def test_a_killed_sweep_goes_on_where_it_stopped(captau, tmp_path):
     assert begun("sweep", 0) == first < begun("sweep", 1)
 
 
+def test_a_value_that_is_named_twice_is_one_job(captau):
+    """Else `Sweep.words` would not name the jobs that there are, and none could be run again."""
+    words = ("bench", "-m", "metrics=[rouge_1],[rouge_2],[rouge_1]", *CHEAP, "output_dir=sweep")
+    assert "2 jobs: 2 done" in captau(*words)[1]
+    Path("sweep/1/job.json").unlink()
+    status, out, _ = captau("gather", "run=sweep", "rerun=true")
+    assert (status, "2 jobs: 2 done" in out) == (0, True)
+
+
 def test_words_run_the_same_jobs():
     sweep = read_sweep_of([("dataset=demo", "metrics=[a,b]"), ("dataset=demo", "metrics=[c]")])
     assert sweep.words() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
