@@ -105,6 +105,14 @@ def _half(one: Trial, spec: str, chosen: MetricStyle) -> str:
     )
 
 
+def scale_of(styles: Sequence[MetricStyle]) -> str:
+    """What a table's scores are multiplied by, in words."""
+    own = [s.label for s in styles if s.scale != 100]
+    if len(own) == len(styles):
+        return "Scores as computed"
+    return "Scores ×100" + (f", but for {', '.join(own)}: as computed" if own else "")
+
+
 def _notes(
     config: ScoreConfig,
     styles: Sequence[tuple[MetricStyle, str]],
@@ -112,10 +120,7 @@ def _notes(
     images: Mapping[str, int],
 ) -> list[str]:
     trials = found.trials
-    own = [s.label for s, _ in styles if s.scale != 100]
-    scale = "Scores ×100" + (f", but for {', '.join(own)}: as computed" if own else "")
-    if len(own) == len(styles):
-        scale = "Scores as computed"
+    scale = scale_of([s for s, _ in styles])
     counts = {t.references: len(t.items) for t in trials}
     fewest = min(counts.values())
     if len(set(counts.values())) == 1:

@@ -34,6 +34,7 @@ from ...metrics.text.cider import Cider
 from ..config import LargeConfig, style
 from ..missing import lacking, listed
 from ..output import FILES, ON_DEMAND, RECORD
+from ..own_tables import scale_of
 from ..progress import Flow
 from ..results import environment, table_files, to_csv, to_json
 from ..tables import Table, number
@@ -128,11 +129,15 @@ class _Run:
     def __init__(self, config: LargeConfig) -> None:
         self.config = config
         self.output = Folder(config.output)
-        self.work = config.work or (
-            self.output.local / WORK
-            if self.output.local
-            else cache_folder("large", hashlib.sha256(config.output.encode()).hexdigest()[:16])
-        )
+        # A folder of this run's own: it is removed at the end.
+        named = str(self.output.local.resolve()) if self.output.local else config.output
+        own = hashlib.sha256(named.encode()).hexdigest()[:16]
+        if config.work:
+            self.work = config.work / f"captau-{own}"
+        elif self.output.local:
+            self.work = self.output.local / WORK
+        else:
+            self.work = cache_folder("large", own)
         self.costs: dict[str, _Cost] = {}
         self.workers: set[int] = set()
 
@@ -149,6 +154,7 @@ class _Run:
         with ExitStack() as stack:
             self._claim(stack)
             if (finished := self._finished()) is not None:
+                shutil.rmtree(self.work, ignore_errors=True)  # it is empty
                 return self._told(finished, trust, again=True)
             self.engine = stack.enter_context(
                 engine_of(config.engine, config.workers, config.address)
@@ -644,8 +650,10 @@ class _Run:
             if trust:
                 cells.append(str(trust.get(spec, UNKNOWN)))
             rows.append((how.label, cells))
+        styles = [style(one) for one in chosen.values()]
         notes = [
-            f"{record['rows']:,} captions. P5, P50, P95: percentiles of their scores.",
+            f"{record['rows']:,} captions. {scale_of(styles)}. P5, P50, P95: percentiles of their scores.",
+            *(note for note in dict.fromkeys(how.note for how in styles) if note),
             *(
                 f"{style(chosen[spec]).label}: undefined for {count:,} captions."
                 for spec, count in record["undefined"].items()

@@ -138,6 +138,8 @@ def test_the_command_as_the_small_files_path(rows, tmp_path, capsys):
     assert command(*words, f"output_dir={tmp_path / 'large'}", "engine=local", "workers=0") == 0
     printed = capsys.readouterr().out
     assert "90 captions in" in printed
+    for note in ("90 captions. Scores ×100.", "CIDEr is CIDEr-D as pycocoevalcap computes it."):
+        assert printed.count(note) == 2  # of each table
     small, large = (
         json.loads((tmp_path / n / "corpus.json").read_text()) for n in ("small", "large")
     )
@@ -252,12 +254,24 @@ def test_again_there_is_nothing_to_do(rows, tmp_path, monkeypatch):
     assert again.corpus == first.corpus
     assert again.tables == first.tables
     assert (tmp_path / "out" / "run.json").read_bytes() == before
+    assert not (tmp_path / "out" / ".work").exists()
     # A part is gone: all of it is done anew.
     next((tmp_path / "out" / "scores").glob("*.parquet")).unlink()
     assert "nothing to do" not in score(path, tmp_path / "out").summary
     # Other settings replace what was finished.
     score(path, tmp_path / "out", ["bleu_1"], rows=30)
     assert len(list((tmp_path / "out" / "scores").glob("*.parquet"))) == 3
+
+
+def test_what_else_lies_in_the_work_folder_stays(rows, tmp_path):
+    path = write(tmp_path / "set.jsonl", rows)
+    theirs = tmp_path / "scratch" / "precious.txt"
+    theirs.parent.mkdir()
+    theirs.touch()
+    for metrics in (METRICS, ["bleu_1"]):
+        score(path, tmp_path / "out", metrics, work=theirs.parent)
+    assert "nothing to do" in score(path, tmp_path / "out", ["bleu_1"], work=theirs.parent).summary
+    assert [p.name for p in theirs.parent.iterdir() if p.suffix != ".lock"] == ["precious.txt"]
 
 
 def test_two_runs_do_not_share_a_folder(rows, tmp_path):
