@@ -1,7 +1,8 @@
-"""Whether a Ray cluster answers; Ray itself would try for minutes."""
+"""Where a Ray cluster is, and whether it answers; Ray itself would try for minutes."""
 
 from __future__ import annotations
 
+import os
 import socket
 
 #: What Ray does not say where it fails: a cluster that wants a token answers nobody without one.
@@ -10,6 +11,15 @@ TOKEN = (
 )
 #: How long somebody may take to answer, in seconds.
 _PATIENCE = 10.0
+
+
+def address_of(given: str | None) -> str | None:
+    """The address that an option gives, or Ray's own variable; None where Ray is to be started here.
+
+    Started here, that is by `address="local"`: without an address Ray would look for the cluster that was last
+    begun on this machine, which may be somebody else's, or gone.
+    """
+    return given or os.environ.get("RAY_ADDRESS") or None
 
 
 def fault_of(address: str) -> str | None:

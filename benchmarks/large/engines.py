@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from ...datasets.errors import InputError
-from ..ray_address import TOKEN, fault_of
+from ..ray_address import TOKEN, address_of, fault_of
 from .stages import Model, perform
 
 Task = dict[str, Any]
@@ -199,7 +199,7 @@ class Ray(Engine):
             ) from error
         self._own = not ray.is_initialized()
         if self._own:
-            self._connect(workers, address)
+            self._connect(workers, address_of(address))
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers, cpus) if workers else cpus
 
@@ -288,7 +288,13 @@ def _start_here(cpus: int, common: dict[str, Any]) -> None:
 
     for left in reversed(range(_STARTS)):
         try:
-            ray.init(num_cpus=cpus, include_dashboard=False, object_store_memory=_OBJECTS, **common)
+            ray.init(
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=_OBJECTS,
+                **common,
+            )
             return
         except Exception as error:  # a machine that is too busy has no class of its own
             ray.shutdown()

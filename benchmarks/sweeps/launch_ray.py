@@ -21,7 +21,7 @@ from omegaconf import DictConfig, open_dict
 from ray.exceptions import RayError
 
 from ...datasets.errors import InputError
-from ..ray_address import TOKEN, fault_of
+from ..ray_address import TOKEN, address_of, fault_of
 
 
 class Ray(Launcher):
@@ -41,7 +41,7 @@ class Ray(Launcher):
         memory: int | None,
         max_retries: int,
     ) -> None:
-        self._address = address
+        self._address = address_of(address)
         self._takes: dict[str, Any] = {
             "num_cpus": num_cpus,
             "num_gpus": num_gpus,
@@ -85,7 +85,10 @@ class Ray(Launcher):
         local: dict[str, Any] = {} if self._address else {"include_dashboard": False}
         try:
             ray.init(
-                address=self._address, log_to_driver=False, logging_level=logging.ERROR, **local
+                address=self._address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **local,
             )
         except (RayError, ConnectionError, RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +149,13 @@ def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
     assert err.endswith(f"pip install 'captau[{extra}]'\n")
 
 
+@pytest.fixture
+def short():
+    """A folder whose name leaves room for that of a socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize(
     ("launcher", "options"),
     [
@@ -158,9 +166,12 @@ def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
     ],
 )
 def test_a_launcher_outlives_a_job_whose_process_is_killed(
-    captau, tmp_path, monkeypatch, launcher, options
+    captau, tmp_path, monkeypatch, launcher, options, short
 ):
-    """The other jobs' numbers are those of a run by itself."""
+    """The other jobs' numbers are those of a run by itself; and a cluster that is gone is no hindrance."""
+    monkeypatch.setenv("RAY_TMPDIR", str(short))
+    (short / "ray").mkdir()
+    (short / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
     slurm = stand_in(tmp_path / "slurm")
     # submitit waits so long for a dead job's result, which a network file system may show late.
     monkeypatch.setattr("submitit.Job._results_timeout_s", 1)
