@@ -7,6 +7,7 @@ dies is replaced and its task done again.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -36,6 +37,8 @@ _HANDED_ON = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
 _OBJECTS = 100_000_000
 #: So often a Ray of our own is started; on a busy machine its parts miss one another.
 _STARTS = 3
+#: So many tasks go together at most, and a worker is to have so many turns at least.
+_TOGETHER, _TURNS = 4, 8
 
 
 class Engine(ABC):
@@ -226,10 +229,13 @@ class Ray(Engine):
 
     def run(self, stage: str, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         def do(row: dict[str, Any]) -> dict[str, Any]:
-            return {"number": row["number"], "result": [perform(stage, plan, row["task"][0])]}
+            results = [perform(stage, plan, task) for task in json.loads(row["tasks"])]
+            return {"number": row["number"], "results": json.dumps(results)}
 
+        # Handing out takes a tenth of a second each, so a few tasks go together where there are many.
         most = min(self.workers, len(tasks))
-        return self._rows(tasks, lambda data: data.map(do, num_cpus=1, concurrency=most))
+        together = max(1, min(_TOGETHER, len(tasks) // (_TURNS * self.workers)))
+        return self._rows(tasks, together, lambda data: data.map(do, num_cpus=1, concurrency=most))
 
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         import ray
@@ -242,6 +248,7 @@ class Ray(Engine):
             at_once = min(self.workers // share["num_cpus"], cores.count(max(cores)))
         return self._rows(
             tasks,
+            1,
             lambda data: data.map_batches(
                 _Actor,
                 fn_constructor_args=(plan,),
@@ -251,19 +258,22 @@ class Ray(Engine):
             ),
         )
 
-    def _rows(self, tasks: Sequence[Task], over: Any) -> Iterator[tuple[Task, Result]]:
+    def _rows(
+        self, tasks: Sequence[Task], together: int, over: Any
+    ) -> Iterator[tuple[Task, Result]]:
         import ray
         from ray.exceptions import RayError
 
         if not tasks:
             return
         with _quiet():
-            # A task is in a list of its own, or Ray would make columns of what is in it.
-            items = [{"number": i, "task": [task]} for i, task in enumerate(tasks)]
+            groups = [tasks[i : i + together] for i in range(0, len(tasks), together)]
+            # As texts, or Ray would make columns of what is in them, the same ones for all.
+            items = [{"number": i, "tasks": json.dumps(group)} for i, group in enumerate(groups)]
             data = ray.data.from_items(items, override_num_blocks=len(items))
             try:
                 for row in over(data).iter_rows():
-                    yield tasks[row["number"]], row["result"][0]
+                    yield from zip(groups[row["number"]], json.loads(row["results"]), strict=True)
             except RayError as error:
                 said = str(error).strip().splitlines()[-1]
                 raise InputError(
@@ -315,7 +325,10 @@ class _Actor:
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         return {
             "number": batch["number"],
-            "result": [[self._model.perform(task[0])] for task in batch["task"]],
+            "results": [
+                json.dumps([self._model.perform(task) for task in json.loads(tasks)])
+                for tasks in batch["tasks"]
+            ],
         }
 
 

@@ -102,6 +102,15 @@ def test_the_same_numbers_by_two_nodes_though_a_worker_dies(rows, tmp_path, monk
     assert record["costs"]["worker_rss"] > 0
 
 
+def test_tasks_that_go_together(rows, tmp_path, monkeypatch, cluster):
+    monkeypatch.setattr("captau.benchmarks.large.engines._TURNS", 1)
+    write(tmp_path / "set.jsonl", rows)
+    score(tmp_path / "set.jsonl", tmp_path / "out", METRICS, engine="ray", workers=2, rows=5)
+    score(tmp_path / "set.jsonl", tmp_path / "local", METRICS, rows=5)
+    assert len(list((tmp_path / "out" / "scores").iterdir())) == 12
+    equal_to(tmp_path / "local", tmp_path / "out")
+
+
 def test_a_model_in_an_actor(rows, tmp_path, weights, monkeypatch, cluster):
     """Without a GPU in one process a node, which has the cores of its node; text metrics stand beside it."""
     write(tmp_path / "set.jsonl", rows)
