@@ -21,14 +21,17 @@ from typing import Any
 
 import numpy as np
 
+from captau.benchmarks.config.large import ROWS
+from captau.benchmarks.large.run import partitions_of
+
 INTRODUCTION = """\
 Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended: use it to ask for
 the right cluster, then measure a million rows of your own there (`scripts/benchmark_scale.py`) and make the plan
 again from those (`scripts/plan_scale.py`), which wrote this page."""
 METRICS = ["bleu_4", "rouge_l", "cider", "meteor", "sentence_cosine"]
 WORKERS = (16, 64, 256, 1024)
-#: What there is of each: bytes of a driver, of a worker, of the disk that all share.
-LIMITS = {"driver": 1e9, "worker": 16e9, "disk": 10e12}
+#: What there is of each: bytes of a driver, of a worker, of the disk that all share; reads of merge.
+LIMITS = {"driver": 1e9, "worker": 16e9, "disk": 10e12, "reads": 1e9}
 #: What of a cluster's time goes to other things than work, as a share: waiting at stages' ends, starting.
 IDLE = 0.2
 
@@ -60,7 +63,13 @@ def power(rows: list[float], values: list[float]) -> tuple[float, float]:
     return values[-1] / rows[-1], 1.0
 
 
-def plan(runs: list[dict[str, Any]], target: float) -> str:
+def reads(rows: float, part: int) -> float:
+    """How many slices of files merge reads: of each part one for each partition of the n-grams."""
+    parts = math.ceil(rows / part)
+    return float(parts * partitions_of(parts))
+
+
+def plan(runs: list[dict[str, Any]], target: float, part: int) -> str:
     """The tables, as Markdown."""
     runs = sorted(runs, key=lambda run: run["rows"])
     rows = [float(run["rows"]) for run in runs]
@@ -105,14 +114,24 @@ def plan(runs: list[dict[str, Any]], target: float) -> str:
         f"| read, GB | {runs[-1]['input_bytes'] / rows[-1] * target / 1e9:,.0f} |",
         f"| shuffled (written by count, read by merge), GB | {shuffled * target / 1e9:,.0f} |",
         f"| written in all, GB | {written / 1e9:,.0f} |",
+        f"| slices of files that merge reads, with `rows={part}` | {reads(target, part):.1e} |",
         f"| table of document frequencies, mapped by every worker, GB | {table / 1e9:,.1f} |",
-        f"| memory of a worker without it, GB | {worker / 1e9:.1f} |",
-        f"| memory of the driver, GB | {(driver[0] + driver[1] * target) / 1e9:.1f} |",
+        f"| memory of a worker without it, GB, as measured with `rows={ROWS}` | {worker / 1e9:.1f} |",
+        f"| memory of the driver, GB, with `rows={ROWS}` | {(driver[0] + driver[1] * target) / 1e9:.1f} |",
     ]
+    sizes = [10 ** (i / 10) for i in range(60, 121)]
     breaks = [
+        *(
+            (
+                next((n for n in sizes if reads(n, per) > LIMITS["reads"]), math.inf),
+                f"merge reads more than {LIMITS['reads']:.0e} slices with `rows={per}`",
+                "more rows a part, up to what a worker's memory holds",
+            )
+            for per in (ROWS, part)
+        ),
         (
             (LIMITS["driver"] - driver[0]) / driver[1] if driver[1] else math.inf,
-            f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB",
+            f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB with `rows={ROWS}`",
             "more rows a part (`rows=`)",
         ),
         (
@@ -179,6 +198,9 @@ def main() -> None:
     parser.add_argument("measured", type=Path, help="JSON of scripts/benchmark_scale.py")
     parser.add_argument("--engine", default="local")
     parser.add_argument("--rows", type=float, default=1e9)
+    parser.add_argument(
+        "--part", type=int, default=40_000, help="rows a part (default: %(default)s)"
+    )
     parser.add_argument("--by-metric", type=int, help="so many rows with each metric by itself")
     parser.add_argument("--metrics", nargs="+", default=METRICS)
     parser.add_argument("--output", type=Path, help="a Markdown page")
@@ -187,7 +209,7 @@ def main() -> None:
     runs = [run for run in measured if run["engine"] == chosen.engine]
     if not runs:
         raise SystemExit(f"{chosen.measured} has no run of engine {chosen.engine}")
-    text = plan(runs, chosen.rows)
+    text = plan(runs, chosen.rows, chosen.part)
     if chosen.by_metric:
         text += "\n\n" + by_metric(chosen.by_metric, chosen.metrics, chosen.rows)
     print(text)

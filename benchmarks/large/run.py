@@ -125,6 +125,11 @@ class _Cost:
     rss: int = 0
 
 
+def partitions_of(parts: int) -> int:
+    """Into how many partitions the n-grams of so many parts go; merge reads each part once for each."""
+    return max(_PARTITIONS, 1 << (parts // 4).bit_length())
+
+
 class _Run:
     def __init__(self, config: LargeConfig) -> None:
         self.config = config
@@ -442,13 +447,14 @@ class _Run:
             pass
         if OWN_DF not in self.plan.frequencies:
             return
-        partitions = max(_PARTITIONS, 1 << (len(parts) // 4).bit_length())
+        partitions = partitions_of(len(parts))
         tasks = [{**task, "partitions": partitions} for task in self._tasks(parts)]
         for _ in self._do("count", tasks, sum(parts.values())):
             pass
         if self._joined:
             return
-        merges = [{"id": f"{i:06d}", "parts": list(parts)} for i in range(partitions)]
+        names = list(parts)
+        merges = [{"id": f"{i:06d}", "parts": names} for i in range(partitions)]
         for _ in self._do("merge", merges):
             pass
         made = [self.plan.file("merge", f"{task['id']}.bin") for task in merges]
