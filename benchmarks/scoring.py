@@ -17,7 +17,7 @@ from ..metrics.base import Floats, Metric, Rows, prepare
 from ..metrics.registry import metric as metric_of
 from .progress import Progress
 from .protocol import Protocol
-from .store import Place, ScoreStore
+from .store import Kept, Place, ScoreStore
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,11 @@ class Scorer:
                 `protocol.undefined=error`.
         """
         path = self.path(metric, store)
-        scores = store.get(path, self.items["item_id"])
-        if scores is None:
-            scores = self._compute(metric)
-            self.remarks[metric.spec] = self._remarks(metric)
-            store.put(path, self.items["item_id"], scores, self.remarks[metric.spec])
-        else:
-            self.remarks[metric.spec] = store.remarks(path)
+        kept = store.get(path, self.items["item_id"])
+        if kept is None:
+            kept = Kept(self._compute(metric), self._remarks(metric))
+            store.put(path, self.items["item_id"], kept.scores, kept.remarks)
+        scores, self.remarks[metric.spec] = kept
         gaps = np.flatnonzero(np.isnan(scores))
         if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -90,6 +90,13 @@ class Remote:
 Place = Path | Remote
 
 
+class Kept(NamedTuple):
+    """A metric's scores as they were kept, and what belongs below a table of them."""
+
+    scores: Floats
+    remarks: list[str]
+
+
 def place_of(place: str) -> Place:
     """A folder by its path, or a place in an object store by its URL.
 
@@ -147,30 +154,22 @@ class ScoreStore:
         folder = self.scores or self.root / "scores"
         return folder / dataset / f"{safe}-{digest}.parquet"
 
-    def get(self, path: Place | None, item_ids: pd.Series) -> Floats | None:
-        """Scores of shape (n_items,), or None where they are not there in that order."""
+    def get(self, path: Place | None, item_ids: pd.Series) -> Kept | None:
+        """Scores of shape (n_items,) and remarks, or None where they are not there in that order."""
         table = self._table(path)
         if table is not None:
             try:
                 if table.column("item_id").to_pylist() == list(item_ids):
                     scores = table.column("score").to_numpy().astype(np.float64)
+                    remarks = json.loads((table.schema.metadata or {}).get(b"remarks", b"[]"))
                     with self._lock:
                         self.hits += 1
-                    return scores
+                    return Kept(scores, [str(text) for text in remarks])
             except (KeyError, ValueError):
                 pass  # of another make: computed anew and replaced
         with self._lock:
             self.misses += 1
         return None
-
-    def remarks(self, path: Place | None) -> list[str]:
-        """What belongs below a table of scores that were read back."""
-        table = self._table(path)
-        try:
-            kept = ((table.schema.metadata if table else None) or {}).get(b"remarks", b"[]")
-            return [str(text) for text in json.loads(kept)]
-        except ValueError:
-            return []
 
     def _table(self, path: Place | None) -> pa.Table | None:
         """A file's table; None where there is none, or it is cut short or damaged."""

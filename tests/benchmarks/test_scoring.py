@@ -260,7 +260,7 @@ def test_nan_is_kept(store: ScoreStore) -> None:
     store.put(path, items()["item_id"], scores)
     found = store.get(path, items()["item_id"])
     assert found is not None
-    assert found.tobytes() == scores.tobytes()
+    assert found.scores.tobytes() == scores.tobytes()
 
 
 def test_without_a_store_or_where_scores_may_not_be_kept(store: ScoreStore) -> None:
@@ -428,7 +428,7 @@ def test_two_stores_at_once(tmp_path: Path) -> None:
     while any(w.is_alive() for w in writers) or reads < 10:
         found = stores[0].get(path, ids)
         assert found is not None
-        assert (found == scores).all()
+        assert (found.scores == scores).all()
         reads += 1
     for writer in writers:
         writer.join()

@@ -41,7 +41,7 @@ while True:
     key = number % 5
     path = store.path("toy", "m", str(key))
     found = store.get(path, ids)
-    assert found is None or (found == key + np.arange(3000.0)).all()
+    assert found is None or (found.scores == key + np.arange(3000.0)).all()
     store.put(path, ids, key + np.arange(3000.0))
     print(number, flush=True)
 """
@@ -90,9 +90,10 @@ def test_scores_are_kept_in_an_object_store(bucket, tmp_path):
     first.put(path, IDS[:4], scores, ["seen"])
     again = ScoreStore(tmp_path, place_of(bucket))
     assert path.is_file()
-    assert again.get(path, IDS[:4]).tobytes() == scores.tobytes()
+    found = again.get(path, IDS[:4])
+    assert found.scores.tobytes() == scores.tobytes()
     assert again.get(path, IDS[3::-1]) is None
-    assert again.remarks(path) == ["seen"]
+    assert found.remarks == ["seen"]
     assert not list(tmp_path.rglob("*.parquet"))
 
 
@@ -112,7 +113,7 @@ def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
     path.write(damaged[how])
     assert store.get(path, IDS) is None
     store.put(path, IDS, np.arange(3000.0))
-    assert (store.get(path, IDS) == np.arange(3000.0)).all()
+    assert (store.get(path, IDS).scores == np.arange(3000.0)).all()
 
 
 @pytest.mark.parametrize("place", ["folder", "bucket"])
@@ -133,7 +134,7 @@ def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request)
     for key in range(5):
         found = store.get(store.path("toy", "m", str(key)), IDS)
         assert found is not None
-        assert (found == key + np.arange(3000.0)).all()
+        assert (found.scores == key + np.arange(3000.0)).all()
     assert (store.hits, store.misses) == (5, 0)
 
 
