@@ -34,8 +34,8 @@ from sqlalchemy import Connection, insert, select
 
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.models import accounts, results, submissions, teams, tokens
-from captau.server.challenge.store import token_hash
+from captau.server.challenge.submission_store import token_hash
+from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
 from captau.server.database import Database
 
 #: The share of images that have forty references.

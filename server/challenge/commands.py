@@ -12,7 +12,7 @@ from ...datasets.errors import InputError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from .app import Site
+    from .web.app import Site
 
 
 def serve(config: DictConfig) -> int:
@@ -21,7 +21,7 @@ def serve(config: DictConfig) -> int:
     from ..keeper import announce
     from ..serving import listen, shown_url
     from ..serving import serve as serve_app
-    from .app import make_app
+    from .web.app import make_app
 
     options = collect_config(config)
     taken = listen(options["host"], options["port"])
@@ -47,13 +47,13 @@ def open_site(options: dict[str, Any]) -> Site:
     """
     from ..database import Database, url_of
     from ..keeper import given_password, outside
-    from .app import Site
-    from .challenges import read_challenges
-    from .evaluate import Prepared
+    from .definition_file import read_challenges
+    from .evaluation.evaluator import Prepared
     from .migrations import FOLDER
-    from .queueing import KINDS, Queue
-    from .store import Store
-    from .worker import Workers
+    from .submission_store import Store
+    from .web.app import Site
+    from .workers.work_queue import KINDS, Queue
+    from .workers.worker import Workers
 
     if options["workers"] < 1:
         raise InputError(f"workers={options['workers']}: a whole number from 1 on is expected")

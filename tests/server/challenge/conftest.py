@@ -16,9 +16,9 @@ import yaml
 from sqlalchemy import insert
 
 from captau.server.challenge.commands import open_site
-from captau.server.challenge.models import accounts, teams, tokens
-from captau.server.challenge.queueing import KINDS
-from captau.server.challenge.store import token_hash
+from captau.server.challenge.submission_store import token_hash
+from captau.server.challenge.tables import accounts, teams, tokens
+from captau.server.challenge.workers.work_queue import KINDS
 from tests.conftest import serving
 
 #: References and ratings of the small challenges; a test looks for each word of them in all that is told.
@@ -132,14 +132,14 @@ def new_account(database, name="somebody", team=None):
 
 def running(site):
     """A server of the site, with its workers; the address is what is given."""
-    from captau.server.challenge.app import make_app
+    from captau.server.challenge.web.app import make_app
 
     return serving(make_app(site))
 
 
 def by_hand(folder, site, **changes):
     """A function that checks and evaluates all that waits, in this process."""
-    from captau.server.challenge.worker import Worker
+    from captau.server.challenge.workers.worker import Worker
 
     setup = {k: v for k, v in options_of(folder, **changes).items() if k != "data"}
     setup |= {"data_root": None, "queue": str(folder / "kept" / "queue.sqlite3")}

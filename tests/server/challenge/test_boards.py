@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.server.challenge.boards import (
+from captau.server.challenge.leaderboard.board import (
     Board,
     Column,
     Entry,

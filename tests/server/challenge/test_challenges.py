@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from captau.server.challenge.challenges import read_challenges
-from captau.server.challenge.evaluate import Prepared
+from captau.server.challenge.definition_file import read_challenges
+from captau.server.challenge.evaluation.evaluator import Prepared
 from tests.conftest import run_captau, says
 from tests.server.challenge.conftest import write_challenge
 

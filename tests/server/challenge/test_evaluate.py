@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from captau.server.challenge.challenges import read_challenges
-from captau.server.challenge.evaluate import Prepared
+from captau.server.challenge.definition_file import read_challenges
+from captau.server.challenge.evaluation.evaluator import Prepared
 from tests.server.challenge.conftest import REFERENCES, captions, write_challenge
 
 

@@ -8,7 +8,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
-from captau.server.challenge.app import make_app
+from captau.server.challenge.web.app import make_app
 from tests.server.challenge.conftest import captions, make_site, new_account, running
 
 SETTINGS = settings(

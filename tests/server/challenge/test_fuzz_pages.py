@@ -7,7 +7,7 @@ from collections import Counter
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
-from captau.server.challenge.app import make_app
+from captau.server.challenge.web.app import make_app
 from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     Visitor,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.server.challenge import intake
-from captau.server.challenge.challenges import read_challenges
-from captau.server.challenge.evaluate import Prepared
+from captau.server.challenge.definition_file import read_challenges
+from captau.server.challenge.evaluation.evaluator import Prepared
+from captau.server.challenge.intake import uploads as intake
 from captau.server.database import StoreError
 from captau.server.web import RefusedError
 from tests.server.challenge.conftest import (

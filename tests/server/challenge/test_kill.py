@@ -16,8 +16,8 @@ from sqlalchemy import case, func, select
 from captau.datasets.errors import InputError
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.models import results, submissions
-from captau.server.challenge.store import STATES
+from captau.server.challenge.submission_store import STATES
+from captau.server.challenge.tables import results, submissions
 from captau.server.database import Database
 from tests.server.challenge.conftest import captions, new_account, write_challenge
 

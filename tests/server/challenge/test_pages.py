@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import select
 
-from captau.server.challenge import models
+from captau.server.challenge import tables as models
 from captau.server.security import Buckets
 from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (

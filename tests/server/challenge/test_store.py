@@ -8,10 +8,11 @@ import json
 import pytest
 from sqlalchemy import func, select, update
 
-from captau.server.challenge import intake, worker
+from captau.server.challenge.intake import uploads as intake
 from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.models import challenges, results, submissions
-from captau.server.challenge.store import Store, found_in
+from captau.server.challenge.submission_store import Store, found_in
+from captau.server.challenge.tables import challenges, results, submissions
+from captau.server.challenge.workers import worker
 from captau.server.database import Database, StoreError
 from captau.server.web import RefusedError
 from tests.conftest import says
@@ -191,7 +192,7 @@ def phase_of(site):
 
 
 def store_left(today, in_all):
-    from captau.server.challenge.store import Left
+    from captau.server.challenge.submission_store import Left
 
     return Left(today, in_all)
 

@@ -14,8 +14,8 @@ import pytest
 
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.queueing import Queue
-from captau.server.challenge.store import found_in
+from captau.server.challenge.submission_store import found_in
+from captau.server.challenge.workers.work_queue import Queue
 from captau.server.database import Database
 from tests.conftest import says
 from tests.server.challenge.conftest import (
@@ -165,7 +165,7 @@ def test_a_message_comes_once_and_is_not_unpickled(kind, request, tmp_path):
     sender.put([3, 5])
     assert taker.size == 2
     assert all(
-        b'"captau.server.challenge.queueing.work"' in data or data[:1] == b"["
+        b'"captau.server.challenge.workers.work_queue.work"' in data or data[:1] == b"["
         for data in taker.huey.storage.enqueued_items()
     )
     for _ in range(2):

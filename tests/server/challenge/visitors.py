@@ -58,10 +58,10 @@ def write_challenge(folder, name="small", **changes):
 
 def make_site(folder, *paths, outside=("", False, "")):
     """The site of some challenges, on a database beside them, without workers."""
-    from captau.server.challenge.app import Site
-    from captau.server.challenge.challenges import read_challenges
+    from captau.server.challenge.definition_file import read_challenges
     from captau.server.challenge.migrations import FOLDER
-    from captau.server.challenge.store import Store
+    from captau.server.challenge.submission_store import Store
+    from captau.server.challenge.web.app import Site
     from captau.server.database import Database
 
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
@@ -136,8 +136,8 @@ def key_of(uploaded):
 
 
 def row_of(site, key):
-    from captau.server.challenge.models import submissions
-    from captau.server.challenge.store import found_in
+    from captau.server.challenge.submission_store import found_in
+    from captau.server.challenge.tables import submissions
 
     (found,) = site.store.database.do(lambda c: found_in(c, submissions.c.key == key))
     return found
@@ -173,7 +173,7 @@ def finish(site, key, value, worker="w", spread=0.001, seed=0, backend="x"):
     """What was begun is scored: `value` by every metric, its drawn scores around it."""
     import pandas as pd
 
-    from captau.server.challenge.evaluate import pack, packed
+    from captau.server.challenge.evaluation.evaluator import pack, packed
 
     number = row_of(site, key).id
     challenge = site.store.challenge(row_of(site, key).challenge)

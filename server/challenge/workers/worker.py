@@ -1,6 +1,6 @@
 """Checks and evaluates submissions in processes of their own, and keeps those processes alive.
 
-`Workers` is the server's side. A worker is `python -m captau.server.challenge.worker`: it gets what it
+`Workers` is the server's side. A worker is `python -m captau.server.challenge.workers.worker`: it gets what it
 needs on standard input, which stays open as long as the server lives, and ends when that closes. It
 works on the database beside the server; whose work counts, the rows say.
 """
@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ...datasets.errors import InputError
-from ..database import Database, StoreError
-from .challenges import Challenge, read_challenges
-from .queueing import Queue
-from .store import Store, Submission
+from ....datasets.errors import InputError
+from ...database import Database, StoreError
+from ..definition_file import Challenge, read_challenges
+from ..submission_store import Store, Submission
+from .work_queue import Queue
 
 #: How often the server looks after its workers, and after messages that were lost, in seconds.
 _LOOK, _SWEEP = 0.2, 5.0
@@ -154,7 +154,7 @@ class _Process:
         self._at = time.monotonic()
         self.name, self.started = secrets.token_hex(8), True
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "captau.server.challenge.worker"],
+            [sys.executable, "-m", "captau.server.challenge.workers.worker"],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the server's, which ends them
         )
@@ -178,8 +178,8 @@ class Worker:
     """
 
     def __init__(self, setup: Mapping[str, Any]) -> None:
-        from .evaluate import Prepared
-        from .migrations import FOLDER
+        from ..evaluation.evaluator import Prepared
+        from ..migrations import FOLDER
 
         root = setup["data_root"]
         challenges = read_challenges(setup["challenge"], Path(root) if root else None)
@@ -245,7 +245,7 @@ class Worker:
                 raise
 
     def _check(self, row: Submission) -> None:
-        from .intake import check
+        from ..intake.uploads import check
 
         folder = self._store.folder / row.key
         verdict = check(self._prepared[row.challenge], folder, row.file)
@@ -256,8 +256,8 @@ class Worker:
             self._next.put([row.id])
 
     def _evaluate(self, row: Submission) -> None:
-        from .evaluate import pack, packed
-        from .intake import evaluated_file
+        from ..evaluation.evaluator import pack, packed
+        from ..intake.uploads import evaluated_file
 
         prepared, store = self._prepared[row.challenge], self._store
         folder = store.folder / row.key

@@ -15,7 +15,7 @@ from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
 from huey.registry import Message
 from huey.serializer import Serializer
 
-from ...datasets.errors import InputError
+from ....datasets.errors import InputError
 
 #: Kinds of work, each with a queue of its own: submissions are checked beside what is evaluated.
 KINDS = ("check", "evaluate")

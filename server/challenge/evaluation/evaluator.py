@@ -20,27 +20,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ...benchmarks.bootstrap import blocks, resample
-from ...benchmarks.captions import Candidates, read_candidates, read_references
-from ...benchmarks.captions import References as Texts
-from ...benchmarks.config import HumanConfig
-from ...benchmarks.human import run as agree
-from ...benchmarks.missing import lacking
-from ...benchmarks.progress import Progress
-from ...benchmarks.results import environment
-from ...benchmarks.run import measure
-from ...benchmarks.store import ScoreStore
-from ...benchmarks.systems import Submissions, compared
-from ...benchmarks.trials import Trial, images_of, items_of, trial
-from ...datasets.errors import InputError
-from ...datasets.registry import load
-from ...datasets.schema import CaptionSet
-from ...datasets.streams import Source
-from ...datasets.table import read_table
-from ...metrics.base import Floats, Metric
-from ...metrics.external import ScoreFile
-from ...metrics.text.ptb import keep_tokens
-from .challenges import Challenge, References
+from ....benchmarks.bootstrap import blocks, resample
+from ....benchmarks.captions import Candidates, read_candidates, read_references
+from ....benchmarks.captions import References as Texts
+from ....benchmarks.config import HumanConfig
+from ....benchmarks.human import run as agree
+from ....benchmarks.missing import lacking
+from ....benchmarks.progress import Progress
+from ....benchmarks.results import environment
+from ....benchmarks.run import measure
+from ....benchmarks.store import ScoreStore
+from ....benchmarks.systems import Submissions, compared
+from ....benchmarks.trials import Trial, images_of, items_of, trial
+from ....datasets.errors import InputError
+from ....datasets.registry import load
+from ....datasets.schema import CaptionSet
+from ....datasets.streams import Source
+from ....datasets.table import read_table
+from ....metrics.base import Floats, Metric
+from ....metrics.external import ScoreFile
+from ....metrics.text.ptb import keep_tokens
+from ..definition_file import Challenge, References
 
 #: What a metric that was submitted is called.
 SUBMITTED = "submitted"

@@ -13,24 +13,15 @@ from fastapi import Path as InPath
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 
-from ..names import name_key, tidy
-from ..security import PASSWORD_LENGTH, Session
-from ..web import (
-    MissingError,
-    Number,
-    RefusedError,
-    TooManyError,
-    address,
-    form_of,
-    one,
-    onward,
-)
-from .accounts import Member
+from ...names import name_key, tidy
+from ...security import PASSWORD_LENGTH, Session
+from ...web import MissingError, Number, RefusedError, TooManyError, address, form_of, one, onward
+from ..accounts.accounts import Member
+from ..definition_file import Challenge
+from ..intake.uploads import ENDINGS, receive, take
+from ..leaderboard.board import ALPHA, Board
+from ..submission_store import Account, Store, Submission
 from .app import Site
-from .boards import ALPHA, Board
-from .challenges import Challenge
-from .intake import ENDINGS, receive, take
-from .store import Account, Store, Submission
 
 Name = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{16}$")]

@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from ...benchmarks.tables import number
-from ..web import RefusedError
-from .boards import (
+from ....benchmarks.tables import number
+from ...web import RefusedError
+from ..definition_file import Challenge, Phase
+from ..moderation import Ranks, Records, columns_of, usual_column
+from ..submission_store import Store, Submission
+from .board import (
     TOLD,
     Board,
     Column,
@@ -25,9 +28,6 @@ from .boards import (
     ranked,
     rounded,
 )
-from .challenges import Challenge, Phase
-from .records import Ranks, Records, columns_of, usual_column
-from .store import Store, Submission
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as InPath
 
-from ..security import Session
-from ..web import Number, RefusedError, form_of, one
+from ...security import Session
+from ...web import Number, RefusedError, form_of, one
+from ..leaderboard.board import ALPHA
+from ..submission_store import STATES
 from .app import Site
-from .boards import ALPHA
-from .pages import Key, Name, board_response
-from .store import STATES
+from .challenge_pages import Key, Name, board_response
 
 _FORM = form_of("token", "why", "challenge")
 #: How many submissions and entries of the log a page shows.

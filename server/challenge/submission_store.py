@@ -22,9 +22,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, sel
 from ...datasets.errors import InputError
 from ..database import Clock, Database
 from ..web import MissingError, RefusedError
-from .challenges import Challenge, Phase
-from .models import accounts, audit, meta, results, submissions, teams, tokens
-from .models import challenges as challenge_rows
+from .definition_file import Challenge, Phase
+from .tables import accounts, audit, meta, results, submissions, teams, tokens
+from .tables import challenges as challenge_rows
 
 #: What a submission goes through: it is there; it is checked, and either not valid, or waits; it is
 #: evaluated; it has a result, or none after all tries.

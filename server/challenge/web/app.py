@@ -10,16 +10,16 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 
-from .. import signin
-from ..keeper import Keeper
-from ..security import MOST_BYTES, Buckets, Session
-from ..web import StrangerError, TooManyError, Web, address, application
-from .accounts import Accounts, Member
-from .challenges import Challenge, Limits
-from .records import Records
-from .store import Store, write_audit
-from .views import Views, half, shown, when
-from .worker import Workers
+from ... import signin
+from ...keeper import Keeper
+from ...security import MOST_BYTES, Buckets, Session
+from ...web import StrangerError, TooManyError, Web, address, application
+from ..accounts.accounts import Accounts, Member
+from ..definition_file import Challenge, Limits
+from ..leaderboard.board_view import Views, half, shown, when
+from ..moderation import Records
+from ..submission_store import Store, write_audit
+from ..workers.worker import Workers
 
 
 class Site(Web):
@@ -123,7 +123,9 @@ class Site(Web):
 
 def make_app(site: Site) -> FastAPI:
     """The application; it ends the workers and closes the database when it ends."""
-    from . import admin, api, pages
+    from . import admin_pages as admin
+    from . import challenge_pages as pages
+    from . import json_api as api
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncGenerator[None]:

@@ -14,12 +14,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
 
-from ..database import Database
-from ..names import RULE, fits, name_key, tidy
-from ..security import PASSWORD_LENGTH, hash_password, right_password
-from ..web import MissingError, RefusedError
-from .models import accounts, audit, recoveries, submissions, teams, tokens
-from .store import Account, token_hash, write_audit
+from ...database import Database
+from ...names import RULE, fits, name_key, tidy
+from ...security import PASSWORD_LENGTH, hash_password, right_password
+from ...web import MissingError, RefusedError
+from ..submission_store import Account, token_hash, write_audit
+from ..tables import accounts, audit, recoveries, submissions, teams, tokens
 
 #: How many recovery codes an account has.
 CODES = 8

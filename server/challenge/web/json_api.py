@@ -12,14 +12,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from ..database import StoreError
-from ..web import MissingError, RefusedError, TooManyError, address
-from . import intake
+from ...database import StoreError
+from ...web import MissingError, RefusedError, TooManyError, address
+from ..definition_file import Challenge, Phase
+from ..intake import uploads as intake
+from ..submission_store import Account, Submission
+from ..workers.worker import listing
 from .app import Site
-from .challenges import Challenge, Phase
-from .pages import items_response
-from .store import Account, Submission
-from .worker import listing
+from .challenge_pages import items_response
 
 Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{1,32}$")]
 Name = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]

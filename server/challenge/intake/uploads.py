@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...benchmarks.validate import (
+from ....benchmarks.validate import (
     CONVENTION,
     Faults,
     Verdict,
@@ -21,13 +21,13 @@ from ...benchmarks.validate import (
     check_scores,
     results_in,
 )
-from ...datasets.errors import InputError
-from ..database import StoreError
-from ..fields import UNSEEN
-from ..web import RefusedError
-from .challenges import Challenge
-from .evaluate import Prepared
-from .store import Account, Store
+from ....datasets.errors import InputError
+from ...database import StoreError
+from ...fields import UNSEEN
+from ...web import RefusedError
+from ..definition_file import Challenge
+from ..evaluation.evaluator import Prepared
+from ..submission_store import Account, Store
 
 #: The endings of what is taken, by kind; what else a file is called is the sender's own affair.
 ENDINGS = {

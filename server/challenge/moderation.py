@@ -14,12 +14,12 @@ from ...benchmarks.config import style
 from ...benchmarks.tables import COEFFICIENT_STYLE
 from ...benchmarks.weighted import Floats
 from ..web import MissingError, RefusedError
-from .boards import Column, Entry, clusters_of, entry_scores
-from .challenges import Challenge, ranked
-from .evaluate import unpack
-from .models import accounts, submissions, teams
-from .models import challenges as challenge_rows
-from .store import Account, Left, Store, Submission, found_in, write_audit
+from .definition_file import Challenge, ranked
+from .evaluation.evaluator import unpack
+from .leaderboard.board import Column, Entry, clusters_of, entry_scores
+from .submission_store import Account, Left, Store, Submission, found_in, write_audit
+from .tables import accounts, submissions, teams
+from .tables import challenges as challenge_rows
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

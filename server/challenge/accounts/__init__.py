@@ -1,0 +1,1 @@
+"""Accounts of a challenge site: members, their teams and the tokens of their programs."""

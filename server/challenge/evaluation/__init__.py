@@ -1,0 +1,1 @@
+"""Scoring of submissions, by the functions of `captau score` and `captau bench`."""

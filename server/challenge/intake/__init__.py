@@ -1,0 +1,1 @@
+"""Uploaded files: stored, made submissions, and checked for faults."""

@@ -1,0 +1,1 @@
+"""Leaderboards: rows, places, rank clusters, and the address that selects them."""
