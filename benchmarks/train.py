@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric, Rows
-from ..metrics.learned.background import plain
+from ..metrics.learned.captau_rater.background import plain
+from ..metrics.learned.common.recipe import Examples, Ints, Model
+from ..metrics.learned.common.training import HISTORY_COLUMNS, Session
 from ..metrics.learned.rater import CARD, RaterCard
-from ..metrics.learned.recipe import Examples, Ints, Model
-from ..metrics.learned.training import HISTORY_COLUMNS, Session
 from .config import TrainConfig
 from .output import RECORD
 from .progress import Progress

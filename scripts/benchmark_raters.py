@@ -33,9 +33,9 @@ def make(folder: Path, captions: int, layers: int, vocabulary: list[str]) -> pd.
     """A checkpoint at base size, features of images with 10 to 100 regions, and captions of COCO's length."""
     import torch
 
-    from captau.metrics.learned._uniter import Shape, Uniter
-    from captau.metrics.learned.regions import write_regions
-    from captau.metrics.learned.uniter import save_uniter
+    from captau.metrics.learned.umic._uniter_network import Shape, Uniter
+    from captau.metrics.learned.umic.regions import write_regions
+    from captau.metrics.learned.umic.uniter import save_uniter
 
     torch.manual_seed(0)
     shape = Shape(768, layers, 12, 3072, len(vocabulary), 512, 2048)
@@ -66,8 +66,8 @@ def main() -> None:
     import torch
     from transformers import BertConfig, BertModel
 
-    from captau.metrics.learned import uniter
-    from captau.metrics.learned.umic import Umic
+    from captau.metrics.learned.umic import uniter
+    from captau.metrics.learned.umic.metric import Umic
     from captau.metrics.registry import metric
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(28991))]

@@ -21,8 +21,8 @@ from captau.benchmarks.config import usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.train import Corpus, shuffled_labels
 from captau.datasets import demo
-from captau.metrics.learned.recipe import make
-from captau.metrics.learned.training import Session
+from captau.metrics.learned.common.recipe import make
+from captau.metrics.learned.common.training import Session
 
 
 def main() -> None:

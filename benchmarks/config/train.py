@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
-from ...metrics.learned.recipe import Recipe, make
+from ...metrics.learned.common.recipe import Recipe, make
 from ...metrics.neural.device import Device, resolve
 from ..bootstrap import Statistics
 from ..protocol import Protocol

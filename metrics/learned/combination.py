@@ -21,11 +21,11 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ..base import Floats, Metric, Rows
 from ..registry import metric as metric_of
-from .recipe import Examples, Ints, Model, Recipe, agreement, recipe
-from .similarities import SCENES
+from .captau_rater.similarities import SCENES
+from .common.recipe import Examples, Ints, Model, Recipe, agreement, recipe
 
 if TYPE_CHECKING:
-    from .training import Session
+    from .common.training import Session
 
 _FILE = "combination.json"
 

@@ -12,15 +12,15 @@ import numpy as np
 from ..base import Floats, Rows
 from ..neural.device import resolve
 from ..neural.weights import need_extra
-from .features import Source, checked, source
-from .recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
-from .training import shuffled_rows
-from .weights import fill, load_tensors, save_tensors
+from .common.features import Source, checked, source
+from .common.recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
+from .common.training import shuffled_rows
+from .common.weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch
 
-    from .training import Session
+    from .common.training import Session
 
 _FILE = "model.safetensors"
 #: Rows at a time when it predicts.

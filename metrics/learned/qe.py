@@ -15,16 +15,16 @@ import pandas as pd
 from ..base import Floats, Rows
 from ..neural.device import resolve
 from ..neural.weights import need_extra
-from .captioned import Captioned, captioned
-from .features import Source, checked, source
-from .recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
-from .training import shuffled_rows
-from .weights import fill, load_tensors, save_tensors
+from .common.captioned_images import Captioned, captioned
+from .common.features import Source, checked, source
+from .common.recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
+from .common.training import shuffled_rows
+from .common.weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch
 
-    from .training import Session
+    from .common.training import Session
 
 _FILE = "model.safetensors"
 #: Of leaky ReLU below zero; the paper does not say, and this is TensorFlow's.

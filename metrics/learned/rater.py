@@ -17,7 +17,7 @@ from ..base import Floats, Metric, Rows, UnavailableError
 from ..neural.device import TURN
 from ..neural.weights import hash_of
 from ..registry import register
-from .recipe import Model, Recipe, make
+from .common.recipe import Model, Recipe, make
 
 #: A rater's card; it is written last, so its presence says that the rater is whole.
 CARD = "rater.json"

@@ -22,7 +22,7 @@ from captau.benchmarks.config import TrainConfig, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.train import Corpus, jobs_of, shuffled_labels
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
-from captau.metrics.learned.recipe import make
+from captau.metrics.learned.common.recipe import make
 from tests.conftest import run_captau, says
 
 QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")

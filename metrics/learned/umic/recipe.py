@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.cache import replacing
-from ...datasets.errors import InputError
-from ..base import Floats, Rows, UnavailableError
-from ..neural.device import resolve
-from ..neural.weights import hash_of, local, need_extra
-from .captioned import Captioned, captioned
-from .features import image_ids
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ...base import Floats, Rows, UnavailableError
+from ...neural.device import resolve
+from ...neural.weights import hash_of, local, need_extra
+from ..common.captioned_images import Captioned, captioned
+from ..common.features import image_ids
+from ..common.recipe import Examples, Model, Recipe, recipe
+from ..common.training import clip_gradients, paced
 from .negatives import KINDS, Kind, Negatives, nearest_images, text_of
-from .recipe import Examples, Model, Recipe, recipe
 from .regions import Regions, Seen, open_regions, regions_hash
-from .training import clip_gradients, paced
 from .uniter import (
     Head,
     WordPieces,
@@ -37,8 +37,8 @@ from .uniter import (
 if TYPE_CHECKING:
     import torch
 
-    from ._uniter import Uniter
-    from .training import Session
+    from ..common.training import Session
+    from ._uniter_network import Uniter
 
 WEIGHTS = "model.safetensors"
 VOCABULARY = "vocab.txt"
@@ -162,7 +162,7 @@ class UmicRecipe(Recipe):
         self, side: Captioned, regions: Regions, session: Session
     ) -> tuple[Uniter, list[str], int]:
         """The network, its word pieces, and how many of a text it reads."""
-        from ._uniter import Shape, Uniter
+        from ._uniter_network import Shape, Uniter
 
         if self.init is not None:
             path = local(self.init)
@@ -230,7 +230,7 @@ class UmicRecipe(Recipe):
     def _contrast(self, network: Uniter, tables: Sequence[_Table], session: Session) -> None:
         import torch
 
-        from ._uniter import logit
+        from ._uniter_network import logit
 
         table, unseen = tables
         group = 1 + len(self.negatives)

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from captau.metrics.learned import training  # noqa: E402
-from captau.metrics.learned.training import Session  # noqa: E402
+from captau.metrics.learned.common import training  # noqa: E402
+from captau.metrics.learned.common.training import Session  # noqa: E402
 from tests.conftest import says  # noqa: E402
 
 

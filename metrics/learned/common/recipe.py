@@ -20,9 +20,9 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from ...datasets.errors import InputError, unknown
-from ..base import Floats, Rows
-from ..registry import import_all
+from ....datasets.errors import InputError, unknown
+from ...base import Floats, Rows
+from ...registry import import_all
 
 if TYPE_CHECKING:
     from .training import Session
@@ -214,7 +214,7 @@ def recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
 
 def recipes() -> list[str]:
     """The registered recipes, sorted."""
-    import_all(__package__ or "")
+    import_all((__package__ or "").rpartition(".")[0])
     return sorted(_RECIPES)
 
 

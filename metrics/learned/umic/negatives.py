@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.errors import InputError
-from ..base import UnavailableError
+from ....datasets.errors import InputError
+from ...base import UnavailableError
 
 Kind = Literal["substitution", "random", "repetition", "permutation"]
 KINDS: tuple[Kind, ...] = ("substitution", "random", "repetition", "permutation")

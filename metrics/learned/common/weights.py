@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...datasets.cache import replacing
-from ...datasets.errors import InputError
-from ..neural.weights import check_file
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ...neural.weights import check_file
 
 
 def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> None:

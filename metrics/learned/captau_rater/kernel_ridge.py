@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..base import Floats
-from ..neural.store import Array
+from ...base import Floats
+from ...neural.store import Array
 
 #: Standard deviations that an input may lie from its mean.
 CLIP = 4.0

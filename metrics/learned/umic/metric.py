@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows, UnavailableError
-from ..matching import row_keys
-from ..neural.device import TURN, Device, on, resolve
-from ..neural.weights import hash_of, local, need_extra, random_note, weights_root
-from ..registry import register
+from ....datasets.errors import InputError
+from ...base import Floats, Metric, Rows, UnavailableError
+from ...matching import row_keys
+from ...neural.device import TURN, Device, on, resolve
+from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
+from ...registry import register
 from .regions import Regions, regions_hash
 from .uniter import Head, WordPieces, fitting, load_uniter, rate, vocabulary_of
 

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...datasets.cache import replacing
-from ...datasets.errors import InputError
-from ...datasets.files import read_json
-from ...datasets.umic_lmdb import check_whole, named_image
-from . import demo_features
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ....datasets.files import read_json
+from ....datasets.umic_lmdb import check_whole, named_image
+from ..common import demo_features
 
 Array = NDArray[np.floating[Any]]
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ...datasets.cache import replacing
-from ...datasets.errors import InputError
-from ..progress import counted
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ...progress import counted
 
 if TYPE_CHECKING:
     import torch

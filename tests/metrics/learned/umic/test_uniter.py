@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from captau.metrics.learned.regions import Regions, Seen
-from captau.metrics.learned.uniter import (
+from captau.metrics.learned.umic.regions import Regions, Seen
+from captau.metrics.learned.umic.uniter import (
     WordPieces,
     collate,
     fitting,

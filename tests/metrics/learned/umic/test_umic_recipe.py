@@ -9,11 +9,11 @@ import pytest
 
 from captau.datasets import demo
 from captau.metrics.base import Rows
-from captau.metrics.learned.captioned import Captioned
-from captau.metrics.learned.recipe import Examples, make
-from captau.metrics.learned.training import Session
-from captau.metrics.learned.umic_recipe import UmicRecipe, _means, _Table
-from captau.metrics.learned.uniter import load_uniter, save_uniter
+from captau.metrics.learned.common.captioned_images import Captioned
+from captau.metrics.learned.common.recipe import Examples, make
+from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.umic.recipe import UmicRecipe, _means, _Table
+from captau.metrics.learned.umic.uniter import load_uniter, save_uniter
 from tests.conftest import says
 
 torch = pytest.importorskip("torch")
@@ -51,7 +51,7 @@ def sides():
 def parts(monkeypatch):
     """A tagger that takes no time to load: demo words after an article's noun are nouns."""
     monkeypatch.setattr(
-        "captau.metrics.learned.negatives.penn_tags",
+        "captau.metrics.learned.umic.negatives.penn_tags",
         lambda caption: [
             (w, "NN" if w in {*demo.COLOURS, *demo.SHAPES} else "DT") for w in caption.split()
         ],
@@ -95,7 +95,7 @@ def test_the_seed_decides(sides, parts):
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, monkeypatch):
-    monkeypatch.setattr("captau.metrics.learned.training.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("captau.metrics.learned.common.training.CHECKPOINT_SECONDS", 0.0)
     whole = fit(sides)[0].predict(sides[1].rows)
     made = make("umic", TINY)
     draw = _Table.groups
@@ -195,7 +195,7 @@ def test_what_is_refused(sides, parts, options, part):
 
 
 def test_features_of_another_width(sides, parts, tmp_path):
-    from captau.metrics.learned.regions import write_regions
+    from captau.metrics.learned.umic.regions import write_regions
 
     for i in range(6):
         write_regions(
@@ -206,7 +206,7 @@ def test_features_of_another_width(sides, parts, tmp_path):
 
 
 def test_an_image_without_features(sides, parts, tmp_path):
-    from captau.metrics.learned.regions import write_regions
+    from captau.metrics.learned.umic.regions import write_regions
 
     write_regions(tmp_path, "demo_000.png", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
     with says("no region features for image 'demo_001.png'"):

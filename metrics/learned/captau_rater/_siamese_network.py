@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...datasets.errors import InputError
-from ..base import Floats
-from ..neural.store import Array
-from ..neural.text import load_model
-from .kernel import CLIP
+from ....datasets.errors import InputError
+from ...base import Floats
+from ...neural.store import Array
+from ...neural.text import load_model
+from .kernel_ridge import CLIP
 from .similarities import LEAST_SUM, QUANTILES, Texts, kept_layers
 
 #: Rows whose texts are encoded together in prediction.

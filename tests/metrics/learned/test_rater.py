@@ -15,9 +15,9 @@ from scipy import stats
 
 from captau.datasets.errors import InputError
 from captau.metrics.base import Rows
-from captau.metrics.learned import recipe as recipes
+from captau.metrics.learned.common import recipe as recipes
+from captau.metrics.learned.common.recipe import Examples, Model, Recipe, agreement, make, recipe
 from captau.metrics.learned.rater import CARD, RaterCard, folder_of
-from captau.metrics.learned.recipe import Examples, Model, Recipe, agreement, make, recipe
 from captau.metrics.registry import metric
 from tests.conftest import says
 

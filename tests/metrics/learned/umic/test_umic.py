@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from captau.metrics.base import Rows, UnavailableError
-from captau.metrics.learned.regions import Regions, write_regions
-from captau.metrics.learned.umic import Umic
-from captau.metrics.learned.uniter import WordPieces, collate, save_uniter, vocabulary_of
+from captau.metrics.learned.umic.metric import Umic
+from captau.metrics.learned.umic.regions import Regions, write_regions
+from captau.metrics.learned.umic.uniter import WordPieces, collate, save_uniter, vocabulary_of
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 
@@ -27,7 +27,7 @@ ITEMS = pd.DataFrame(
 
 @pytest.fixture
 def network():
-    from captau.metrics.learned._uniter import Shape, Uniter
+    from captau.metrics.learned.umic._uniter_network import Shape, Uniter
 
     torch.manual_seed(7)
     shape = Shape(16, 2, 2, 32, len(PIECES), 12, 5)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..base import Floats, Rows
-from ..neural.store import Array, key_of
+from ...base import Floats, Rows
+from ...neural.store import Array, key_of
 from .similarities import Texts
 
 #: How fast the weight of a neighbour falls with its cosine. Vectors are of the first.

@@ -12,12 +12,13 @@ torch = pytest.importorskip("torch")
 import captau  # noqa: E402
 from captau.datasets import demo  # noqa: E402
 from captau.metrics.base import Rows  # noqa: E402
-from captau.metrics.learned import captioned, demo_features  # noqa: E402
-from captau.metrics.learned.features import source  # noqa: E402
+from captau.metrics.learned.common import captioned_images as captioned  # noqa: E402
+from captau.metrics.learned.common import demo_features  # noqa: E402
+from captau.metrics.learned.common.features import source  # noqa: E402
+from captau.metrics.learned.common.recipe import Examples, agreement, make  # noqa: E402
+from captau.metrics.learned.common.training import Session  # noqa: E402
 from captau.metrics.learned.icr import IcrModel  # noqa: E402
 from captau.metrics.learned.qe import Qe, _network  # noqa: E402
-from captau.metrics.learned.recipe import Examples, agreement, make  # noqa: E402
-from captau.metrics.learned.training import Session  # noqa: E402
 from tests.conftest import says  # noqa: E402
 
 ICR = {"images": "demo_context", "texts": "demo_context", "epochs": 600, "learning_rate": 1e-3}
@@ -297,7 +298,7 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
     made = make("icr", {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1})
     made.fit(sides["train"], sides["validation"], Session(0)).save(tmp_path)
     path = tmp_path / "model.safetensors"
-    from captau.metrics.learned.weights import load_tensors
+    from captau.metrics.learned.common.weights import load_tensors
 
     save_file(load_tensors(path)[0], path)
     with says(str(path), "metadata lack images"):

@@ -2,8 +2,8 @@
 
 The weighted mean of two regressions on the ratings' ranks, each of which can stand alone: one on what a
 frozen encoder, the training images' captions (`background.py`), n-gram metrics and SPICE say
-(`kernel.py`), one by fine-tuning the encoder's upper layers, which hears all that as well
-(`_siamese.py`). docs/captau_rater.md has its figures, and what was tried.
+(`kernel_ridge.py`), one by fine-tuning the encoder's upper layers, which hears all that as well
+(`_siamese_network.py`). docs/captau_rater.md has its figures, and what was tried.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 import numpy as np
 import scipy
 
-from ...datasets.errors import InputError
-from ..base import Floats, Rows, version_of
-from ..neural.device import resolve
-from ..neural.text import TextModel
-from ..neural.weights import need_extra, transformers_folder, transformers_hash
-from . import kernel
+from ....datasets.errors import InputError
+from ...base import Floats, Rows, version_of
+from ...neural.device import resolve
+from ...neural.text import TextModel
+from ...neural.weights import need_extra, transformers_folder, transformers_hash
+from ..common.recipe import Examples, Model, Recipe, agreement, recipe
+from ..common.training import clip_gradients, paced
+from ..common.weights import fill, load_tensors, save_tensors
+from . import kernel_ridge as kernel
 from .background import Background
-from .recipe import Examples, Model, Recipe, agreement, recipe
 from .similarities import Texts, likeness, similarities
-from .training import clip_gradients, paced
-from .weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
-    from .training import Session
+    from ..common.training import Session
 
 Kind = TypeVar("Kind")
 
@@ -110,7 +110,7 @@ class Captau(Recipe):
         return transformers_folder(f"rater {self.name}", self.model)
 
     def _with_spice(self) -> bool:
-        from ..text import spice_models
+        from ...text import spice_models
 
         if self.spice is not None:
             return self.spice
@@ -178,7 +178,7 @@ class Captau(Recipe):
     ) -> Any:
         import torch
 
-        from . import _siamese
+        from . import _siamese_network as _siamese
 
         stage = f"finetuned-{len(model.tuned) + 1}"
         session.reseed(stage, "weights")
@@ -230,7 +230,7 @@ class Captau(Recipe):
 
     def network(self, numbers: int, inputs: int) -> Any:
         """The network to be fine-tuned, as it is at first, for so many inputs, the first ones numbers."""
-        from ._siamese import Layers, Siamese
+        from ._siamese_network import Layers, Siamese
 
         layers = Layers(self._folder(), self.dropout)
         return Siamese(layers, numbers, inputs - numbers, self.hidden, self.dropout)
@@ -336,7 +336,7 @@ class CaptauModel(Model):
         if self.frozen is not None:
             out["frozen"] = self.frozen.predict(inputs)
         if self.tuned:
-            from ._siamese import predict
+            from ._siamese_network import predict
 
             for member, module in enumerate(self.tuned):
                 out[f"finetuned-{member + 1}"] = predict(module, texts, inputs, self.device)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ...datasets.errors import InputError
-from ...datasets.files import read_text
-from ..base import Floats
-from ..neural.device import batches
-from ..neural.weights import load_checkpoint
-from ..progress import counted
+from ....datasets.errors import InputError
+from ....datasets.files import read_text
+from ...base import Floats
+from ...neural.device import batches
+from ...neural.weights import load_checkpoint
+from ...progress import counted
+from ..common.weights import card_of, save_tensors
 from .regions import Regions, Seen
-from .weights import card_of, save_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ._uniter import Uniter
+    from ._uniter_network import Uniter
 
 #: UMIC's head, or UNITER's own (image-text matching).
 Head = Literal["rank", "itm"]
@@ -54,7 +54,7 @@ def load_uniter(
     """
     import torch
 
-    from ._uniter import INNER, POSITIONS, REGIONS, WORDS, Uniter, shape_of
+    from ._uniter_network import INNER, POSITIONS, REGIONS, WORDS, Uniter, shape_of
 
     table = _renamed(load_checkpoint(path))
     tell = (WORDS, POSITIONS, REGIONS, INNER)
@@ -245,7 +245,7 @@ def rate(
     """
     import torch
 
-    from ._uniter import logit
+    from ._uniter_network import logit
 
     device = str(next(network.parameters()).device)
     logits = np.empty(len(texts))

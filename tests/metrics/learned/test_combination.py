@@ -11,8 +11,8 @@ import pytest
 from captau.datasets.registry import load
 from captau.metrics.base import Rows
 from captau.metrics.learned.combination import Combination, preferences
-from captau.metrics.learned.recipe import Examples, make
-from captau.metrics.learned.training import Session
+from captau.metrics.learned.common.recipe import Examples, make
+from captau.metrics.learned.common.training import Session
 from captau.metrics.text import spice_models
 from tests.conftest import AWKWARD, says
 

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...datasets import demo
-from ...datasets.errors import InputError
-from ..base import Floats
+from ....datasets import demo
+from ....datasets.errors import InputError
+from ...base import Floats
 
 #: Dimensions of every vector.
 WIDTH = 16

@@ -18,16 +18,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ...datasets.errors import InputError, unknown
-from ...datasets.files import sha256
-from ..base import Floats, Rows, UnavailableError
-from ..neural.clip import Clip
-from ..neural.device import resolve
-from ..neural.embeddings import ENDINGS, Embeddings
-from ..neural.sentence_cosine import sentence_embeddings
-from ..neural.text import TextModel
-from ..neural.weights import need_extra, transformers_folder
-from ..registry import split_parameters
+from ....datasets.errors import InputError, unknown
+from ....datasets.files import sha256
+from ...base import Floats, Rows, UnavailableError
+from ...neural.clip import Clip
+from ...neural.device import resolve
+from ...neural.embeddings import ENDINGS, Embeddings
+from ...neural.sentence_cosine import sentence_embeddings
+from ...neural.text import TextModel
+from ...neural.weights import need_extra, transformers_folder
+from ...registry import split_parameters
 from . import demo_features
 
 Kind = Literal["images", "texts", "labels"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.learned.negatives import KINDS, Negatives, nearest_images, penn_tags
+from captau.metrics.learned.umic.negatives import KINDS, Negatives, nearest_images, penn_tags
 from tests.conftest import AWKWARD, says
 
 CAPTIONS = {

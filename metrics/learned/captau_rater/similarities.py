@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import Floats, Rows
-from ..neural.store import Array, FeatureStore, key_of
-from ..neural.text import Encoder, TextModel
-from ..progress import counted
-from ..registry import metric
+from ...base import Floats, Rows
+from ...neural.store import Array, FeatureStore, key_of
+from ...neural.text import Encoder, TextModel
+from ...progress import counted
+from ...registry import metric
 
 #: Where similarities to several references are read off; of five references, at each one's.
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)

