@@ -18,7 +18,7 @@ import pandas as pd
 from ..datasets.errors import InputError
 from ..metrics.base import Floats, Metric, Rows, prepare
 from ..metrics.registry import metric
-from ..metrics.text.spice import figures
+from ..metrics.text.spice.metric import figures
 from .scoring import side_by_side
 
 __all__ = ["AccumulatedMetric", "COCOEvalCap", "EvaluateMetric"]

@@ -13,8 +13,8 @@ from ..datasets.errors import InputError
 from ..datasets.folder import missing, partly, silent, size, state, used
 from ..datasets.images import find_image
 from ..datasets.schema import CaptionSet, Card
-from ..metrics.text import spice_models
 from ..metrics.text.cider import document_frequencies
+from ..metrics.text.spice import models as spice_models
 from .captions import read_references
 from .progress import Download, Progress
 from .tables import MISSING, Table

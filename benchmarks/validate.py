@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..datasets.errors import InputError
 from ..datasets.registry import load
 from ..datasets.table import Table, read_table
-from ..metrics.text.ptb import tokenize
+from ..metrics.text.tokens.ptb import tokenize
 from .captions import read_references
 from .config import ValidateConfig
 

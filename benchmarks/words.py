@@ -31,7 +31,7 @@ from ..datasets.errors import InputError
 from ..datasets.files import sha256
 from ..datasets.table import read_table
 from ..metrics.base import Floats
-from ..metrics.text.ptb import tokenize
+from ..metrics.text.tokens.ptb import tokenize
 from .agree import AGREEMENT_COLUMNS
 from .bootstrap import Statistics, blocks, interval, resample
 from .config import HumanConfig

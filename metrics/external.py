@@ -22,7 +22,7 @@ import pandas as pd
 from ..datasets.errors import InputError, unknown
 from ..datasets.table import Table, read_table
 from .base import Floats, Metric, Rows
-from .matching import Key, by_key, of_all, row_keys
+from .item_files import Key, by_key, of_all, row_keys
 from .registry import names, register
 
 #: What results call something else: columns of theirs, and the ceilings.

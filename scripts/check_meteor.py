@@ -24,11 +24,12 @@ import numpy as np
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from captau.datasets.registry import load
-from captau.metrics.text import meteor, meteor_jar
 from captau.metrics.text.java import jar, run
-from captau.metrics.text.meteor_align import words_of
-from captau.metrics.text.meteor_index import Index, index
-from captau.metrics.text.ptb import tokenize
+from captau.metrics.text.meteor import java_program as meteor_jar
+from captau.metrics.text.meteor import metric as meteor
+from captau.metrics.text.meteor.alignment import words_of
+from captau.metrics.text.meteor.index import Index, index
+from captau.metrics.text.tokens.ptb import tokenize
 
 DATASETS = ["flickr8k_expert", "thumb", "capeval1k", "pascal50s", "demo"]
 Row = tuple[str, tuple[str, ...]]

@@ -24,7 +24,7 @@ from typing import Any
 import captau
 from captau.datasets.errors import InputError
 from captau.datasets.registry import names
-from captau.metrics.text import penn, penn_rules, ptb
+from captau.metrics.text.tokens import penn, penn_rules, ptb
 
 #: So many texts go to one Java.
 CHUNK = 50_000

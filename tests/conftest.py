@@ -121,7 +121,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
 def lend_tables(cache: Path) -> None:
     """METEOR's tables, which take long to compile, for a run with a cache folder of its own."""
     from captau.datasets.cache import cache_folder
-    from captau.metrics.text.meteor_index import index
+    from captau.metrics.text.meteor.index import index
 
     index()
     (cache / "meteor").mkdir(parents=True)
@@ -144,7 +144,7 @@ def data_root() -> Path:
 def spice_jars(_own_cache: None) -> list[Path]:
     """SPICE's jars, fetched once a session (387 MB) unless CAPTAU_SPICE_JARS says where they are."""
     from captau.datasets.errors import InputError
-    from captau.metrics.text import spice_models
+    from captau.metrics.text.spice import models as spice_models
 
     try:
         return spice_models.jars()

@@ -29,7 +29,7 @@ from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.shards import Shard, find_shards, is_url, schema_of
 from ...metrics.base import Metric
-from ...metrics.text import frequencies
+from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import Cider
 from ..config import LargeConfig, style
 from ..missing import lacking, listed

@@ -42,9 +42,9 @@ from ...datasets.files import sha256
 from ...datasets.schema import item_ids
 from ...datasets.shards import Columns, CorruptError, Shard
 from ...metrics.base import Floats, Metric, Rows
-from ...metrics.text import frequencies
+from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
-from ...metrics.text.corpus import Corpus
+from ...metrics.text.tokens.corpus import Corpus
 from ..captions import read_candidates
 from .exact import digit_counts, exact_sum, histogram
 from .folders import Folder

@@ -137,7 +137,7 @@ class Combination(Recipe):
             InputError: where it would.
         """
         from ..neural.weights import may_download
-        from ..text import spice_models
+        from ..text.spice import models as spice_models
 
         scenes = [m.spec for m in self.made() if m.name in SCENES]
         jars = spice_models.missing(spice_models.folder()) if scenes else []

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ..base import Rows
-from ..matching import Key, by_key, of_all, row_keys
+from ..item_files import Key, by_key, of_all, row_keys
 
 #: What an entry can be named by.
 KEYS = ("item_id", "image_id", "caption")

@@ -18,7 +18,7 @@ from ...datasets.errors import InputError
 from ...datasets.files import read_json, read_text
 from ...datasets.table import listed, read_table
 from ..base import Floats, Rows
-from ..matching import Key, by_key, of_all, row_keys
+from ..item_files import Key, by_key, of_all, row_keys
 from ..progress import counted
 from ..registry import register
 from .from_files import FromFiles

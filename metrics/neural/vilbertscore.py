@@ -11,7 +11,7 @@ import numpy as np
 
 from ...datasets.errors import InputError
 from ..base import Floats, Rows
-from ..matching import Key, of_all, row_keys
+from ..item_files import Key, of_all, row_keys
 from ..registry import register
 from .embeddings import ENDINGS, Embeddings, Vectors
 from .from_files import FromFiles

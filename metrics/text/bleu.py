@@ -16,8 +16,8 @@ import numpy as np
 
 from ..base import Floats, Items, Pooled, Rows
 from ..registry import register
-from .corpus import Corpus, Ints, added, spread
-from .ptb import TokenMetric, tokenized
+from .tokens.corpus import Corpus, Ints, added, spread
+from .tokens.ptb import TokenMetric, tokenized
 
 ORDERS = 4
 

@@ -23,8 +23,8 @@ from ...datasets.errors import InputError
 from ...datasets.files import field, read_json
 from ..base import Floats, Rows
 from ..registry import register
-from .corpus import Corpus, Ints, added, ascending, spread
-from .ptb import TokenMetric, tokenized
+from .tokens.corpus import Corpus, Ints, added, ascending, spread
+from .tokens.ptb import TokenMetric, tokenized
 
 Ngram = tuple[str, ...]
 

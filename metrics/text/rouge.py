@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ..base import Floats, Rows
 from ..registry import register
-from .corpus import Corpus, Ints, spread
-from .ptb import TokenMetric, tokenized
+from .tokens.corpus import Corpus, Ints, spread
+from .tokens.ptb import TokenMetric, tokenized
 
 #: Recall counts 1.44 times as much as precision (Chen et al. 2015, below equation 7).
 BETA = 1.2

@@ -11,7 +11,7 @@ import pytest
 from captau.benchmarks.agree import AGREEMENT_COLUMNS
 from captau.benchmarks.config import HumanConfig, Where, metrics_of
 from captau.benchmarks.human import HUMAN_COLUMNS, held_out, interval, run
-from captau.metrics.text.ptb import tokenize
+from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
 
 CAPTIONS = {

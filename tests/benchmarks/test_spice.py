@@ -12,8 +12,9 @@ import pytest
 from captau.benchmarks.run import bench
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
-from captau.metrics.text import spice, spice_models
-from captau.metrics.text.spice_models import Jar, folder
+from captau.metrics.text.spice import metric as spice
+from captau.metrics.text.spice import models as spice_models
+from captau.metrics.text.spice.models import Jar, folder
 
 PARTS = [f"spice_{part}" for part in list(spice.PARTS)[1:]]
 

@@ -25,8 +25,9 @@ from captau.metrics import base
 from captau.metrics.base import Metric, Rows
 from captau.metrics.external import PythonFunction, ScoreFile
 from captau.metrics.registry import metric, names, register, registered_name
-from captau.metrics.text import java, ptb
+from captau.metrics.text import java
 from captau.metrics.text.cider import document_frequencies
+from captau.metrics.text.tokens import ptb
 
 #: What a metric cannot be made without, by its registered name.
 NEEDED = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
-from captau.metrics.text import ptb
+from captau.metrics.text.tokens import ptb
 
 LONG = [
     "a dog runs fast",

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from captau.metrics.text import corpus as module
-from captau.metrics.text import ptb
-from captau.metrics.text.corpus import Corpus, spread
+from captau.metrics.text.tokens import corpus as module
+from captau.metrics.text.tokens import ptb
+from captau.metrics.text.tokens.corpus import Corpus, spread
 
 POOL = ["", "a dog", "a dog runs a dog", "runs a", "the cat", "it weighs 1 1/2 pounds", "dog " * 9]
 ROWS = st.lists(

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.metrics.text.cider import ORDERS, document_counts, document_frequencies
-from captau.metrics.text.corpus import Corpus
-from captau.metrics.text.frequencies import (
+from captau.metrics.text.frequency_table import (
     Counts,
     Table,
     counted,
@@ -22,6 +21,7 @@ from captau.metrics.text.frequencies import (
     read,
     write,
 )
+from captau.metrics.text.tokens.corpus import Corpus
 from tests.conftest import AWKWARD, says
 
 WORDS = ["a", "dog", "runs", "ball", "the"]

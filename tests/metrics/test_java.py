@@ -14,8 +14,10 @@ import pytest
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text import java as java_module
-from captau.metrics.text import meteor, meteor_jar, ptb
 from captau.metrics.text.java import jar, java
+from captau.metrics.text.meteor import java_program as meteor_jar
+from captau.metrics.text.meteor import metric as meteor
+from captau.metrics.text.tokens import ptb
 
 METEOR = "meteor(backend=pycocoevalcap)"
 DOG = {"caption": "dog sleeps", "references": ("dog runs",)}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.metrics.text.lower import lower
+from captau.metrics.text.tokens.lower import lower
 
 #: Worked by hand from the rules of Java's BreakIterator: a small sigma is final where a letter with a
 #: case stands before it in its word and none behind.

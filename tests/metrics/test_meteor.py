@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from captau.datasets.cache import cache_folder
 from captau.metrics.registry import metric
-from captau.metrics.text import meteor as meteor_module
-from captau.metrics.text import meteor_align, meteor_index
-from captau.metrics.text.meteor_align import java_hash, words_of
+from captau.metrics.text.meteor import alignment as meteor_align
+from captau.metrics.text.meteor import index as meteor_index
+from captau.metrics.text.meteor import metric as meteor_module
+from captau.metrics.text.meteor.alignment import java_hash, words_of
 from tests.conftest import says
 
 BACKENDS = ["captau", "pycocoevalcap"]
@@ -440,7 +441,7 @@ def test_a_cache_that_cannot_be_written_warns(sources, tmp_path, fresh, capsys, 
 CHILD = """
 import sys, time
 from pathlib import Path
-from captau.metrics.text import meteor_index
+from captau.metrics.text.meteor import index as meteor_index
 trie = meteor_index._trie
 def slow(texts):
     print("compiling", flush=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.text import penn, penn_rules, ptb
+from captau.metrics.text.tokens import penn, penn_rules, ptb
 from tests.conftest import AWKWARD
 
 #: Worked by hand after the Treebank's rules and the tokeniser's documented ways; a blank between tokens.

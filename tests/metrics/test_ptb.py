@@ -12,7 +12,7 @@ import pytest
 
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from captau.metrics.text import ptb
+from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
 #: Worked by hand: Penn Treebank rules, lower case, without pycocoevalcap's punctuation.
@@ -152,7 +152,7 @@ def test_a_lone_surrogate_is_no_fault(backend):
 def test_tokens_survive_a_locale_without_letters():
     """Under LC_ALL=C a pipe of Java's would turn ä into a question mark."""
     code = (
-        "from captau.metrics.text.ptb import tokenize\n"
+        "from captau.metrics.text.tokens.ptb import tokenize\n"
         "texts = ['Ein M\\xe4dchen \\u2028 l\\xe4uft', '\\u72d7 \\U0001f415 dog']\n"
         "print(ascii(tokenize(texts, 'pycocoevalcap')))"
     )

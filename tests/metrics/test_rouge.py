@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
-from captau.metrics.text import ptb
 from captau.metrics.text.rouge import rouge_n, rouge_s
+from captau.metrics.text.tokens import ptb
 
 LONG = ["a dog runs fast", "a a a a a a", "the cat sleeps on a red sofa", "one two three"]
 

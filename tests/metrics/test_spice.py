@@ -11,7 +11,8 @@ import pytest
 
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from captau.metrics.text import spice, spice_java
+from captau.metrics.text.spice import java_program as spice_java
+from captau.metrics.text.spice import metric as spice
 
 NAN = np.nan
 #: Caption, references, and F, precision, recall, then F of objects, relations, attributes, colours,

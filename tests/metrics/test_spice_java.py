@@ -13,8 +13,9 @@ import pytest
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
 from captau.metrics.text import java as java_module
-from captau.metrics.text import spice, spice_java
-from captau.metrics.text.spice_store import Failure
+from captau.metrics.text.spice import java_program as spice_java
+from captau.metrics.text.spice import metric as spice
+from captau.metrics.text.spice.scene_store import Failure
 from tests.conftest import says
 
 DOG = [["dog"]]

@@ -8,8 +8,8 @@ import threading
 import pytest
 from jgo.maven import _core
 
-from captau.metrics.text import spice_models
-from captau.metrics.text.spice_models import Jar, fetch, folder, jars, missing, wrong
+from captau.metrics.text.spice import models as spice_models
+from captau.metrics.text.spice.models import Jar, fetch, folder, jars, missing, wrong
 from tests.conftest import says
 
 CONTENTS = {"tool-1.0.jar": b"PK code", "tool-1.0-models.jar": b"PK models" * 1000}

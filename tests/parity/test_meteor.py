@@ -10,9 +10,9 @@ import pytest
 
 from captau.datasets.registry import load
 from captau.metrics.registry import metric
-from captau.metrics.text import meteor_jar
-from captau.metrics.text.meteor_index import index
-from captau.metrics.text.ptb import tokenize
+from captau.metrics.text.meteor import java_program as meteor_jar
+from captau.metrics.text.meteor.index import index
+from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_meteor.py"
@@ -35,7 +35,7 @@ def test_the_check_sees_differences(check, monkeypatch, capsys):
     assert not check.compare("another δ", rows)
     assert "2 rows; 0 differ in the statistics, 1 in the score" in capsys.readouterr().out
     monkeypatch.undo()
-    monkeypatch.setattr("captau.metrics.text.meteor_align.java_hash", len)
+    monkeypatch.setattr("captau.metrics.text.meteor.alignment.java_hash", len)
     check.meteor._aligner()._forget()
     assert not check.compare("other words", [("cat", ("dog",))])
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from captau.metrics.text import corpus
+from captau.metrics.text.tokens import corpus
 
 # Few words, so that n-grams repeat; no-break and other spaces, at which some scorers cut and some not.
 WORDS = st.sampled_from(["a", "b", "c", "the", "é", "🐕", "1\u00a01/2", "x\u2003y", "\u00a0"])

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from captau.metrics.text import penn, penn_rules, ptb
 from captau.metrics.text.java import jar
+from captau.metrics.text.tokens import penn, penn_rules, ptb
 from tests.conftest import AWKWARD
 
 LEXER = "edu/stanford/nlp/process/PTBLexer.class"

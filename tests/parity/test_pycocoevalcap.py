@@ -25,7 +25,7 @@ from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 from captau.datasets.registry import load
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
-from captau.metrics.text import ptb
+from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
 CASES = ["awkward", "empty", "flickr8k_expert", "thumb"]

@@ -14,8 +14,9 @@ import pytest
 
 from captau.datasets.registry import load
 from captau.metrics.base import Rows
-from captau.metrics.text import ptb, spice
 from captau.metrics.text.java import jar
+from captau.metrics.text.spice import metric as spice
+from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
 #: Starts SPICE's program as its main method does. Its result is taken before it prints it, for which it

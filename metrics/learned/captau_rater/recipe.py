@@ -110,7 +110,7 @@ class Captau(Recipe):
         return transformers_folder(f"rater {self.name}", self.model)
 
     def _with_spice(self) -> bool:
-        from ...text import spice_models
+        from ...text.spice import models as spice_models
 
         if self.spice is not None:
             return self.spice

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from ....datasets.errors import InputError
 from ...base import Floats, Metric, Rows, UnavailableError
-from ...matching import row_keys
+from ...item_files import row_keys
 from ...neural.device import TURN, Device, on, resolve
 from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
 from ...registry import register

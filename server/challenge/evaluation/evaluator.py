@@ -39,7 +39,7 @@ from ....datasets.streams import Source
 from ....datasets.table import read_table
 from ....metrics.base import Floats, Metric
 from ....metrics.external import ScoreFile
-from ....metrics.text.ptb import keep_tokens
+from ....metrics.text.tokens.ptb import keep_tokens
 from ..definition_file import Challenge, References
 
 #: What a metric that was submitted is called.

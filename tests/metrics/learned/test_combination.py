@@ -13,7 +13,7 @@ from captau.metrics.base import Rows
 from captau.metrics.learned.combination import Combination, preferences
 from captau.metrics.learned.common.recipe import Examples, make
 from captau.metrics.learned.common.training import Session
-from captau.metrics.text import spice_models
+from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
 
 METRICS = ("bleu_1", "rouge_1", "rouge_l")

@@ -38,10 +38,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.cache import cache_folder, replacing
-from ...datasets.errors import InputError
-from ..progress import counted, up_to
-from .java import jar
+from ....datasets.cache import cache_folder, replacing
+from ....datasets.errors import InputError
+from ...progress import counted, up_to
+from ..java import jar
 
 #: Changes with the layout, so that an index of another version is not read.
 FORMAT = 1

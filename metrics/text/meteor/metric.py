@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.errors import InputError
-from ..base import Floats, Items, Pooled, Rows, version_of
-from ..registry import register
-from . import meteor_jar
-from .meteor_align import CHUNK, MATCHES, Aligner
-from .meteor_index import Ints, index
-from .ptb import TokenMetric, tokenized
+from ....datasets.errors import InputError
+from ...base import Floats, Items, Pooled, Rows, version_of
+from ...registry import register
+from ..tokens.ptb import TokenMetric, tokenized
+from . import java_program as meteor_jar
+from .alignment import CHUNK, MATCHES, Aligner
+from .index import Ints, index
 
 # METEOR 1.5's parameters for English, as its jar holds them (tuned to rank): α weighs recall, β and γ
 # shape the penalty for fragments, δ weighs content words against function words; then what a word

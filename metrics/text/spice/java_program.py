@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...datasets.errors import InputError
-from .java import OPTIONS, SILENCE, died, jar, java, silent
-from .spice_models import jars
-from .spice_store import Failure, Parsed, Tuples
+from ....datasets.errors import InputError
+from ..java import OPTIONS, SILENCE, died, jar, java, silent
+from .models import jars
+from .scene_store import Failure, Parsed, Tuples
 
 #: The parser's time grows with the cube of a caption's words: ten need 0.05 s, and 100 needed a minute
 #: and a half on a busy machine. A caption that needs more seconds than this is given up.

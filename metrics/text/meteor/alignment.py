@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .meteor_index import Index, Ints
+from .index import Index, Ints
 
 #: Rows that are aligned at once.
 CHUNK = 4096
@@ -170,7 +170,7 @@ class Aligner:
             chunks; matched words of candidate and reference. -1 in the first place where a pair has
             more than `MATCHES` possible matches.
         """
-        from . import _meteor_kernel as kernel
+        from . import _kernel as kernel
 
         texts = {text: i for i, text in enumerate(dict.fromkeys([*candidates, *references]))}
         words = [words_of(text, self._index.prefixes) for text in texts]

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...datasets.cache import cache_folder
-from ...datasets.errors import InputError
-from ...datasets.files import sha256
-from ...datasets.folder import Note, silent
-from ..progress import counted
+from ....datasets.cache import cache_folder
+from ....datasets.errors import InputError
+from ....datasets.files import sha256
+from ....datasets.folder import Note, silent
+from ...progress import counted
 
 #: What `captau data fetch dataset=` calls them.
 NAME = "spice_models"

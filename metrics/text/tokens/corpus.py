@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..base import Rows
+from ...base import Rows
 from .ptb import tokenize
 
 Ints = NDArray[np.int64]

@@ -19,14 +19,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ...datasets.cache import cache_folder
-from ..base import Floats, Items, Pooled, Rows, version_of
-from ..progress import counted
-from ..registry import register
-from .ptb import TokenMetric, tokenized
-from .spice_java import limits, parse, score
-from .spice_models import CORENLP
-from .spice_store import Failure, Parsed, SceneStore
+from ....datasets.cache import cache_folder
+from ...base import Floats, Items, Pooled, Rows, version_of
+from ...progress import counted
+from ...registry import register
+from ..tokens.ptb import TokenMetric, tokenized
+from .java_program import limits, parse, score
+from .models import CORENLP
+from .scene_store import Failure, Parsed, SceneStore
 
 #: Each part of the score: the category of tuples and the figure, as the jar calls them.
 PARTS = {

@@ -12,8 +12,8 @@ import tempfile
 import threading
 from typing import IO
 
-from ...datasets.errors import InputError
-from .java import OPTIONS, Watchdog, died, jar, java, silent
+from ....datasets.errors import InputError
+from ..java import OPTIONS, Watchdog, died, jar, java, silent
 
 _running: Program | None = None
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ...datasets.errors import InputError
-from ..base import Metric, Rows, version_of
-from .java import identity, jar, java, run
+from ....datasets.errors import InputError
+from ...base import Metric, Rows, version_of
+from ..java import identity, jar, java, run
 from .penn import plain_words, tokens
 
 #: Who makes the tokens.

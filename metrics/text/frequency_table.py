@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ..base import Floats
-from .corpus import Corpus, Ints
+from .tokens.corpus import Corpus, Ints
 
 Halves = NDArray[np.uint64]
 

@@ -1,0 +1,1 @@
+"""Penn Treebank tokens: `ptb.tokenize` is what metrics call, `corpus` holds tokenised rows as arrays."""
