@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from ..datasets.errors import InputError
 from ..datasets.schema import CaptionSet
 from ..metrics.base import Floats, Metric, Rows
-from ..metrics.learned.captau_rater.background import plain
+from ..metrics.learned.captau_rater.background import normalise_caption
 from ..metrics.learned.common.recipe import Examples, Ints, Model
 from ..metrics.learned.common.training import HISTORY_COLUMNS, Session
-from ..metrics.learned.rater import CARD, RaterCard
+from ..metrics.learned.rater import CARD_FILE, RaterCard
 from .config import TrainConfig
 from .output import RECORD
 from .progress import Progress
@@ -175,7 +175,7 @@ def _tested(job: Job, corpora: Mapping[str, Corpus]) -> frozenset[str]:
     return frozenset(
         str(image)
         for name, rows in job.test.items()
-        for image in corpora[name].examples.images[rows]
+        for image in corpora[name].examples.image_ids[rows]
     )
 
 
@@ -210,7 +210,7 @@ def _folds(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Ite
     if len(corpora) != 1:
         raise InputError("design=folds is of one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
-    ids = corpus.examples.images
+    ids = corpus.examples.image_ids
     images = np.unique(ids)
     if len(images) < 2 * config.folds:
         raise InputError(
@@ -241,13 +241,13 @@ def _borrowed(corpus: Corpus) -> dict[int, set[str]]:
     """By row, the other images that its candidate is a reference of."""
     owners: dict[str, set[str]] = {}
     rows = corpus.examples.rows
-    for image, references in zip(corpus.examples.images, rows.references, strict=True):
+    for image, references in zip(corpus.examples.image_ids, rows.references, strict=True):
         for text in references:
-            owners.setdefault(plain(text), set()).add(str(image))
+            owners.setdefault(normalise_caption(text), set()).add(str(image))
     return {
-        row: owners.get(plain(text), set()) - {str(image)}
+        row: owners.get(normalise_caption(text), set()) - {str(image)}
         for row, (text, image) in enumerate(
-            zip(rows.candidates, corpus.examples.images, strict=True)
+            zip(rows.candidates, corpus.examples.image_ids, strict=True)
         )
     }
 
@@ -256,7 +256,7 @@ def _leave_one_out(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int
     if len(corpora) < 2:
         raise InputError("design=leave_one_out wants two datasets at least: dataset=[a,b,…]")
     for name, corpus in corpora.items():
-        tested = np.unique(corpus.examples.images)
+        tested = np.unique(corpus.examples.image_ids)
         sides: list[Examples] = []
         dropped = 0
         for wanted in (("train", "test"), ("validation",)):
@@ -265,7 +265,7 @@ def _leave_one_out(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int
                 if other is corpus:
                     continue
                 rows = np.flatnonzero(other.items["split"].isin(wanted))
-                kept = rows[~np.isin(other.examples.images[rows], tested)]
+                kept = rows[~np.isin(other.examples.image_ids[rows], tested)]
                 dropped += len(rows) - len(kept)
                 parts.append(other.examples.take(kept))
             sides.append(Examples.join(parts))
@@ -302,9 +302,9 @@ def _check_apart(job: Job, corpora: Mapping[str, Corpus]) -> None:
     Raises:
         InputError: with the first that is.
     """
-    sides = {"training": set(job.train.images), "validation": set(job.validation.images)}
+    sides = {"training": set(job.train.image_ids), "validation": set(job.validation.image_ids)}
     for name, rows in job.test.items():
-        sides[f"test ({name})"] = set(corpora[name].examples.images[rows])
+        sides[f"test ({name})"] = set(corpora[name].examples.image_ids[rows])
     learnt = ("training", "validation")
     for i, one in enumerate(learnt):
         for other in list(sides)[i + 1 :]:
@@ -415,7 +415,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         for job in jobs:
             with progress.step(job.name):
                 # Raters of a finished run that kept them stay; those of one that was killed do not.
-                if not config.keep and not (again and (folder / job.name / CARD).is_file()):
+                if not config.keep and not (again and (folder / job.name / CARD_FILE).is_file()):
                     spare.append(folder / job.name)
                 model, cards[job.name] = _trained(config, job, corpora, folder / job.name)
                 for name, rows in job.test.items():
@@ -499,7 +499,7 @@ def _trained(
     """The rater of a job: trained, gone on with, or read where it is whole."""
     made = config.recipe
     fingerprint = _fingerprint(config, job)
-    if (folder / CARD).is_file():
+    if (folder / CARD_FILE).is_file():
         card = RaterCard.read(folder)
         if card.fingerprint != fingerprint:
             raise InputError(
@@ -515,8 +515,8 @@ def _trained(
         folder,
         fingerprint,
         config.device,
-        shuffled=config.shuffled,
-        tested=job.tested,
+        is_control=config.shuffled,
+        test_image_ids=job.tested,
     )
     with _own_torch(config.threads):
         model = made.fit(train, validation, session)
@@ -529,7 +529,13 @@ def _trained(
         options=made.options,
         seed=job.seed,
         images=tuple(
-            sorted({*map(str, job.train.images), *map(str, job.validation.images), *session.saw})
+            sorted(
+                {
+                    *map(str, job.train.image_ids),
+                    *map(str, job.validation.image_ids),
+                    *session.extra_image_ids,
+                }
+            )
         ),
         fingerprint=fingerprint,
         about={
@@ -542,14 +548,14 @@ def _trained(
             "train": _counts(job.train),
             "validation": _counts(job.validation),
             "dropped": job.dropped,
-            "validation_images": sorted({*map(str, job.validation.images)}),
+            "validation_images": sorted({*map(str, job.validation.image_ids)}),
             "test_images": sorted(job.tested),
             "features": made.signature,
             **environment(),
         },
     )
     card.write(folder)
-    session.finish()
+    session.remove_checkpoints()
     return model, card
 
 

@@ -21,7 +21,7 @@ from captau.benchmarks.config import usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.train import Corpus, shuffled_labels
 from captau.datasets import demo
-from captau.metrics.learned.common.recipe import make
+from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import Session
 
 
@@ -57,11 +57,11 @@ def trained(name: str, seed: int, sides: dict, *, shuffled: bool) -> np.ndarray:
     text = (resources.files("captau.conf") / "rater" / f"{name}.yaml").read_text(encoding="utf-8")
     values = yaml.safe_load(text)
     values |= values.pop("demo", {})
-    recipe = make(values.pop("name"), values)
+    recipe = make_recipe(values.pop("name"), values)
     train, validation = (
         shuffled_labels(sides[s], seed) if shuffled else sides[s] for s in ("train", "validation")
     )
-    model = recipe.fit(train, validation, Session(seed, shuffled=shuffled))
+    model = recipe.fit(train, validation, Session(seed, is_control=shuffled))
     return model.predict(sides["test"].rows)
 
 

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
-from ...metrics.learned.common.recipe import Recipe, make
+from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.device import Device, resolve
 from ..bootstrap import Statistics
 from ..protocol import Protocol
@@ -105,7 +105,7 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
     seeds: Any = plain["seeds"]
     design = plain["design"]
     return TrainConfig(
-        recipe=make(name, options),
+        recipe=make_recipe(name, options),
         datasets=datasets_of(plain),
         design=design,
         folds=plain["folds"],

@@ -22,7 +22,7 @@ from ...datasets.errors import InputError
 from ..base import Floats, Metric, Rows
 from ..registry import metric as metric_of
 from .captau_rater.similarities import SCENES
-from .common.recipe import Examples, Ints, Model, Recipe, agreement, recipe
+from .common.recipe import Examples, Ints, Model, Recipe, correlate_with_ratings, register_recipe
 
 if TYPE_CHECKING:
     from .common.training import Session
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _FILE = "combination.json"
 
 
-@recipe("combination")
+@register_recipe("combination")
 @dataclass(frozen=True)
 class Combination(Recipe):
     """f(c) = Σ_k w_k m_k(c) with w ≥ 0; P(a preferred to b) = 1/(1 + exp(f(b) - f(a))).
@@ -228,9 +228,9 @@ def preferences(examples: Examples) -> Ints:
     Returns:
         winner and loser, shape (n_pairs, 2).
     """
-    values = examples.values
+    values = examples.mean_ratings
     found = [examples.preferences.reshape(-1, 2)]
-    for index in pd.Series(np.arange(len(examples))).groupby(examples.images).indices.values():
+    for index in pd.Series(np.arange(len(examples))).groupby(examples.image_ids).indices.values():
         # An undefined rating is not greater than any.
         first, second = np.nonzero(values[index][:, None] > values[index][None, :])
         found.append(np.stack([index[first], index[second]], axis=1))
@@ -250,7 +250,7 @@ def _agreement(predicted: Floats, examples: Examples) -> float:
     """Pooled τ_c with the ratings, or where there are none the share of preferences met, ties half."""
     if any(len(r) for r in examples.ratings):
         index = np.flatnonzero([len(r) > 0 for r in examples.ratings])
-        return agreement(predicted[index], examples.take(index), "tau_c")
+        return correlate_with_ratings(predicted[index], examples.take(index), "tau_c")
     won = predicted[examples.preferences[:, 0]] - predicted[examples.preferences[:, 1]]
     return float((won > 0).mean() + (won == 0).mean() / 2) if len(won) else float("nan")
 

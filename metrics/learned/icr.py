@@ -13,8 +13,15 @@ from ..base import Floats, Rows
 from ..neural.device import resolve
 from ..neural.weights import need_extra
 from .common.features import Source, checked, source
-from .common.recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
-from .common.training import shuffled_rows
+from .common.recipe import (
+    Coefficient,
+    Examples,
+    Model,
+    Recipe,
+    correlate_with_ratings,
+    register_recipe,
+)
+from .common.training import draw_batches
 from .common.weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ _FILE = "model.safetensors"
 _CHUNK = 65536
 
 
-@recipe("icr")
+@register_recipe("icr")
 @dataclass(frozen=True)
 class Icr(Recipe):
     """y = W₃ relu(W₂ relu(W₁ [image; text])), trained with mean squared error.
@@ -57,12 +64,12 @@ class Icr(Recipe):
     decay_every: int = 15
     select: Coefficient = "tau_c"
 
-    sources: ClassVar[tuple[str, ...]] = ("images", "texts")
+    source_options: ClassVar[tuple[str, ...]] = ("images", "texts")
 
     def __post_init__(self) -> None:
-        self.check("hidden", "batch_size", "epochs", "decay_every", low=1)
-        self.check("learning_rate", "decay", low=0, open_=True)
-        self.check("dropout", low=0, high=1)
+        self.check_range("hidden", "batch_size", "epochs", "decay_every", low=1)
+        self.check_range("learning_rate", "decay", low=0, is_open=True)
+        self.check_range("dropout", low=0, high=1)
 
     @property
     def signature(self) -> str:
@@ -93,11 +100,11 @@ class Icr(Recipe):
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         import torch
 
-        train, validation = train.rated(), validation.rated(varied=False)
+        train, validation = train.select_rated(), validation.select_rated(must_vary=False)
         images, texts = self.inputs(train.rows)
         widths = (images.shape[1], texts.shape[1])
         x = torch.tensor(np.hstack([images, texts]), dtype=torch.float32, device=session.device)
-        y = torch.tensor(train.values, dtype=torch.float32, device=session.device)
+        y = torch.tensor(train.mean_ratings, dtype=torch.float32, device=session.device)
         unseen = np.hstack(self.inputs(validation.rows, widths))
         session.reseed("weights")
         module = _network(sum(widths), self.hidden, self.dropout).to(session.device)
@@ -105,12 +112,12 @@ class Icr(Recipe):
         model = IcrModel(self, module, widths)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            return shuffled_rows(len(y), self.batch_size, rng, session.device)
+            return draw_batches(len(y), self.batch_size, rng, session.device)
 
         def loss(batch: Any) -> torch.Tensor:
             return torch.nn.functional.mse_loss(module(x[batch])[:, 0], y[batch])
 
-        session.loop(
+        session.train(
             "icr",
             module,
             steps=steps,
@@ -118,7 +125,7 @@ class Icr(Recipe):
             optimizer=optimizer,
             scheduler=torch.optim.lr_scheduler.StepLR(optimizer, self.decay_every, self.decay),
             epochs=self.epochs,
-            validate=lambda: agreement(model.forward(unseen), validation, self.select),
+            validate=lambda: correlate_with_ratings(model.forward(unseen), validation, self.select),
         )
         return model
 

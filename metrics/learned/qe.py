@@ -17,8 +17,15 @@ from ..neural.device import resolve
 from ..neural.weights import need_extra
 from .common.captioned_images import Captioned, captioned
 from .common.features import Source, checked, source
-from .common.recipe import Coefficient, Examples, Model, Recipe, agreement, recipe
-from .common.training import shuffled_rows
+from .common.recipe import (
+    Coefficient,
+    Examples,
+    Model,
+    Recipe,
+    correlate_with_ratings,
+    register_recipe,
+)
+from .common.training import draw_batches
 from .common.weights import fill, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ class Inputs:
         return self.images.shape[1], self.texts.shape[1], self.labels.shape[2], self.labels.shape[1]
 
 
-@recipe("qe")
+@register_recipe("qe")
 @dataclass(frozen=True)
 class Qe(Recipe):
     """ŷ = σ(w · [b(i, s); b(oⱼ, i)…; b(oⱼ, s)…]), b(x, y) = [x; 1]ᵀ B [y; 1] (equation 1).
@@ -97,13 +104,13 @@ class Qe(Recipe):
     pretrain_rate: float = 1e-4
     select: Coefficient = "spearman"
 
-    sources: ClassVar[tuple[str, ...]] = ("images", "texts", "labels")
+    source_options: ClassVar[tuple[str, ...]] = ("images", "texts", "labels")
 
     def __post_init__(self) -> None:
-        self.check("batch_size", "epochs", "patience", "pretrain_epochs", low=1)
-        self.check("n_labels", low=0)
-        self.check("learning_rates", "pretrain_rate", low=0, open_=True)
-        self.check("dropout", low=0, high=1)
+        self.check_range("batch_size", "epochs", "patience", "pretrain_epochs", low=1)
+        self.check_range("n_labels", low=0)
+        self.check_range("learning_rates", "pretrain_rate", low=0, is_open=True)
+        self.check_range("dropout", low=0, high=1)
 
     @property
     def signature(self) -> str:
@@ -149,7 +156,7 @@ class Qe(Recipe):
             InputError: where there are no ratings or no embeddings.
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
-        train, validation = train.rated(), validation.rated(varied=False)
+        train, validation = train.select_rated(), validation.select_rated(must_vary=False)
         sides = captioned(self.pretrain, train, validation, session) if self.pretrain else None
         best: tuple[float, QeModel] | None = None
         for most in self.n_labels if self.labels else (0,):
@@ -178,20 +185,20 @@ class Qe(Recipe):
         import torch
 
         seen, examples = train
-        y = torch.tensor(examples.values, dtype=torch.float32, device=session.device)
+        y = torch.tensor(examples.mean_ratings, dtype=torch.float32, device=session.device)
         tensors = _tensors(seen, session.device)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            return shuffled_rows(len(y), self.batch_size, rng, session.device)
+            return draw_batches(len(y), self.batch_size, rng, session.device)
 
         def loss(batch: Any) -> torch.Tensor:
             found = torch.sigmoid(model.module(*(t[batch] for t in tensors)))
             return torch.nn.functional.mse_loss(found, y[batch])
 
         def validate() -> float:
-            return agreement(model.forward(validation[0]), validation[1], self.select)
+            return correlate_with_ratings(model.forward(validation[0]), validation[1], self.select)
 
-        session.loop(
+        session.train(
             f"qe-labels-{seen.widths[3]}-rate-{rate:g}",
             model.module,
             steps=steps,
@@ -218,7 +225,7 @@ class Qe(Recipe):
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
             for images, texts, *labels in tables[0].batches(rng, self.batch_size):
-                mixed = rng.permutation(len(texts)) if session.shuffled else np.arange(len(texts))
+                mixed = rng.permutation(len(texts)) if session.is_control else np.arange(len(texts))
                 yield [images, texts[torch.from_numpy(mixed).to(texts.device)], *labels]
 
         def loss(batch: Any) -> torch.Tensor:
@@ -236,7 +243,7 @@ class Qe(Recipe):
             ]
             return float(torch.cat(found).float().mean())
 
-        session.loop(
+        session.train(
             f"pretraining-labels-{widths[3]}",
             module,
             steps=steps,

@@ -17,10 +17,10 @@ from ..base import Floats, Metric, Rows, UnavailableError
 from ..neural.device import TURN
 from ..neural.weights import hash_of
 from ..registry import register
-from .common.recipe import Model, Recipe, make
+from .common.recipe import Model, Recipe, make_recipe
 
 #: A rater's card; it is written last, so its presence says that the rater is whole.
-CARD = "rater.json"
+CARD_FILE = "rater.json"
 _FORMAT = 1
 #: In a rater's folder, but not part of it.
 _BESIDE = ("training.csv", "run.json")
@@ -53,7 +53,7 @@ class RaterCard:
         Raises:
             InputError: where there is none, or it is damaged.
         """
-        path = folder / CARD
+        path = folder / CARD_FILE
         try:
             table: Any = json.loads(path.read_text(encoding="utf-8"))
             if table.pop("format") != _FORMAT:
@@ -72,7 +72,7 @@ class RaterCard:
     def write(self, folder: Path) -> None:
         """Write it, whole or not at all."""
         table = {"format": _FORMAT, **dataclasses.asdict(self)}
-        with replacing(folder / CARD) as stream:
+        with replacing(folder / CARD_FILE) as stream:
             stream.write(json.dumps(table, indent=1, ensure_ascii=False, default=str).encode())
 
     def recipe(self, **sources: str | None) -> Recipe:
@@ -83,28 +83,28 @@ class RaterCard:
         """
         given = {k: v for k, v in sources.items() if v is not None}
         try:
-            made = make(self.rater, self.options)
+            made = make_recipe(self.rater, self.options)
         except TypeError as error:  # an option that has no default is not there
             raise InputError(f"rater {self.rater}: its card lacks options ({error})") from error
         for key in given:
-            if key not in made.sources:
-                known = ", ".join(made.sources) or "none"
+            if key not in made.source_options:
+                known = ", ".join(made.source_options) or "none"
                 raise InputError(
                     f"rater {self.rater}: {key}={given[key]}; its sources are: {known}"
                 )
         return dataclasses.replace(made, **given)
 
 
-def folder_of(path: str | Path) -> Path:
+def find_rater_folder(path: str | Path) -> Path:
     """The folder of a rater: the one given, or the only one of a run of `captau train`.
 
     Raises:
         InputError: where there is none, or several.
     """
     given = Path(path).expanduser()
-    if (given / CARD).is_file():
+    if (given / CARD_FILE).is_file():
         return given
-    found = sorted(card.parent for card in given.glob(f"*/{CARD}"))
+    found = sorted(card.parent for card in given.glob(f"*/{CARD_FILE}"))
     if len(found) == 1:
         return found[0]
     if found:
@@ -112,7 +112,9 @@ def folder_of(path: str | Path) -> Path:
         raise InputError(f"{given}: several raters lie in it; name one: {names}")
     if not given.is_dir():
         raise UnavailableError(f"rater {path}: no such folder; captau train makes one")
-    raise InputError(f"{given}: no {CARD} in it; was the training stopped? captau train goes on")
+    raise InputError(
+        f"{given}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
+    )
 
 
 @register("rater")
@@ -157,7 +159,7 @@ class Rater(Metric):
     @property
     def programs(self) -> tuple[str, ...]:
         try:
-            folder = folder_of(self.path)
+            folder = find_rater_folder(self.path)
             features = self._recipe().signature
         except InputError:
             return ("weights:missing",)
@@ -179,7 +181,7 @@ class Rater(Metric):
         Raises:
             InputError: see `RaterCard.read`.
         """
-        return RaterCard.read(folder_of(self.path))
+        return RaterCard.read(find_rater_folder(self.path))
 
     def _recipe(self) -> Recipe:
         return self.card.recipe(
@@ -204,8 +206,10 @@ class Rater(Metric):
         return said
 
     def _score(self, rows: Rows) -> Floats:
-        folder = folder_of(self.path)
-        return _loaded(folder, self._recipe(), (folder / CARD).stat().st_mtime_ns).predict(rows)
+        folder = find_rater_folder(self.path)
+        return _loaded(folder, self._recipe(), (folder / CARD_FILE).stat().st_mtime_ns).predict(
+            rows
+        )
 
 
 @lru_cache(maxsize=4)

@@ -22,7 +22,7 @@ from captau.benchmarks.config import TrainConfig, usual_protocol
 from captau.benchmarks.protocol import Protocol
 from captau.benchmarks.train import Corpus, jobs_of, shuffled_labels
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
-from captau.metrics.learned.common.recipe import make
+from captau.metrics.learned.common.recipe import make_recipe
 from tests.conftest import run_captau, says
 
 QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")
@@ -60,7 +60,7 @@ def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
 
 
 def config(design: str, **options) -> TrainConfig:
-    made = make("icr", {"images": "demo", "texts": "demo"})
+    made = make_recipe("icr", {"images": "demo", "texts": "demo"})
     return TrainConfig(made, {}, design=design, **options)
 
 
@@ -75,23 +75,23 @@ def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
         tested = np.concatenate([job.test["one"] for job in jobs if job.seed == seed])
         assert sorted(tested) == list(range(40))
     for job in jobs:
-        images = set(one.examples.images[job.test["one"]])
-        assert not images & {*job.train.images, *job.validation.images}
-        assert not set(job.train.images) & set(job.validation.images)
+        images = set(one.examples.image_ids[job.test["one"]])
+        assert not images & {*job.train.image_ids, *job.validation.image_ids}
+        assert not set(job.train.image_ids) & set(job.validation.image_ids)
         assert len(job.train) + len(job.validation) + len(job.test["one"]) == 40
-    assert set(one.examples.images[jobs[0].test["one"]]) != set(
-        one.examples.images[jobs[5].test["one"]]
+    assert set(one.examples.image_ids[jobs[0].test["one"]]) != set(
+        one.examples.image_ids[jobs[5].test["one"]]
     )
 
 
 def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
     one = corpus("one", PICTURES)
     for job in jobs_of(config("folds", strict=True), {"one": one}):
-        tested = one.examples.images[job.test["one"]]
+        tested = one.examples.image_ids[job.test["one"]]
         # A caption "of p3.jpg" is image p3's reference but for case and full stop.
         lent = {PICTURES[(PICTURES.index(i) + 1) % 20] for i in tested} - set(tested)
         assert lent
-        assert not lent & {*job.train.images, *job.validation.images}
+        assert not lent & {*job.train.image_ids, *job.validation.image_ids}
         assert job.dropped == 2 * len(lent)
 
 
@@ -101,7 +101,7 @@ def test_leave_one_out_drops_shared_images():
         "two": corpus("two", [*PICTURES[15:], "x.jpg", "y.jpg"]),
     }
     first, second = jobs_of(config("leave_one_out"), sets)
-    assert set(first.train.images) | set(first.validation.images) <= {"x.jpg", "y.jpg"}
+    assert set(first.train.image_ids) | set(first.validation.image_ids) <= {"x.jpg", "y.jpg"}
     assert first.dropped == 10
     assert len(first.test["one"]) == 40
     assert second.dropped == 10

@@ -154,14 +154,14 @@ class Background:
         ]
 
 
-def plain(text: str) -> str:
+def normalise_caption(text: str) -> str:
     """A caption without what its copies differ in: case, and what is no letter or figure."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _hash(text: str) -> int:
     """Never 0, which stands for no text."""
-    return int.from_bytes(key_of(plain(text))[:7], "little") + 1
+    return int.from_bytes(key_of(normalise_caption(text))[:7], "little") + 1
 
 
 def _unit(vectors: Floats) -> Floats:

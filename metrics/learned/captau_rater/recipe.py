@@ -22,8 +22,8 @@ from ...base import Floats, Rows, version_of
 from ...neural.device import resolve
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder, transformers_hash
-from ..common.recipe import Examples, Model, Recipe, agreement, recipe
-from ..common.training import clip_gradients, paced
+from ..common.recipe import Examples, Model, Recipe, correlate_with_ratings, register_recipe
+from ..common.training import clip_gradients, schedule_learning_rates
 from ..common.weights import fill, load_tensors, save_tensors
 from . import kernel_ridge as kernel
 from .background import Background
@@ -45,7 +45,7 @@ _LIMIT = 128
 _NORM = 1.0
 
 
-@recipe("captau")
+@register_recipe("captau")
 @dataclass(frozen=True)
 class Captau(Recipe):
     """What a caption's ratings rank like among all ratings of its dataset, from 0 to 1.
@@ -90,13 +90,13 @@ class Captau(Recipe):
     steepness: float = 8.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
-    sources: ClassVar[tuple[str, ...]] = ("model",)
+    source_options: ClassVar[tuple[str, ...]] = ("model",)
 
     def __post_init__(self) -> None:
-        self.check("landmarks", "members", "epochs", "images", "hidden", low=1)
-        self.check("width", "learning_rate", "head_rate", low=0, open_=True)
-        self.check("likeness", "decay", "ranking", "steepness", low=0)
-        self.check("dropout", "share", low=0, high=1)
+        self.check_range("landmarks", "members", "epochs", "images", "hidden", low=1)
+        self.check_range("width", "learning_rate", "head_rate", low=0, is_open=True)
+        self.check_range("likeness", "decay", "ranking", "steepness", low=0)
+        self.check_range("dropout", "share", low=0, high=1)
 
     @property
     def signature(self) -> str:
@@ -136,9 +136,9 @@ class Captau(Recipe):
         Raises:
             InputError: where there are no ratings or no references.
         """
-        train = train.rated()
+        train = train.select_rated()
         if self.learn_validation and len(validation):
-            train = Examples.join([train, validation]).rated()
+            train = Examples.join([train, validation]).select_rated()
         targets = midranks(train)
         texts = self.texts(train.rows, session.device)
         model = CaptauModel(self, None, [], spice=self._with_spice(), device=session.device)
@@ -151,14 +151,16 @@ class Captau(Recipe):
             model.frozen = kernel.fit(
                 inputs,
                 targets,
-                train.images,
+                train.image_ids,
                 session.rng("frozen"),
                 shares=shares,
                 landmarks=self.landmarks,
                 width=self.width,
             )
         if self.encoder != "frozen":
-            unseen = None if self.learn_validation or not len(validation) else validation.rated()
+            unseen = (
+                None if self.learn_validation or not len(validation) else validation.select_rated()
+            )
             for _ in range(self.members):
                 model.tuned.append(
                     self._fine_tuned(model, texts, train, inputs, targets, shares, unseen, session)
@@ -189,7 +191,7 @@ class Captau(Recipe):
         clip_gradients(optimizer, module, _NORM)
         y = torch.tensor(targets, dtype=torch.float32, device=session.device)
         told = torch.tensor(inputs, dtype=torch.float32, device=session.device)
-        images = train.images.tolist()
+        images = train.image_ids.tolist()
         per_epoch = -(-len(set(images)) // self.images)
         aside = None if unseen is None else self.texts(unseen.rows, session.device)
         aside_told = None if aside is None or unseen is None else model.inputs(aside, unseen.rows)
@@ -197,7 +199,7 @@ class Captau(Recipe):
         def steps(rng: np.random.Generator, epoch: int) -> Iterable[Any]:
             batches = _siamese.by_image(images, self.images, rng)
             total = self.epochs * per_epoch
-            return paced(
+            return schedule_learning_rates(
                 optimizer, batches, epoch * per_epoch, lambda step: _siamese.pace(step, total)
             )
 
@@ -215,9 +217,9 @@ class Captau(Recipe):
             assert unseen is not None
             assert aside_told is not None
             found = _siamese.predict(module, aside, aside_told, session.device)
-            return agreement(found, unseen, "tau_c")
+            return correlate_with_ratings(found, unseen, "tau_c")
 
-        session.loop(
+        session.train(
             stage,
             module,
             steps=steps,

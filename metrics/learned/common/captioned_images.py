@@ -65,13 +65,13 @@ def captioned(
         ]
         return sides[0], sides[1]
     found = _read(Path(given).expanduser())
-    for image in {*map(str, validation.images), *session.tested}:
+    for image in {*map(str, validation.image_ids), *session.test_image_ids}:
         found.pop(image, None)
     if len(found) < 2:
         raise InputError(
             f"{given}: {len(found)} captioned images to train on; two at least are needed"
         )
-    session.saw |= found.keys()
+    session.extra_image_ids |= found.keys()
     mixed = [str(i) for i in session.rng("captioned").permutation(sorted(found))]
     cut = max(1, round(HELD_OUT * len(mixed)))
     chosen, rest = sorted(mixed[:cut]), sorted(mixed[cut:])
@@ -83,7 +83,7 @@ def captioned(
 
 def _references(examples: Examples) -> Captioned:
     of: dict[str, tuple[str, ...]] = {}
-    for image, references in zip(examples.images, examples.rows.references, strict=True):
+    for image, references in zip(examples.image_ids, examples.rows.references, strict=True):
         of.setdefault(str(image), references)
     of = {image: references for image, references in of.items() if references}
     if not of:

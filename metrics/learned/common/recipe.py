@@ -1,7 +1,8 @@
-"""What a learned rater is: a recipe with options, the examples it learns from, the model it becomes.
+"""The interface of learned raters: a recipe with options, the examples it learns from, the trained model.
 
-A recipe registers itself: a module beside this one puts `@recipe("icr")` over its class, and
-`conf/rater/icr.yaml` holds its options as the paper has them.
+To add a rater, put `@register_recipe("icr")` over a `Recipe` in a module of `metrics/learned/`, and its
+options as the paper has them into `conf/rater/icr.yaml`. `captau train` makes recipes with
+`make_recipe`; the metric `rater` loads what they trained.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,7 @@ from numpy.typing import NDArray
 from ....datasets.errors import InputError, unknown
 from ...base import Floats, Rows
 from ...registry import import_all
-
-if TYPE_CHECKING:
-    from .training import Session
+from .training import Session
 
 Ints = NDArray[np.intp]
 Coefficient = Literal["tau_c", "spearman"]
@@ -33,13 +32,12 @@ Coefficient = Literal["tau_c", "spearman"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Captions with what people said of them.
+    """Captions with people's judgements of them.
 
     Attributes:
         rows: with the columns `dataset`, `item_id`, `image_id`, `image`, `caption`, `references`,
             `system`.
-        ratings: of each row, every rating, between 0 and 1 for the ends of its scale; an array may be
-            empty.
+        ratings: every rating of each row, from 0 to 1 for the ends of its scale; may be empty.
         preferences: rows of the winner and the loser of each comparison, shape (n_pairs, 2).
     """
 
@@ -51,76 +49,84 @@ class Examples:
         return len(self.rows)
 
     @property
-    def values(self) -> Floats:
-        """Mean ratings, shape (n,); NaN where there are none."""
+    def mean_ratings(self) -> Floats:
+        """Mean ratings, shape (n,); NaN for rows without ratings."""
         return np.array([r.mean() if len(r) else np.nan for r in self.ratings], dtype=np.float64)
 
     @property
-    def images(self) -> NDArray[np.str_]:
+    def has_rating(self) -> NDArray[np.bool_]:
+        """A mask of the rows with ratings, shape (n,)."""
+        return np.array([len(r) > 0 for r in self.ratings], dtype=bool)
+
+    @property
+    def image_ids(self) -> NDArray[np.str_]:
         """Image ids, shape (n,)."""
         return self.rows.frame["image_id"].to_numpy(dtype=np.str_)
 
     def take(self, index: Ints) -> Examples:
-        """Some of the rows, and the preferences between them."""
-        place = np.full(len(self), -1, dtype=np.intp)
-        place[index] = np.arange(len(index))
-        pairs = place[self.preferences]
-        frame = self.rows.frame.iloc[index].reset_index(drop=True)
+        """Return the rows at `index` and the preferences between them."""
+        new_row = np.full(len(self), -1, dtype=np.intp)
+        new_row[index] = np.arange(len(index))
+        pairs = new_row[self.preferences]
         return Examples(
-            Rows(frame),
+            Rows(self.rows.frame.iloc[index].reset_index(drop=True)),
             tuple(self.ratings[i] for i in index),
             pairs[(pairs >= 0).all(axis=1)],
         )
 
     @classmethod
     def join(cls, parts: Sequence[Examples]) -> Examples:
-        """Several sets as one."""
+        """Join several sets of examples into one."""
         starts = np.cumsum([0, *(len(p) for p in parts)])
+        pairs = [p.preferences + start for p, start in zip(parts, starts, strict=False)]
         return cls(
             Rows(pd.concat([p.rows.frame for p in parts], ignore_index=True)),
             tuple(r for p in parts for r in p.ratings),
-            np.concatenate(
-                [p.preferences + start for p, start in zip(parts, starts, strict=False)]
-            ).astype(np.intp),
+            np.concatenate(pairs).astype(np.intp),
         )
 
-    def rated(self, *, varied: bool = True) -> Examples:
-        """The rows that were rated.
+    def select_rated(self, *, must_vary: bool = True) -> Examples:
+        """Return the rows with ratings.
 
         Args:
-            varied: whether their ratings must differ, as there is nothing to learn else.
+            must_vary: whether equal ratings are an error, since nothing can be learned from them.
 
         Raises:
-            InputError: where none was, or all ratings are equal.
+            InputError: if no row has a rating, or all ratings are equal.
         """
-        found = self.take(np.flatnonzero([len(r) > 0 for r in self.ratings]))
-        if not len(found):
-            what = "train on" if varied else "choose by"
-            raise InputError(f"no row with a rating is left to {what}; choose other data or rows")
-        if varied and len({float(v) for v in found.values}) == 1:
+        rated = self.take(np.flatnonzero(self.has_rating))
+        if not len(rated):
+            purpose = "train on" if must_vary else "choose by"
             raise InputError(
-                f"all {len(found)} captions to train on have the same rating; there is nothing to learn"
+                f"no row with a rating is left to {purpose}; choose other data or rows"
             )
-        return found
+        if must_vary and len({float(v) for v in rated.mean_ratings}) == 1:
+            raise InputError(
+                f"all {len(rated)} captions to train on have the same rating; there is nothing to learn"
+            )
+        return rated
 
 
-def agreement(predicted: Floats, examples: Examples, coefficient: Coefficient) -> float:
-    """How predictions agree with ratings: each rating a data point for tau_c, their means for spearman.
+def correlate_with_ratings(
+    predictions: Floats, examples: Examples, coefficient: Coefficient
+) -> float:
+    """Correlate predictions with ratings: tau_c with each single rating, spearman with their means.
 
     Args:
-        predicted: shape (n,).
+        predictions: shape (n,).
         examples: n rows with ratings.
 
     Returns:
-        the coefficient; NaN where either side is constant.
+        the coefficient; NaN if either side is constant.
     """
     if coefficient == "spearman":
-        if np.ptp(predicted) == 0 or np.ptp(examples.values) == 0:
+        means = examples.mean_ratings
+        if np.ptp(predictions) == 0 or np.ptp(means) == 0:
             return float("nan")
-        return float(scipy.stats.spearmanr(predicted, examples.values).statistic)
-    repeated = np.repeat(predicted, [len(r) for r in examples.ratings])
-    found = scipy.stats.kendalltau(repeated, np.concatenate(examples.ratings), variant="c")
-    return float(found.statistic)
+        return float(scipy.stats.spearmanr(predictions, means).statistic)
+    repeated = np.repeat(predictions, [len(r) for r in examples.ratings])
+    tau = scipy.stats.kendalltau(repeated, np.concatenate(examples.ratings), variant="c")
+    return float(tau.statistic)
 
 
 class Model(ABC):
@@ -128,44 +134,44 @@ class Model(ABC):
 
     @abstractmethod
     def predict(self, rows: Rows) -> Floats:
-        """Scores of shape (len(rows),); whatever the batches and the order, a row has the same."""
+        """Return scores of shape (len(rows),). A row's score does not depend on the other rows."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write what `Recipe.load` reads: safetensors, text and JSON alone."""
+        """Write files for `Recipe.load`: safetensors, text and JSON only."""
 
 
 @dataclass(frozen=True)
 class Recipe(ABC):
-    """How a rater is made: its fields are the options, and all of them are on the rater's card."""
+    """A way to train a rater: its fields are the options, and all of them stand on the rater's card."""
 
-    #: What rows must bring, as a metric's: "references", "images", or neither.
+    #: What rows must bring, as for a metric: "references", "images", or neither.
     needs: ClassVar[frozenset[str]] = frozenset()
-    #: The options that say where features come from, which may lie elsewhere when it is used.
-    sources: ClassVar[tuple[str, ...]] = ()
+    #: The options that say where features come from; a trained rater may take them from elsewhere.
+    source_options: ClassVar[tuple[str, ...]] = ()
 
-    if TYPE_CHECKING:
+    if typing.TYPE_CHECKING:
         name: ClassVar[str]
 
     @abstractmethod
     def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
-        """Train.
+        """Train a rater.
 
         Args:
-            train: what to learn from.
-            validation: what to choose by: of other images.
-            session: the seed, and the loop that can be stopped and gone on with.
+            train: to learn from.
+            validation: to select by; of other images.
+            session: the seed, and the training loop.
 
         Raises:
-            InputError: where the examples lack what is needed.
+            InputError: if the examples lack what the recipe needs.
         """
 
     @abstractmethod
     def load(self, folder: Path) -> Model:
-        """What `Model.save` wrote.
+        """Read the files of `Model.save`.
 
         Raises:
-            InputError: where a file is missing, damaged, or of another architecture.
+            InputError: if a file is missing, damaged, or of another architecture.
         """
 
     @property
@@ -173,25 +179,23 @@ class Recipe(ABC):
         """All fields, by name."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
-    def check(self, *names: str, low: float, high: float = math.inf, open_: bool = False) -> None:
-        """That options lie between two numbers; `open_` leaves the lower one out.
-
-        Raises:
-            InputError: with the first that does not, or that is empty.
-        """
+    def check_range(
+        self, *names: str, low: float, high: float = math.inf, is_open: bool = False
+    ) -> None:
+        """Raise `InputError` for the first option outside [low, high), or (low, high) if `is_open`."""
         for name in names:
-            given = getattr(self, name)
-            values: tuple[float, ...] = given if isinstance(given, tuple) else (given,)
-            wrong = [v for v in values if not low <= v < high or (open_ and v == low)]
-            if wrong or not values:
-                least = f"more than {low:g}" if open_ else f"{low:g} or more"
-                most = f" and less than {high:g}" if high < math.inf else ""
-                said = f"is {wrong[0]:g}" if wrong else "is empty"
-                raise InputError(f"rater.{name} {said}; {least}{most} is expected")
+            option = getattr(self, name)
+            numbers: tuple[float, ...] = option if isinstance(option, tuple) else (option,)
+            outside = [v for v in numbers if not low <= v < high or (is_open and v == low)]
+            if outside or not numbers:
+                lower = f"more than {low:g}" if is_open else f"{low:g} or more"
+                upper = f" and less than {high:g}" if high < math.inf else ""
+                fault = f"is {outside[0]:g}" if outside else "is empty"
+                raise InputError(f"rater.{name} {fault}; {lower}{upper} is expected")
 
     @property
     def signature(self) -> str:
-        """What beside the options and the examples a training depends on: features and their makers."""
+        """Everything that a training depends on besides options and examples: features, their models."""
         return ""
 
 
@@ -199,8 +203,8 @@ _RECIPES: dict[str, type[Recipe]] = {}
 RecipeClass = TypeVar("RecipeClass", bound=type[Recipe])
 
 
-def recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
-    """Register a recipe under a name."""
+def register_recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
+    """Register a recipe class under a name."""
 
     def decorate(cls: RecipeClass) -> RecipeClass:
         if name in _RECIPES:
@@ -212,20 +216,20 @@ def recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
     return decorate
 
 
-def recipes() -> list[str]:
-    """The registered recipes, sorted."""
+def recipe_names() -> list[str]:
+    """Return the names of all recipes in `metrics/learned/`, sorted."""
     import_all((__package__ or "").rpartition(".")[0])
     return sorted(_RECIPES)
 
 
-def make(name: str, options: Mapping[str, Any]) -> Recipe:
-    """A recipe with options; what is left out has its default.
+def make_recipe(name: str, options: Mapping[str, Any]) -> Recipe:
+    """Make a recipe; options that are left out have their defaults.
 
     Raises:
         InputError: on an unknown name or option, or a value of another type.
     """
-    if name not in recipes():
-        raise unknown("rater", name, recipes())
+    if name not in recipe_names():
+        raise unknown("rater", name, recipe_names())
     cls = _RECIPES[name]
     hints = typing.get_type_hints(cls)
     fields = {f.name for f in dataclasses.fields(cls)}
@@ -233,33 +237,33 @@ def make(name: str, options: Mapping[str, Any]) -> Recipe:
     for key, value in options.items():
         if key not in fields:
             raise unknown(f"option of rater {name}", key, fields)
-        values[key] = _typed(value, hints[key], f"rater.{key}")
+        values[key] = _convert_option(value, hints[key], f"rater.{key}")
     return cls(**values)
 
 
-def _typed(value: Any, hint: Any, where: str) -> Any:
-    """A value as its field's annotation asks for it; a list becomes a tuple.
+def _convert_option(value: Any, hint: Any, label: str) -> Any:
+    """Return a value as its field's annotation requires; a list becomes a tuple.
 
     Raises:
-        InputError: where it is of another type.
+        InputError: if it is of another type.
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
         values: Any = value if isinstance(value, list | tuple) else [value]
-        return tuple(_typed(v, inner[0], where) for v in values)
+        return tuple(_convert_option(v, inner[0], label) for v in values)
     if origin is Literal:
         if value not in inner:
-            raise unknown(f"value of {where}", str(value), [str(i) for i in inner])
+            raise unknown(f"value of {label}", str(value), [str(i) for i in inner])
         return value
-    kinds = inner or (hint,)
-    if value is None and type(None) in kinds:
+    types = inner or (hint,)
+    if value is None and type(None) in types:
         return None
     if isinstance(value, bool):
-        if bool in kinds:
+        if bool in types:
             return value
-    elif isinstance(value, int | float) and float in kinds:
+    elif isinstance(value, int | float) and float in types:
         return float(value)
-    elif type(value) in kinds:
+    elif type(value) in types:
         return value
-    wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
-    raise InputError(f"{where} is {value!r}, not {wanted}")
+    expected = " or ".join(getattr(t, "__name__", str(t)) for t in types)
+    raise InputError(f"{label} is {value!r}, not {expected}")

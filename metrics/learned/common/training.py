@@ -1,8 +1,8 @@
-"""The training loop: deterministic given its seed, and a killed run goes on to the very same weights.
+"""The training loop of all learned raters: deterministic, and resumed to the very same weights.
 
-All chance in an epoch (order, dropout, negatives) is drawn anew from (seed, stage, epoch), so a
-checkpoint needs no states of generators, and an epoch does not depend on how the one before was
-reached.
+Recipes call `Session.train`. All random numbers of an epoch (order, dropout, negatives) are drawn anew
+from (seed, stage, epoch), so a checkpoint needs no states of generators, and an epoch does not depend
+on how the one before was reached.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 Batch = TypeVar("Batch")
 
-#: Columns of `training.csv`, whatever the rater. `loss` is the mean over an epoch's steps.
+#: Columns of `training.csv`, for every rater. `loss` is the mean over an epoch's steps.
 HISTORY_COLUMNS = ("stage", "epoch", "steps", "learning_rate", "loss", "validation", "best")
 #: Epochs shorter than this share a checkpoint: writing one must not take longer than the training.
 CHECKPOINT_SECONDS = 2.0
 
 
 def clip_gradients(optimizer: torch.optim.Optimizer, module: torch.nn.Module, norm: float) -> None:
-    """No step has a gradient longer than `norm`."""
+    """Scale the gradient of every step down to `norm` where it is longer."""
     import torch
 
     def clip(*_: Any) -> None:
@@ -43,29 +43,29 @@ def clip_gradients(optimizer: torch.optim.Optimizer, module: torch.nn.Module, no
     optimizer.register_step_pre_hook(clip)
 
 
-def paced(
+def schedule_learning_rates(
     optimizer: torch.optim.Optimizer,
     batches: Iterable[Batch],
-    first: int,
+    first_step: int,
     share: Callable[[int], float],
 ) -> Iterator[Batch]:
-    """Batches, the learning rates set before each.
+    """Yield batches, setting the learning rates before each.
 
     Args:
-        optimizer: whose rates, as they are at first, are the greatest.
+        optimizer: its initial rates are the greatest.
         batches: of an epoch.
-        first: the number of its first step among all.
-        share: of the greatest rates, by the number of a step.
+        first_step: the number of the epoch's first step in the whole stage.
+        share: maps the number of a step to a share of the greatest rates.
     """
-    for step, batch in enumerate(batches, first):
+    for step, batch in enumerate(batches, first_step):
         for group in optimizer.param_groups:
             group.setdefault("greatest", group["lr"])
             group["lr"] = share(step) * group["greatest"]
         yield batch
 
 
-def shuffled_rows(n: int, size: int, rng: np.random.Generator, device: str) -> Iterable[Any]:
-    """Tensors of row numbers, `size` at a time: all n rows once, in an order that is drawn."""
+def draw_batches(n: int, size: int, rng: np.random.Generator, device: str) -> Iterable[Any]:
+    """Return all n row numbers once, in random order, as tensors of `size` each."""
     import torch
 
     return torch.from_numpy(rng.permutation(n)).to(device).split(size)
@@ -75,16 +75,15 @@ class Session:
     """One training of one rater.
 
     Args:
-        seed: of all that is drawn.
-        folder: where checkpoints lie; None keeps none.
-        fingerprint: of all that the weights depend on; a checkpoint of another is not gone on with.
+        seed: of all random numbers.
+        folder: for checkpoints; None writes none.
+        fingerprint: of everything that the weights depend on; a checkpoint with another is refused.
         device: of torch.
-        shuffled: whether this is a control, whose labels are drawn by lot; what labels a recipe makes
-            itself, it has to shuffle itself.
-        tested: images that must not be learnt from, wherever they come from.
+        is_control: whether labels are shuffled. A recipe has to shuffle labels that it makes itself.
+        test_image_ids: images that no recipe may learn from, wherever they come from.
 
     Attributes:
-        saw: images beside the examples' that a recipe learnt from; it adds them.
+        extra_image_ids: images besides the examples' that the recipe learned from; the recipe adds them.
         history: a row of `HISTORY_COLUMNS` for each epoch of each stage.
     """
 
@@ -95,33 +94,33 @@ class Session:
         fingerprint: str = "",
         device: str = "cpu",
         *,
-        shuffled: bool = False,
-        tested: Iterable[str] = (),
+        is_control: bool = False,
+        test_image_ids: Iterable[str] = (),
     ) -> None:
         self.seed = seed
-        self.shuffled = shuffled
-        self.tested = frozenset(tested)
-        self.saw: set[str] = set()
         self.folder = folder
         self.device = device
+        self.is_control = is_control
+        self.test_image_ids = frozenset(test_image_ids)
+        self.extra_image_ids: set[str] = set()
         self.history: list[dict[str, Any]] = []
         self._fingerprint = fingerprint
 
     def rng(self, *names: str | int) -> np.random.Generator:
-        """A generator that depends on the seed and these names alone."""
-        return np.random.default_rng(self._number(*names))
+        """Return a generator that depends on the seed and these names only."""
+        return np.random.default_rng(self._derive_seed(*names))
 
     def reseed(self, *names: str | int) -> None:
-        """Seed torch likewise: before weights are drawn."""
+        """Seed torch from the session's seed and these names, before weights are drawn."""
         import torch
 
-        torch.manual_seed(self._number(*names))
+        torch.manual_seed(self._derive_seed(*names))
 
-    def _number(self, *names: str | int) -> int:
+    def _derive_seed(self, *names: str | int) -> int:
         text = "\0".join(map(str, (self.seed, *names)))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
-    def loop(
+    def train(
         self,
         stage: str,
         module: torch.nn.Module,
@@ -135,120 +134,131 @@ class Session:
         scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,
         patience: int | None = None,
     ) -> None:
-        """Train a module, which has the weights of its best epoch afterwards.
+        """Train a module; it ends with the weights of its best epoch.
 
         Args:
-            stage: a name of its own among the stages of a training.
+            stage: a name that no other stage of this training has.
             module: in training mode during steps, in evaluation mode and without gradients during
                 validation.
-            steps: the batches of an epoch, by a generator of its own and its number from 0.
-            loss: of a batch, a scalar.
+            steps: yields the batches of an epoch, from its own generator and its number, from 0.
+            loss: a scalar, from a batch.
             optimizer: of the module's parameters.
-            epochs: at most; 0 leaves the module as it is.
-            validate: what epochs are compared by; NaN is worse than any number. None takes the last.
-            higher_is_better: of what `validate` gives.
+            epochs: at most; 0 leaves the module unchanged.
+            validate: scores an epoch; NaN is worse than any number. None selects the last epoch.
+            higher_is_better: whether a higher validation score is better.
             scheduler: stepped after each epoch.
-            patience: stop when so many epochs brought nothing better; None never does.
+            patience: epochs without improvement after which training stops; None never stops.
 
         Raises:
-            InputError: where a loss is not finite, there is no batch, or a checkpoint is damaged or of
-                another training.
+            InputError: if a loss is not finite, there is no batch, or a checkpoint is damaged or belongs
+                to another training.
         """
         import torch
 
-        state = _State(module, optimizer, scheduler)
-        state.read(self._path(stage), self._fingerprint, self.device)
-        saved = time.monotonic()
+        state = _TrainingState(module, optimizer, scheduler)
+        checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
+        if checkpoint is not None and checkpoint.is_file():
+            state.load(checkpoint, self._fingerprint, self.device)
+        saved_at = time.monotonic()
         with counted(f"{stage}: epochs", epochs) as advance:
             advance(state.epoch)
-            while state.epoch < epochs and not state.stale(patience):
+            while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch
-                self.reseed(stage, number)
-                module.train()
-                total, count = 0.0, 0
-                for batch in steps(self.rng(stage, number), number):
-                    optimizer.zero_grad(set_to_none=True)
-                    value = loss(batch)
-                    if not math.isfinite(found := float(value.detach())):
-                        raise InputError(
-                            f"{stage}, epoch {number + 1}: the loss is {found}; lower the learning rate, "
-                            f"or look for features that are not finite"
-                        )
-                    value.backward()
-                    optimizer.step()
-                    total, count = total + found, count + 1
-                if not count:
-                    raise InputError(f"{stage}: there is no batch to train on")
-                rate = float(optimizer.param_groups[0]["lr"])
-                if scheduler is not None:
-                    scheduler.step()
+                row = self._train_epoch(stage, state, steps, loss)
                 module.eval()
                 with torch.no_grad():
-                    score = math.nan if validate is None else float(validate())
-                state.end_of_epoch(
-                    {
-                        "stage": stage,
-                        "epoch": number + 1,
-                        "steps": count,
-                        "learning_rate": rate,
-                        "loss": total / count,
-                        "validation": score,
-                    },
-                    number if validate is None else score if higher_is_better else -score,
+                    validation = math.nan if validate is None else float(validate())
+                score = validation if higher_is_better else -validation
+                state.end_epoch(
+                    {**row, "validation": validation}, number if validate is None else score
                 )
-                last = state.epoch >= epochs or state.stale(patience)
-                if last or time.monotonic() - saved >= CHECKPOINT_SECONDS:
-                    state.write(self._path(stage), self._fingerprint)
-                    saved = time.monotonic()
+                is_last = state.epoch >= epochs or state.is_stale(patience)
+                is_due = is_last or time.monotonic() - saved_at >= CHECKPOINT_SECONDS
+                if checkpoint is not None and is_due:
+                    state.save(checkpoint, self._fingerprint)
+                    saved_at = time.monotonic()
                 advance(1)
                 if validate is not None:
-                    advance.tell(
-                        f"validation {score:.3f} (best {state.history[state.best_epoch - 1]['validation']:.3f})"
-                    )
-        state.restore_best()
+                    best = state.history[state.best_epoch - 1]["validation"]
+                    advance.tell(f"validation {validation:.3f} (best {best:.3f})")
+        if state.best_weights is not None:
+            module.load_state_dict(state.best_weights)
         module.eval()
-        best = state.best_epoch
-        self.history += [{**row, "best": row["epoch"] == best} for row in state.history]
+        self.history += [{**row, "best": row["epoch"] == state.best_epoch} for row in state.history]
 
-    def _path(self, stage: str) -> Path | None:
-        return None if self.folder is None else self.folder / f"checkpoint-{stage}.pt"
+    def _train_epoch(
+        self,
+        stage: str,
+        state: _TrainingState,
+        steps: Callable[[np.random.Generator, int], Iterable[Batch]],
+        loss: Callable[[Batch], torch.Tensor],
+    ) -> dict[str, Any]:
+        """Run the steps of the state's next epoch and return its row of the history."""
+        number = state.epoch
+        self.reseed(stage, number)
+        state.module.train()
+        total, count = 0.0, 0
+        for batch in steps(self.rng(stage, number), number):
+            state.optimizer.zero_grad(set_to_none=True)
+            batch_loss = loss(batch)
+            value = float(batch_loss.detach())
+            if not math.isfinite(value):
+                raise InputError(
+                    f"{stage}, epoch {number + 1}: the loss is {value}; lower the learning rate, or look "
+                    f"for features that are not finite"
+                )
+            batch_loss.backward()
+            state.optimizer.step()
+            total, count = total + value, count + 1
+        if not count:
+            raise InputError(f"{stage}: there is no batch to train on")
+        learning_rate = float(state.optimizer.param_groups[0]["lr"])
+        if state.scheduler is not None:
+            state.scheduler.step()
+        return {
+            "stage": stage,
+            "epoch": number + 1,
+            "steps": count,
+            "learning_rate": learning_rate,
+            "loss": total / count,
+        }
 
-    def finish(self) -> None:
-        """Remove the checkpoints: the rater is saved."""
+    def remove_checkpoints(self) -> None:
+        """Remove the checkpoints, once the rater is saved."""
         if self.folder is not None:
             for path in self.folder.glob("checkpoint-*.pt"):
                 path.unlink(missing_ok=True)
 
 
-class _State:
-    """All that an epoch leaves to the next."""
+class _TrainingState:
+    """Everything that an epoch passes on to the next; checkpoints hold it."""
 
     def __init__(self, module: Any, optimizer: Any, scheduler: Any) -> None:
         self.module, self.optimizer, self.scheduler = module, optimizer, scheduler
         self.epoch = 0
         self.best_epoch = 0
-        self.best = -math.inf
-        self.weights: dict[str, Any] | None = None
+        self.best_score = -math.inf
+        self.best_weights: dict[str, Any] | None = None
         self.history: list[dict[str, Any]] = []
 
-    def stale(self, patience: int | None) -> bool:
+    def is_stale(self, patience: int | None) -> bool:
         return patience is not None and self.epoch - self.best_epoch >= patience
 
-    def end_of_epoch(self, row: dict[str, Any], score: float) -> None:
+    def end_epoch(self, row: dict[str, Any], score: float) -> None:
+        """Append an epoch's row, and copy the weights if its score is the best."""
         self.epoch += 1
         self.history.append(row)
-        if score > self.best or self.weights is None:
-            self.best = -math.inf if math.isnan(score) else score
+        if score > self.best_score or self.best_weights is None:
+            self.best_score = -math.inf if math.isnan(score) else score
             self.best_epoch = self.epoch
-            self.weights = copy.deepcopy(self.module.state_dict())
+            self.best_weights = copy.deepcopy(self.module.state_dict())
 
-    def restore_best(self) -> None:
-        if self.weights is not None:
-            self.module.load_state_dict(self.weights)
+    def save(self, path: Path, fingerprint: str) -> None:
+        """Write a checkpoint.
 
-    def write(self, path: Path | None, fingerprint: str) -> None:
-        if path is None:
-            return
+        Raises:
+            InputError: if it cannot be written.
+        """
         import torch
 
         table = {
@@ -256,8 +266,8 @@ class _State:
             "module": self.module.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict() if self.scheduler is not None else {},
-            "weights": self.weights,
-            "numbers": [self.epoch, self.best_epoch, self.best],
+            "weights": self.best_weights,
+            "numbers": [self.epoch, self.best_epoch, self.best_score],
             "history": json.dumps(self.history),
         }
         try:
@@ -270,9 +280,12 @@ class _State:
                 f"output_dir=DIR"
             ) from error
 
-    def read(self, path: Path | None, fingerprint: str, device: str) -> None:
-        if path is None or not path.is_file():
-            return
+    def load(self, path: Path, fingerprint: str, device: str) -> None:
+        """Read a checkpoint.
+
+        Raises:
+            InputError: if it is damaged or belongs to another training.
+        """
         import torch
 
         try:
@@ -286,13 +299,13 @@ class _State:
             self.optimizer.load_state_dict(table["optimizer"])
             if self.scheduler is not None:
                 self.scheduler.load_state_dict(table["scheduler"])
-            self.weights = table["weights"]
+            self.best_weights = table["weights"]
             self.epoch, self.best_epoch = map(int, table["numbers"][:2])
-            self.best = float(table["numbers"][2])
+            self.best_score = float(table["numbers"][2])
             self.history = json.loads(table["history"])
         except InputError:
             raise
         except Exception as error:  # of zipfile, pickle and torch alike
             raise InputError(
-                f"{path}: no whole checkpoint; delete it, and the training begins anew"
+                f"{path}: the checkpoint is damaged; delete it, and the training begins anew"
             ) from error

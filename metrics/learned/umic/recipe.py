@@ -19,8 +19,8 @@ from ...neural.device import resolve
 from ...neural.weights import hash_of, local, need_extra
 from ..common.captioned_images import Captioned, captioned
 from ..common.features import image_ids
-from ..common.recipe import Examples, Model, Recipe, recipe
-from ..common.training import clip_gradients, paced
+from ..common.recipe import Examples, Model, Recipe, register_recipe
+from ..common.training import clip_gradients, schedule_learning_rates
 from .negatives import KINDS, Kind, Negatives, nearest_images, text_of
 from .regions import Regions, Seen, open_regions, regions_hash
 from .uniter import (
@@ -54,7 +54,7 @@ _PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _MASK = _PIECES.index("[MASK]")
 
 
-@recipe("umic")
+@register_recipe("umic")
 @dataclass(frozen=True)
 class UmicRecipe(Recipe):
     """max(0, M − (s⁺ − s⁻)), a caption against its negatives, s the sigmoid of the rank logit.
@@ -98,17 +98,19 @@ class UmicRecipe(Recipe):
     pretrain_steps: int = 0
     pretrain_rate: float = 1e-3
 
-    sources: ClassVar[tuple[str, ...]] = ("regions",)
+    source_options: ClassVar[tuple[str, ...]] = ("regions",)
 
     def __post_init__(self) -> None:
         if not self.negatives:
             raise InputError(f"rater.negatives is empty; of {', '.join(KINDS)} one is expected")
-        self.check("batch_size", low=1 + len(self.negatives))
-        self.check("steps", "validate_every", "hidden", "layers", "heads", "intermediate", low=1)
-        self.check("pretrain_steps", low=0)
-        self.check("margin", low=0, open_=True)
-        self.check("learning_rate", "pretrain_rate", low=0)
-        self.check("dropout", low=0, high=1)
+        self.check_range("batch_size", low=1 + len(self.negatives))
+        self.check_range(
+            "steps", "validate_every", "hidden", "layers", "heads", "intermediate", low=1
+        )
+        self.check_range("pretrain_steps", low=0)
+        self.check_range("margin", low=0, is_open=True)
+        self.check_range("learning_rate", "pretrain_rate", low=0)
+        self.check_range("dropout", low=0, high=1)
 
     @property
     def signature(self) -> str:
@@ -209,7 +211,7 @@ class UmicRecipe(Recipe):
             return loss
 
         schedule = _Schedule(network, self.pretrain_rate, self.pretrain_steps, self.validate_every)
-        session.loop(
+        session.train(
             "umic-pretraining",
             network,
             steps=lambda rng, epoch: (
@@ -244,7 +246,7 @@ class UmicRecipe(Recipe):
             return torch.clamp(self.margin - (scores[:, :1] - scores[:, 1:]), min=0).mean()
 
         schedule = _Schedule(network, self.learning_rate, self.steps, self.validate_every)
-        session.loop(
+        session.train(
             "umic",
             network,
             steps=lambda rng, epoch: (
@@ -294,7 +296,7 @@ class _Schedule:
 
     def over(self, epoch: int, batches: Iterator[list[int]]) -> Iterator[list[int]]:
         """The batches of an epoch, the learning rate set before each."""
-        return paced(self.optimizer, batches, epoch * self.every, self._share)
+        return schedule_learning_rates(self.optimizer, batches, epoch * self.every, self._share)
 
     def _share(self, step: int) -> float:
         rising = max(1.0, WARMING * self.steps)
@@ -376,7 +378,7 @@ class _Table:
             group = [text_of(words)] + [
                 self.negatives.draw(rng, image, words, kind) for kind in self.made.negatives
             ]
-            if self.session.shuffled:
+            if self.session.is_control:
                 group = [group[int(i)] for i in rng.permutation(len(group))]
             texts += group
             images += [image] * len(group)
@@ -406,7 +408,7 @@ class _Table:
                 for j in inner[rng.random(len(inner)) < _GUESSED].tolist():
                     hidden[i, j], ids[i][j] = ids[i][j], _MASK
             hidden = torch.from_numpy(hidden).to(self.session.device)
-        order = rng.permutation(len(some)) if self.session.shuffled else range(len(some))
+        order = rng.permutation(len(some)) if self.session.is_control else range(len(some))
         images = [self.pairs[some[int(i)]][0] for i in order for _ in range(2)]
         target = torch.tensor(fits, device=self.session.device)
         return _Matching(collate(ids, self._seen(images), self.session.device), target, hidden)

@@ -11,7 +11,7 @@ import pytest
 from captau.datasets.registry import load
 from captau.metrics.base import Rows
 from captau.metrics.learned.combination import Combination, preferences
-from captau.metrics.learned.common.recipe import Examples, make
+from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
@@ -117,7 +117,7 @@ def test_the_preferences_of_ratings():
 
 
 def test_a_saved_rater_is_the_same(rows, tmp_path):
-    recipe = make("combination", {"metrics": list(METRICS), "roots": ["rouge_1"]})
+    recipe = make_recipe("combination", {"metrics": list(METRICS), "roots": ["rouge_1"]})
     model = recipe.fit(drawn(rows, 2000), drawn(rows, 2).take([]), Session(0))
     model.save(tmp_path)
     np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))

@@ -15,7 +15,7 @@ from captau.metrics.base import Rows  # noqa: E402
 from captau.metrics.learned.common import captioned_images as captioned  # noqa: E402
 from captau.metrics.learned.common import demo_features  # noqa: E402
 from captau.metrics.learned.common.features import source  # noqa: E402
-from captau.metrics.learned.common.recipe import Examples, agreement, make  # noqa: E402
+from captau.metrics.learned.common.recipe import Examples, correlate_with_ratings, make_recipe  # noqa: E402
 from captau.metrics.learned.common.training import Session  # noqa: E402
 from captau.metrics.learned.icr import IcrModel  # noqa: E402
 from captau.metrics.learned.qe import Qe, _network  # noqa: E402
@@ -69,7 +69,7 @@ def shuffled(examples: Examples) -> Examples:
 @pytest.mark.parametrize(("name", "options"), [("icr", ICR), ("qe", QE)])
 def test_it_learns_the_demo_and_its_control_does_not(name, options, sides, rule, tmp_path):
     """The issue's goal: Spearman of 0.8 with the noise-free rule on images that were not seen."""
-    made = make(name, options)
+    made = make_recipe(name, options)
     model = made.fit(sides["train"], sides["validation"], Session(0))
     test = sides["test"]
     found = model.predict(test.rows)
@@ -89,7 +89,7 @@ def test_it_learns_the_demo_and_its_control_does_not(name, options, sides, rule,
 
 def test_icr_by_hand():
     """W₃ relu(W₂ relu(W₁ [image; text])) of small whole numbers."""
-    made = make("icr", {"images": "demo", "texts": "demo", "hidden": [2, 2]})
+    made = make_recipe("icr", {"images": "demo", "texts": "demo", "hidden": [2, 2]})
     module = torch.nn.Sequential(
         *(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Dropout(0.8)),
         *(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Dropout(0.8)),
@@ -143,7 +143,9 @@ def test_every_image_with_every_caption_is_what_single_rows_give():
 def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     monkeypatch.setattr(captioned, "DEMO_SCENES", 600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
-    made = make("qe", {**options, "pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]})
+    made = make_recipe(
+        "qe", {**options, "pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]}
+    )
     session = Session(0)
     made.fit(sides["train"], sides["validation"], session)
     rows = [r for r in session.history if r["stage"] == "pretraining-labels-0"]
@@ -155,16 +157,16 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
 def test_the_grid_is_trained_and_the_best_is_kept(sides):
     grid = {"n_labels": [0, 2], "learning_rates": [1e-3, 1e-4], "epochs": 3}
     session = Session(0)
-    made = make("qe", {**QE, **grid})
+    made = make_recipe("qe", {**QE, **grid})
     model = made.fit(sides["train"], sides["validation"], session)
     best = {}
     for row in session.history:
         best[row["stage"]] = max(best.get(row["stage"], -1), row["validation"])
     assert set(best) == {f"qe-labels-{n}-rate-{r}" for n in (0, 2) for r in ("0.001", "0.0001")}
     validation = sides["validation"]
-    assert agreement(model.predict(validation.rows), validation, "spearman") == pytest.approx(
-        max(best.values()), abs=1e-6
-    )
+    assert correlate_with_ratings(
+        model.predict(validation.rows), validation, "spearman"
+    ) == pytest.approx(max(best.values()), abs=1e-6)
 
 
 def test_features_from_files_are_those_of_the_demo(sides, tmp_path):
@@ -184,7 +186,7 @@ def test_features_from_files_are_those_of_the_demo(sides, tmp_path):
     )
     options = {"hidden": [4], "epochs": 2}
     found = [
-        make("icr", {"images": a, "texts": b, **options})
+        make_recipe("icr", {"images": a, "texts": b, **options})
         .fit(sides["train"], sides["validation"], Session(0))
         .predict(sides["test"].rows)
         for a, b in ((str(images), str(texts)), ("demo", "demo"))
@@ -228,23 +230,25 @@ def write(path, ids, width=3, bad=None):
 
 
 def test_faults_of_features(sides, tmp_path):
-    ids = sorted({*sides["train"].images, *sides["validation"].images, *sides["test"].images})
+    ids = sorted(
+        {*sides["train"].image_ids, *sides["validation"].image_ids, *sides["test"].image_ids}
+    )
     fit = {"texts": "demo", "hidden": [4], "epochs": 1}
     with says("no embedding for", "items lack one"):
-        make("icr", {"images": write(tmp_path / "few.npz", ids[:10]), **fit}).fit(
+        make_recipe("icr", {"images": write(tmp_path / "few.npz", ids[:10]), **fit}).fit(
             sides["train"], sides["validation"], Session(0)
         )
     with says("NaN"):
-        make("icr", {"images": write(tmp_path / "nan.npz", ids, bad=3), **fit}).fit(
+        make_recipe("icr", {"images": write(tmp_path / "nan.npz", ids, bad=3), **fit}).fit(
             sides["train"], sides["validation"], Session(0)
         )
-    made = make("icr", {"images": write(tmp_path / "three.npz", ids), **fit})
+    made = make_recipe("icr", {"images": write(tmp_path / "three.npz", ids), **fit})
     made.fit(sides["train"], sides["validation"], Session(0)).save(tmp_path)
-    other = make("icr", {"images": write(tmp_path / "five.npz", ids, width=5), **fit})
+    other = make_recipe("icr", {"images": write(tmp_path / "five.npz", ids, width=5), **fit})
     with says("5 dimensions", "trained with 3"):
         other.load(tmp_path).predict(sides["test"].rows)
     with says("another architecture", "0.weight", "(4, 19)"):
-        make("icr", {**fit, "images": "demo", "hidden": [8]}).load(tmp_path)
+        make_recipe("icr", {**fit, "images": "demo", "hidden": [8]}).load(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
     with says("model.safetensors", "damaged"):
         made.load(tmp_path)
@@ -252,7 +256,7 @@ def test_faults_of_features(sides, tmp_path):
 
 def test_faults_of_examples(sides):
     train, validation = sides["train"], sides["validation"]
-    made = make("icr", {**ICR, "epochs": 1})
+    made = make_recipe("icr", {**ICR, "epochs": 1})
     alike = Examples(train.rows, tuple(np.array([0.5]) for _ in train.ratings), train.preferences)
     with says("same rating", "nothing to learn"):
         made.fit(alike, validation, Session(0))
@@ -263,15 +267,15 @@ def test_faults_of_examples(sides):
 
 def test_options_are_checked():
     with says("unknown rater 'icrr'", "icr"):
-        make("icrr", {})
+        make_recipe("icrr", {})
     with says("epoch", "epochs"):
-        make("icr", {**ICR, "epoch": 3})
+        make_recipe("icr", {**ICR, "epoch": 3})
     with says("rater.epochs is 'many'"):
-        make("icr", {**ICR, "epochs": "many"})
+        make_recipe("icr", {**ICR, "epochs": "many"})
     with says("rater.select", "tau_c"):
-        make("icr", {**ICR, "select": "tau"})
-    assert make("icr", {**ICR, "hidden": 64}).options["hidden"] == (64,)
-    assert isinstance(make("qe", QE), Qe)
+        make_recipe("icr", {**ICR, "select": "tau"})
+    assert make_recipe("icr", {**ICR, "hidden": 64}).options["hidden"] == (64,)
+    assert isinstance(make_recipe("qe", QE), Qe)
 
 
 @pytest.mark.parametrize(
@@ -289,13 +293,13 @@ def test_options_are_checked():
 )
 def test_options_that_make_no_sense(name, options, said):
     with says(said):
-        make(name, {**(ICR if name == "icr" else QE), **options})
+        make_recipe(name, {**(ICR if name == "icr" else QE), **options})
 
 
 def test_a_card_without_widths_is_damaged(sides, tmp_path):
     from safetensors.torch import save_file
 
-    made = make("icr", {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1})
+    made = make_recipe("icr", {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1})
     made.fit(sides["train"], sides["validation"], Session(0)).save(tmp_path)
     path = tmp_path / "model.safetensors"
     from captau.metrics.learned.common.weights import load_tensors
@@ -307,15 +311,15 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
 
 def test_captions_of_a_file(sides, tmp_path):
     path = tmp_path / "captions.csv"
-    chosen = sides["validation"].images[0]
+    chosen = sides["validation"].image_ids[0]
     ids = ["a", "a", "b", "c", chosen, "COCO_val2014_000000391895.jpg"]
     frame = pd.DataFrame({"image_id": ids, "caption": list("uvwxyz")})
     frame.to_csv(path, index=False)
-    session = Session(0, tested=["391895"])  # as datasets call it
+    session = Session(0, test_image_ids=["391895"])  # as datasets call it
     train, held = captioned.captioned(str(path), sides["train"], sides["validation"], session)
     # What is tested, or chosen by, is left out; what is left is on the rater's card.
     assert sorted([*train.image_ids, *held.image_ids]) == ["a", "b", "c"]
-    assert session.saw == {"a", "b", "c"}
+    assert session.extra_image_ids == {"a", "b", "c"}
     assert ("u", "v") in [*train.captions, *held.captions]
     with says("no column caption"):
         frame[["image_id"]].to_csv(path, index=False)

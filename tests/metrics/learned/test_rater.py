@@ -16,8 +16,15 @@ from scipy import stats
 from captau.datasets.errors import InputError
 from captau.metrics.base import Rows
 from captau.metrics.learned.common import recipe as recipes
-from captau.metrics.learned.common.recipe import Examples, Model, Recipe, agreement, make, recipe
-from captau.metrics.learned.rater import CARD, RaterCard, folder_of
+from captau.metrics.learned.common.recipe import (
+    Examples,
+    Model,
+    Recipe,
+    correlate_with_ratings,
+    make_recipe,
+    register_recipe,
+)
+from captau.metrics.learned.rater import CARD_FILE, RaterCard, find_rater_folder
 from captau.metrics.registry import metric
 from tests.conftest import says
 
@@ -25,14 +32,14 @@ from tests.conftest import says
 @pytest.fixture(scope="module", autouse=True)
 def _words():
     """A recipe that counts words, `factor` times."""
-    recipes.recipes()
+    recipes.recipe_names()
 
-    @recipe("words")
+    @register_recipe("words")
     @dataclass(frozen=True)
     class Words(Recipe):
         factor: float = 1.0
 
-        sources = ("texts",)
+        source_options = ("texts",)
         texts: str = "words"
 
         def fit(self, train, validation, session):
@@ -104,16 +111,16 @@ def test_faults_of_the_folder(folder, tmp_path):
         metric("rater(path=/nowhere/at/all)").score(ROWS)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with says(CARD, "was the training stopped?"):
+    with says(CARD_FILE, "was the training stopped?"):
         metric(f"rater(path='{empty}')").score(ROWS)
     other = folder.parent / "seed-1"
     other.mkdir()
-    (other / CARD).write_bytes((folder / CARD).read_bytes())
+    (other / CARD_FILE).write_bytes((folder / CARD_FILE).read_bytes())
     with says("several raters", "seed-0, seed-1"):
-        folder_of(folder.parent)
+        find_rater_folder(folder.parent)
     for text in ("{", "[]", '{"format": 1}', '{"format": 1, "images": 3}'):
-        (folder / CARD).write_text(text)
-        with says(str(folder / CARD), "not the card of a rater"):
+        (folder / CARD_FILE).write_text(text)
+        with says(str(folder / CARD_FILE), "not the card of a rater"):
             metric(f"rater(path='{folder}')").score(ROWS)
     whole = {
         "format": 1,
@@ -124,10 +131,10 @@ def test_faults_of_the_folder(folder, tmp_path):
         "about": {},
     }
     for images in ("a.jpg", [1]):
-        (folder / CARD).write_text(json.dumps({**whole, "images": images}))
+        (folder / CARD_FILE).write_text(json.dumps({**whole, "images": images}))
         with says("not the card of a rater"):
             metric(f"rater(path='{folder}')").score(ROWS)
-    (folder / CARD).write_text('{"format": 99}')
+    (folder / CARD_FILE).write_text('{"format": 99}')
     with says("another version of captau"):
         metric(f"rater(path='{folder}')").score(ROWS)
 
@@ -157,8 +164,8 @@ def test_taking_and_joining_examples():
     both = Examples.join([whole, part])
     assert len(both) == 6
     assert both.preferences.tolist() == [[0, 1], [3, 2], [4, 5]]
-    np.testing.assert_allclose(both.values, [0.1, 0.3, np.nan, 1.0, 1.0, np.nan])
-    assert len(whole.rated()) == 3
+    np.testing.assert_allclose(both.mean_ratings, [0.1, 0.3, np.nan, 1.0, 1.0, np.nan])
+    assert len(whole.select_rated()) == 3
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=3), min_size=3))
@@ -167,15 +174,15 @@ def test_agreement_is_scipys_on_repeated_rows(ratings):
     predicted = np.arange(len(ratings), dtype=float) % 4
     repeated = [(p, r) for p, row in zip(predicted, ratings, strict=True) for r in row]
     expected = stats.kendalltau(*zip(*repeated, strict=True), variant="c").statistic
-    found = agreement(predicted, rated, "tau_c")
+    found = correlate_with_ratings(predicted, rated, "tau_c")
     assert found == pytest.approx(expected, nan_ok=True)
-    assert np.isnan(agreement(np.zeros(len(ratings)), rated, "spearman"))
+    assert np.isnan(correlate_with_ratings(np.zeros(len(ratings)), rated, "spearman"))
 
 
 def test_recipes_say_what_is_wrong():
     with says("factor", "unknown option of rater words"):
-        make("words", {"factr": 1})
+        make_recipe("words", {"factr": 1})
     with pytest.raises(ValueError, match="registered twice"):
-        recipe("words")(type("Again", (Recipe,), {}))
+        register_recipe("words")(type("Again", (Recipe,), {}))
     with pytest.raises(InputError):
-        make("words", {"factor": None})
+        make_recipe("words", {"factor": None})

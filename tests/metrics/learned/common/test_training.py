@@ -31,7 +31,7 @@ def line(session: Session, *, epochs: int = 6, stop_at: int | None = None, **opt
             raise StopError
         return torch.from_numpy(rng.permutation(len(x))).split(8)
 
-    session.loop(
+    session.train(
         "line",
         module,
         steps=steps,
@@ -91,7 +91,7 @@ def test_a_damaged_checkpoint_is_said_to_be_one(tmp_path, damage):
     path = tmp_path / "checkpoint-line.pt"
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "text": b"hello"}[damage])
-    with says(str(path), "no whole checkpoint", "delete it"):
+    with says(str(path), "the checkpoint is damaged", "delete it"):
         line(Session(3, tmp_path, "same"))
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_unpickled(tmp_path):
             return (print, ("unpickled",))
 
     torch.save({"fingerprint": "same", "x": Evil()}, tmp_path / "checkpoint-line.pt")
-    with says("no whole checkpoint"):
+    with says("the checkpoint is damaged"):
         line(Session(3, tmp_path, "same"))
 
 
@@ -127,7 +127,7 @@ def test_a_loss_that_is_not_finite_is_said_so():
 def test_no_batch_is_an_error():
     module = torch.nn.Linear(1, 1)
     with says("no batch"):
-        Session(0).loop(
+        Session(0).train(
             "none",
             module,
             steps=lambda rng, epoch: [],

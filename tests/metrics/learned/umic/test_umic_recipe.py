@@ -10,7 +10,7 @@ import pytest
 from captau.datasets import demo
 from captau.metrics.base import Rows
 from captau.metrics.learned.common.captioned_images import Captioned
-from captau.metrics.learned.common.recipe import Examples, make
+from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.umic.recipe import UmicRecipe, _means, _Table
 from captau.metrics.learned.umic.uniter import load_uniter, save_uniter
@@ -59,8 +59,8 @@ def parts(monkeypatch):
 
 
 def fit(sides, seed=0, folder=None, shuffled=False, **options):
-    made = make("umic", {**TINY, **options})
-    session = Session(seed, folder, "one", shuffled=shuffled)
+    made = make_recipe("umic", {**TINY, **options})
+    session = Session(seed, folder, "one", is_control=shuffled)
     return made.fit(*sides, session), session
 
 
@@ -81,7 +81,7 @@ def test_trains_without_ratings_and_is_read_again(sides, parts, tmp_path):
     np.testing.assert_allclose(model.predict(turned)[::-1], scores, atol=1e-6)
     model.save(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.safetensors", "vocab.txt"]
-    again = make("umic", TINY).load(tmp_path)
+    again = make_recipe("umic", TINY).load(tmp_path)
     np.testing.assert_array_equal(again.predict(rows), scores)
     # The metric reads what was trained, too; only the features are the demo's own.
     assert load_uniter(tmp_path / "model.safetensors", "rank").shape == model.network.shape
@@ -97,7 +97,7 @@ def test_the_seed_decides(sides, parts):
 def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, monkeypatch):
     monkeypatch.setattr("captau.metrics.learned.common.training.CHECKPOINT_SECONDS", 0.0)
     whole = fit(sides)[0].predict(sides[1].rows)
-    made = make("umic", TINY)
+    made = make_recipe("umic", TINY)
     draw = _Table.groups
     calls = iter(range(100))
 
@@ -125,7 +125,9 @@ def table(sides, shuffled=False, **options):
     pieces += [*demo.COLOURS, *demo.SHAPES]
     with made.open() as regions:
         means = _means(regions, side)
-        return _Table(made, side, means, pieces, 8, regions, Session(0, shuffled=shuffled)), pieces
+        return _Table(
+            made, side, means, pieces, 8, regions, Session(0, is_control=shuffled)
+        ), pieces
 
 
 def test_groups_begin_with_the_caption(sides, parts):
