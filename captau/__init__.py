@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from captau.benchmarks.run import bench
+    from captau.benchmarks.commands.bench import bench
     from captau.datasets.errors import InputError
     from captau.datasets.registry import load
     from captau.metrics.registry import metric
@@ -26,13 +26,13 @@ _HOMES = {
     "InputError": "captau.datasets.errors",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.registry",
-    "bench": "captau.benchmarks.run",
+    "bench": "captau.benchmarks.commands.bench",
 }
 
 #: Modules that go by a shorter name, as in `from captau.testing import assert_scores`.
 _MODULES = {
-    "captau.compat": "captau.benchmarks.compat",
-    "captau.testing": "captau.benchmarks.testing",
+    "captau.compat": "captau.benchmarks.scoring.coco_compat",
+    "captau.testing": "captau.benchmarks.regression.assert_scores",
 }
 
 

@@ -102,7 +102,7 @@ class FileOptions:
 
 @dataclass
 class StatisticsOptions:
-    """Options of `statistics.`; see `benchmarks/bootstrap.py`."""
+    """Options of `statistics.`; see `benchmarks/statistics/bootstrap.py`."""
 
     interval: str = "percentile"
     replicates: int = 1000
@@ -223,7 +223,7 @@ class TrainOptions(CommonOptions):
 
 @dataclass
 class TableOptions:
-    """One table of a paper: see `benchmarks/reproduce.py` for its kinds."""
+    """One table of a paper: see `benchmarks/commands/reproduce.py` for its kinds."""
 
     table: str = MISSING
     kind: str = MISSING

@@ -105,7 +105,7 @@ def measure(candidates: Path, folder: Path, rows: int, engine: str, workers: int
     """One run, from the start of the process to its end."""
     output = folder / f"out-{rows}-{engine}"
     shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "-c", "from captau.benchmarks.cli import main; main()", "score"]
+    command = [sys.executable, "-c", "from captau.benchmarks.cli.main import main; main()", "score"]
     command += [f"candidates={candidates}", f"metrics={METRICS}", f"output_dir={output}"]
     command += [f"engine={engine}", f"workers={workers}", "trust=null"]
     begun = time.perf_counter()

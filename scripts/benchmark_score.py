@@ -84,8 +84,8 @@ def call(who: str, folder: Path) -> None:
 
 def score(_: str, folder: Path) -> dict[str, Any]:
     """What `captau score` does, once the command line is read."""
-    from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
-    from captau.benchmarks.own import run
+    from captau.benchmarks.commands.score import run
+    from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
 
     config = ScoreConfig(
         files_of(str(folder / "results.json"), "candidates"),

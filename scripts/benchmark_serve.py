@@ -123,7 +123,7 @@ def main() -> int:
         folder = options.folder or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         path = write_challenge(folder, options.images)
-        code = "from captau.benchmarks.cli import main; main()"
+        code = "from captau.benchmarks.cli.main import main; main()"
         words = ["serve", f"challenge={path}", "port=0", "database=site.sqlite3"]
         with (folder / "serve.log").open("wb") as log:
             server = subprocess.Popen(

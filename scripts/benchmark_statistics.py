@@ -25,9 +25,9 @@ import numpy as np
 from scipy import stats
 
 import captau
-from captau.benchmarks.bootstrap import Statistics, draw, resample
-from captau.benchmarks.significance import Prepared, differences
-from captau.benchmarks.uncertainty import rated_panel
+from captau.benchmarks.statistics.bootstrap import Statistics, draw, resample
+from captau.benchmarks.statistics.intervals import rated_panel
+from captau.benchmarks.statistics.significance import Prepared, differences
 
 METRICS = [
     *("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider"),

@@ -24,11 +24,11 @@ from itertools import product
 from pathlib import Path
 
 METRICS = "bleu_1,bleu_2,bleu_3,bleu_4,rouge_1,rouge_2,rouge_l,rouge_s,meteor,cider"
-PROGRAM = "from captau.benchmarks.cli import main; main()"
+PROGRAM = "from captau.benchmarks.cli.main import main; main()"
 #: The same work in one process: once to warm up, then each job, timed.
 WARM = """
 import contextlib, io, json, sys, time
-from captau.benchmarks.cli import _run
+from captau.benchmarks.cli.main import _run
 jobs, per = json.loads(sys.argv[1])
 def run(words):
     with contextlib.redirect_stdout(io.StringIO()):

@@ -113,7 +113,7 @@ def by_pycocoevalcap(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dic
 
 def by_captau(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
     """What scores as `captau score` does."""
-    from captau.benchmarks.scoring import side_by_side
+    from captau.benchmarks.scoring.scorer import side_by_side
     from captau.metrics.base import Metric, Rows, prepare
     from captau.metrics.registry import metric
 

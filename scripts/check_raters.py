@@ -17,9 +17,9 @@ import yaml
 from scipy.stats import spearmanr
 
 import captau
-from captau.benchmarks.config import usual_protocol
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.train import Corpus, shuffled_labels
+from captau.benchmarks.commands.train import Corpus, shuffled_labels
+from captau.benchmarks.options import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets import demo
 from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import Session

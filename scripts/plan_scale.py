@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from captau.benchmarks.config.large import ROWS
 from captau.benchmarks.large.run import partitions_of
+from captau.benchmarks.options.large import ROWS
 
 INTRODUCTION = """\
 Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended: use it to ask for

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.config import read
+from captau.benchmarks.options import read
 
 DOCS = Path(__file__).parents[1] / "docs"
 CSV = DOCS / "reproduction.csv"

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from captau.benchmarks.bootstrap import Statistics, interval, jackknife, resample
-from captau.benchmarks.significance import Preferred, Prepared, Rated, differences
+from captau.benchmarks.statistics.bootstrap import Statistics, interval, jackknife, resample
+from captau.benchmarks.statistics.significance import Preferred, Prepared, Rated, differences
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 CAPTIONS, RATERS = 4, 3

@@ -18,7 +18,7 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import settings
 
-from captau.benchmarks.cli import main
+from captau.benchmarks.cli.main import main
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

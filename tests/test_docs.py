@@ -29,7 +29,7 @@ import pytest
 import yaml
 
 import captau
-from captau.benchmarks.cli import COMMANDS, main
+from captau.benchmarks.cli.main import COMMANDS, main
 from captau.datasets import registry as datasets
 from captau.datasets import umic_lmdb
 

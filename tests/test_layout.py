@@ -50,7 +50,7 @@ def test_imports_run_leftwards(package):
 
 
 def test_the_arrow_test_sees_arrows():
-    assert imported(ROOT / "benchmarks" / "run.py", "benchmarks") >= {"datasets", "metrics"}
+    assert imported(ROOT / "benchmarks" / "commands" / "bench.py", "benchmarks") >= {"datasets", "metrics"}
     assert imported(ROOT / "metrics" / "text" / "java.py", "metrics") == {"datasets"}
 
 
@@ -84,7 +84,7 @@ def test_captau_holds_no_logic():
         ("import captau", {"numpy", "pandas", "scipy", "hydra", "pyarrow"}),
         (
             "import sys; sys.argv=['captau','--help']\n"
-            "from captau.benchmarks.cli import main\n"
+            "from captau.benchmarks.cli.main import main\n"
             "try: main()\nexcept SystemExit: pass",
             {"numpy", "pandas", "scipy", "hydra", "pyarrow"},
         ),
@@ -102,12 +102,12 @@ def test_heavy_imports_are_lazy(code, heavy):
 
 def test_scipys_statistics_load_when_they_are_used():
     """They take a second, which `captau score` and `--cfg job` have no use for."""
-    code = "import captau.benchmarks.own, sys; sys.exit('scipy.stats' in sys.modules)"
+    code = "import captau.benchmarks.commands.score, sys; sys.exit('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
-    from captau.benchmarks.config import metrics_of, read
+    from captau.benchmarks.options import metrics_of, read
     from captau.conf import group
     from captau.metrics.registry import names
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import COMMANDS, _options
+from captau.benchmarks.cli.main import COMMANDS, _options
 from captau.conf import group
 from captau.datasets import registry as datasets
 from captau.metrics import registry as metrics

@@ -79,5 +79,5 @@ def test_command_runs_from_the_wheel(wheel, tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "captau.benchmarks.testing"
+    assert done.stdout.strip() == "captau.benchmarks.regression.assert_scores"
     assert not any(k.startswith("CAPTAU") for k in os.environ if k in environment)

@@ -23,11 +23,11 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards import Columns, Shard
-from ..config import FilterConfig, metrics_of
-from ..output import OutputFolder
-from ..progress import Flow
-from ..results import environment, table_files, to_csv, to_json
-from ..tables import MISSING, Table, number
+from ..options import FilterConfig, metrics_of
+from ..runs.output_folder import OutputFolder
+from ..runs.progress_bar import Flow
+from ..runs.results import environment, table_files, to_csv, to_json
+from ..runs.tables import MISSING, Table, number
 from . import stages
 from .engines import engine_of
 from .exact import digit_counts, percentiles

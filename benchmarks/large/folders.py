@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.shards import in_time, is_url, reaching, system_of
-from ..output import write_file
+from ..runs.output_folder import write_file
 
 Answer = TypeVar("Answer")
 

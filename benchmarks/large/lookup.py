@@ -13,7 +13,7 @@ import msgpack
 
 from ...datasets.errors import InputError
 from ...datasets.shards import Columns, at_hand, find_shards, is_url, kind_of, read
-from ..captions import read_references
+from ..scoring.caption_files import read_references
 
 #: Of the file's address space, of which only what is written takes room.
 _MAP = 1 << 40

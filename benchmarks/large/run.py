@@ -31,14 +31,14 @@ from ...datasets.shards import Shard, find_shards, is_url, schema_of
 from ...metrics.base import Metric
 from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import Cider
-from ..config import LargeConfig, style
-from ..missing import lacking, listed
-from ..output import FILES, ON_DEMAND, RECORD
-from ..own_tables import scale_of
-from ..progress import Flow
-from ..results import environment, table_files, to_csv, to_json
-from ..tables import Table, number
-from ..trust import UNKNOWN, Agreement, agreements
+from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
+from ..options import LargeConfig, style
+from ..reporting.corpus_score_tables import scale_of
+from ..runs.output_folder import FILES, ON_DEMAND, RECORD
+from ..runs.progress_bar import Flow
+from ..runs.results import environment, table_files, to_csv, to_json
+from ..runs.tables import Table, number
+from ..scoring.unavailable_metrics import lacking, listed
 from . import stages
 from .engines import engine_of
 from .exact import added, percentiles, to_float

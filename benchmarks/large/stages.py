@@ -45,7 +45,7 @@ from ...metrics.base import Floats, Metric, Rows
 from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
 from ...metrics.text.tokens.corpus import Corpus
-from ..captions import read_candidates
+from ..scoring.caption_files import read_candidates
 from .exact import digit_counts, exact_sum, histogram
 from .folders import Folder
 from .lookup import Lookup, build

@@ -18,13 +18,13 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..config import GatherConfig
-from ..finished import Finished, read_run
-from ..joined import Source, words_of
-from ..output import OutputFolder
-from ..results import to_csv, to_json
-from ..run import interval_words
-from ..tables import COEFFICIENT_STYLE, Table, markdown_of, number
+from ..commands.bench import interval_words
+from ..options import GatherConfig
+from ..reporting.joined_table import Source, words_of
+from ..runs.finished_run import Finished, read_run
+from ..runs.output_folder import OutputFolder
+from ..runs.results import to_csv, to_json
+from ..runs.tables import COEFFICIENT_STYLE, Table, markdown_of, number
 from .sweep import JOB, Outcome, Sweep, counted, read_sweep
 
 #: Which of a run's files are gathered, by command.
@@ -165,7 +165,7 @@ def run(config: GatherConfig) -> Gathered:
         for number in gathered.damaged:
             (gathered.sweep.place(number) / JOB).unlink(missing_ok=True)
         # In a process of its own: this one is in the midst of Hydra's work.
-        program = "from captau.benchmarks.cli import main; main()"
+        program = "from captau.benchmarks.cli.main import main; main()"
         words = [sys.executable, "-c", program, *gathered.arguments]
         try:
             subprocess.run(words, cwd=gathered.sweep.directory, check=False)

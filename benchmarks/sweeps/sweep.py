@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
-from ..claim import Claim, HeldError, holder
-from ..output import write_file
-from ..progress import Progress
-from ..results import to_json
+from ..runs.folder_claim import Claim, HeldError, holder
+from ..runs.output_folder import write_file
+from ..runs.progress_bar import Progress
+from ..runs.results import to_json
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import requests
 
-from ...benchmarks.progress import Progress
+from ...benchmarks.runs.progress_bar import Progress
 from ...datasets.errors import InputError
 
 #: How long to wait for an answer, and how often to try anew where there is none, in seconds.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def serve(config: DictConfig) -> int:
     """Serve challenges until it is stopped."""
-    from ...benchmarks.config import collect_config
+    from ...benchmarks.options import collect_config
     from ..keeper import announce
     from ..serving import listen, shown_url
     from ..serving import serve as serve_app
@@ -94,7 +94,7 @@ def open_site(options: dict[str, Any]) -> Site:
 
 def submit(config: DictConfig) -> int:
     """Send a file to a challenge, and say what became of it."""
-    from ...benchmarks.config import collect_config
+    from ...benchmarks.options import collect_config
     from .client import Client, report
 
     options = collect_config(config)

@@ -11,9 +11,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.bootstrap import Statistics
-from ...benchmarks.config import metrics_of, usual_protocol
-from ...benchmarks.protocol import Protocol
+from ...benchmarks.options import metrics_of, usual_protocol
+from ...benchmarks.scoring.protocol import Protocol
+from ...benchmarks.statistics.bootstrap import Statistics
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.files import sha256

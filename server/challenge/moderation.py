@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select, update
 
-from ...benchmarks.config import style
-from ...benchmarks.tables import COEFFICIENT_STYLE
-from ...benchmarks.weighted import Floats
+from ...benchmarks.options import style
+from ...benchmarks.runs.tables import COEFFICIENT_STYLE
+from ...benchmarks.statistics.weighted_coefficients import Floats
 from ..web import MissingError, RefusedError
 from .definition_file import Challenge, ranked
 from .evaluation.evaluator import unpack

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def collect(config: DictConfig) -> int:
     """Serve a study until it is stopped."""
-    from ...benchmarks.config import collect_config
+    from ...benchmarks.options import collect_config
     from ..keeper import announce
     from ..serving import listen, serve, shown_url
     from .app import make_app
@@ -37,8 +37,8 @@ def collect(config: DictConfig) -> int:
 
 def export(config: DictConfig) -> None:
     """Write what a study gathered."""
-    from ...benchmarks.config import collect_config
-    from ...benchmarks.output import OutputFolder
+    from ...benchmarks.options import collect_config
+    from ...benchmarks.runs.output_folder import OutputFolder
     from .export import files
 
     options = collect_config(config)
@@ -57,9 +57,9 @@ def export(config: DictConfig) -> None:
 
 def stability(config: DictConfig) -> None:
     """Compare a study with its re-run."""
-    from ...benchmarks.config import stability_config
-    from ...benchmarks.output import OutputFolder
-    from ...benchmarks.tables import markdown_of
+    from ...benchmarks.options import stability_config
+    from ...benchmarks.runs.output_folder import OutputFolder
+    from ...benchmarks.runs.tables import markdown_of
     from .stability import compare
 
     folders, least, output_dir = stability_config(config)
@@ -72,7 +72,7 @@ def stability(config: DictConfig) -> None:
 
 def simulate(config: DictConfig) -> None:
     """Play raters of given skill through a study's own web site."""
-    from ...benchmarks.config import collect_config
+    from ...benchmarks.options import collect_config
     from .simulate import run
 
     run(collect_config(config))

@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import fmean, median
 from typing import Any
 
-from ...benchmarks.agreement import RatingTable, measures
+from ...benchmarks.statistics.rater_agreement import RatingTable, measures
 from .export import caption_set, gather, ratings
 from .store import COUNTED, Store
 

@@ -25,8 +25,8 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from ...benchmarks.output import OutputFolder
-from ...benchmarks.tables import Table, markdown_of
+from ...benchmarks.runs.output_folder import OutputFolder
+from ...benchmarks.runs.tables import Table, markdown_of
 from ...datasets.errors import InputError, unknown
 from ..serving import listen, serve
 from .app import make_app

@@ -13,10 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from ...benchmarks.agreement import Found, difference_histogram, stability
-from ...benchmarks.correlation import correlate
-from ...benchmarks.results import table_files, to_csv, to_json
-from ...benchmarks.tables import Table, number
+from ...benchmarks.runs.results import table_files, to_csv, to_json
+from ...benchmarks.runs.tables import Table, number
+from ...benchmarks.statistics.coefficients import correlate
+from ...benchmarks.statistics.rater_agreement import Found, difference_histogram, stability
 from ...datasets.caption_quality import FEWEST, p_hat
 from ...datasets.errors import InputError
 from ...datasets.registry import load

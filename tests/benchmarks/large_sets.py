@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.cli import main
-from captau.benchmarks.config import LargeConfig, metrics_of
+from captau.benchmarks.cli.main import main
 from captau.benchmarks.large.run import Scored, run
+from captau.benchmarks.options import LargeConfig, metrics_of
 from captau.metrics.base import Rows
 from tests.conftest import AWKWARD
 

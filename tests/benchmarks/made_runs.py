@@ -10,10 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from captau.benchmarks.agreement import CEILINGS
-from captau.benchmarks.config import MetricStyle, style, usual_protocol
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.results import (
+from captau.benchmarks.commands.bench import FLOORS
+from captau.benchmarks.options import MetricStyle, style, usual_protocol
+from captau.benchmarks.runs.results import (
     FORMAT,
     RANK_COLUMNS,
     SCORE_COLUMNS,
@@ -22,7 +21,8 @@ from captau.benchmarks.results import (
     to_csv,
     to_parquet,
 )
-from captau.benchmarks.run import FLOORS
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.registry import card
 from captau.metrics.registry import metric
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from captau.benchmarks.agreement import (
+from captau.benchmarks.statistics.rater_agreement import (
     against_others,
     distribution,
     fleiss_kappa,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from captau.benchmarks.bootstrap import (
+from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
     JACKKNIFE_GROUPS,
     Statistics,
@@ -20,7 +20,7 @@ from captau.benchmarks.bootstrap import (
     jackknife,
     resample,
 )
-from captau.benchmarks.weighted import prepare
+from captau.benchmarks.statistics.weighted_coefficients import prepare
 from tests.conftest import says
 
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]

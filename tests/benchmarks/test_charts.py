@@ -1,4 +1,4 @@
-"""The charts of a finished run and the files they become (`benchmarks/charts.py`, `plot.py`, `figures.py`)."""
+"""The charts of a finished run and the files they become (`benchmarks/reporting/charts.py`, `plot.py`, `figures.py`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks import figures
-from captau.benchmarks.charts import charts_of, parts_of, slug
-from captau.benchmarks.config import CHARTS, ChartOptions, PlotConfig
-from captau.benchmarks.finished import read_run
-from captau.benchmarks.output import OutputFolder, write_file
-from captau.benchmarks.plot import draw
+from captau.benchmarks.commands.plot import draw
+from captau.benchmarks.options import CHARTS, ChartOptions, PlotConfig
+from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.reporting.charts import charts_of, parts_of, slug
+from captau.benchmarks.runs.finished_run import read_run
+from captau.benchmarks.runs.output_folder import OutputFolder, write_file
 from tests.conftest import run_captau, says
 
 from .made_runs import rewrite

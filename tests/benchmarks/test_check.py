@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.baseline import (
+from captau.benchmarks.options import CheckConfig, usual_protocol
+from captau.benchmarks.regression.baseline_file import (
     PARTS,
     Baseline,
     Kept,
@@ -35,10 +36,9 @@ from captau.benchmarks.baseline import (
     unit_of,
     written,
 )
-from captau.benchmarks.check import Checked, Difference, run
-from captau.benchmarks.config import CheckConfig, usual_protocol
-from captau.benchmarks.output import write_file
-from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.regression.check import Checked, Difference, run
+from captau.benchmarks.runs.output_folder import write_file
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
 from captau.metrics.text.cider import Cider
 from tests.conftest import run_captau, says
@@ -443,7 +443,7 @@ def test_a_dependency_of_another_version_fails_the_check_and_is_named(check, els
         "scores: {items: 360, undefined: 0, mean: 0.",
         "scores: {items: 360, undefined: 0, mean: 0.9",
     )
-    program = "from captau.benchmarks.cli import main; main()"
+    program = "from captau.benchmarks.cli.main import main; main()"
     done = subprocess.run(
         [elsewhere, "-c", program, "check", "baseline=b.yaml", "junit=j.xml"],
         cwd=tmp_path,
@@ -713,7 +713,7 @@ def test_flickr8k_is_as_the_golden_baseline_has_it(check, data_root):
 
 @pytest.mark.parametrize("name", ["demo", "flickr8k_expert"])
 def test_golden_baselines_hold_all_text_metrics_and_no_data(name):
-    from captau.benchmarks.config import read as conf
+    from captau.benchmarks.options import read as conf
 
     path = GOLDEN / f"{name}.yaml"
     found = read(path)

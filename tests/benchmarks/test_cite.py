@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks import cite as module
-from captau.benchmarks.cite import Bibliography, cite, entries
-from captau.benchmarks.config import bibliography, read
-from captau.benchmarks.correlation import COEFFICIENTS
-from captau.benchmarks.kinds import LEVELS
-from captau.benchmarks.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
+from captau.benchmarks.options import bibliography, read
+from captau.benchmarks.reporting import citations as module
+from captau.benchmarks.reporting.citations import Bibliography, cite, entries
+from captau.benchmarks.scoring.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
+from captau.benchmarks.statistics.coefficients import COEFFICIENTS
+from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
 from captau.datasets import registry
 from captau.metrics.registry import names

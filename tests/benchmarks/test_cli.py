@@ -10,7 +10,7 @@ import sys
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import COMMANDS, main
+from captau.benchmarks.cli.main import COMMANDS, main
 
 
 def one_line(stderr):
@@ -87,7 +87,7 @@ def test_cfg_job_shows_the_resolved_options(captau):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_names_every_option(captau, command):
-    from captau.benchmarks.cli import _options
+    from captau.benchmarks.cli.main import _options
 
     status, out, _ = captau(*command.split(), "--help")
     assert status == 0
@@ -228,7 +228,7 @@ def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said)
 
 def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
     """Only the user's faults become one line; a bug of ours shows where it is."""
-    import captau.benchmarks.run as run
+    import captau.benchmarks.commands.bench as run
 
     monkeypatch.setattr(run, "measure", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -266,7 +266,7 @@ def test_shell_completion_installs(captau):
 
 
 def test_output_to_a_closed_pipe_is_quiet(tmp_path):
-    code = "import sys; from captau.benchmarks.cli import main; main(['--help'])"
+    code = "import sys; from captau.benchmarks.cli.main import main; main(['--help'])"
     done = subprocess.run(
         f'{sys.executable} -c "{code}" | true',
         shell=True,

@@ -11,9 +11,9 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from captau.benchmarks.complement import COMPLEMENT_COLUMNS, Fit, partial, run
-from captau.benchmarks.config import ComplementConfig, Where, metrics_of, usual_protocol
-from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, Fit, partial, run
+from captau.benchmarks.options import ComplementConfig, Where, metrics_of, usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import run_captau, says
 
 

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.correlation import OF_PAIRS, Agreement, correlate, pairwise_accuracy
+from captau.benchmarks.statistics.coefficients import (
+    OF_PAIRS,
+    Agreement,
+    correlate,
+    pairwise_accuracy,
+)
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
 

@@ -150,7 +150,7 @@ def test_fetch_all_offline(captau, tmp_path) -> None:
 def test_progress_is_shown_on_a_terminal(site, tmp_path) -> None:
     site.files["/f"] = b"x" * 1_000_000
     code = (
-        "from captau.benchmarks.progress import Download\n"
+        "from captau.benchmarks.runs.progress_bar import Download\n"
         "from captau.datasets.download import fetch\n"
         "from captau.datasets.schema import Card, SourceFile\n"
         "from pathlib import Path\n"

@@ -174,7 +174,7 @@ def test_faults(rows, tmp_path, capsys):
     with says("keep.metric"):
         from omegaconf import OmegaConf
 
-        from captau.benchmarks.config import filter_config
+        from captau.benchmarks.options import filter_config
 
         plain = {"run": "x", "keep": {"metric": None, "above": None}}
         filter_config(OmegaConf.create(plain))

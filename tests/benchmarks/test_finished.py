@@ -1,4 +1,4 @@
-"""Finished runs as tables and reports read them (`benchmarks/finished.py`)."""
+"""Finished runs as tables and reports read them (`benchmarks/runs/finished_run.py`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.finished import check_same_data, read_run
+from captau.benchmarks.runs.finished_run import check_same_data, read_run
 from tests.conftest import says
 
 from .made_runs import rewrite

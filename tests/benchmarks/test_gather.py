@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks.cli import main
+from captau.benchmarks.cli.main import main
 from captau.benchmarks.sweeps.sweep import read_sweep
 
 CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.agree import AGREEMENT_COLUMNS
-from captau.benchmarks.config import HumanConfig, Where, metrics_of
-from captau.benchmarks.human import HUMAN_COLUMNS, held_out, interval, run
+from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
+from captau.benchmarks.commands.agree_captions import HUMAN_COLUMNS, held_out, interval, run
+from captau.benchmarks.options import HumanConfig, Where, metrics_of
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -251,7 +251,7 @@ def test_table_1_where_the_references_are(tmp_path):
 
 def test_the_printed_counts_do_not_add_up():
     """A check on the typing of section 2: test is c5 and c40, and the total is not the sum."""
-    from captau.benchmarks.published import read_published
+    from captau.benchmarks.evaluation.published_numbers import read_published
 
     printed = read_published("coco_captions_2015").query("table == 'Section 2'")
     n = printed.query("column == 'captions'").set_index("row")["published"].astype(int)

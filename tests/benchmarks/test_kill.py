@@ -23,7 +23,7 @@ def start(folder, cache, data_root=None):
     arguments += ['metrics=[text,"meteor(backend=pycocoevalcap)"]']
     if data_root:
         arguments += ["dataset=[demo,capeval1k]", f"data.root={data_root}"]
-    code = f"from captau.benchmarks.cli import main; main({arguments!r})"
+    code = f"from captau.benchmarks.cli.main import main; main({arguments!r})"
     return subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.DEVNULL,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import captau
-from captau.benchmarks import kinds
-from captau.benchmarks.kinds import LEVELS, correlate_at
+from captau.benchmarks.statistics import levels as kinds
+from captau.benchmarks.statistics.levels import LEVELS, correlate_at
 from tests.conftest import run_captau, says
 
 OF_RATINGS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy", "acc_eq")  # fmt: skip

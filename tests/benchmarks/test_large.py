@@ -201,7 +201,7 @@ def test_a_task_that_kills_every_worker(rows, tmp_path, monkeypatch):
 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
-    code = f"from captau.benchmarks.cli import main; main({list(words)!r})"
+    code = f"from captau.benchmarks.cli.main import main; main({list(words)!r})"
     return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks import output
-from captau.benchmarks.output import OutputFolder
+from captau.benchmarks.runs import output_folder as output
+from captau.benchmarks.runs.output_folder import OutputFolder
 from captau.datasets.errors import InputError
 from tests.conftest import says
 

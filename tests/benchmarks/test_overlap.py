@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from captau.benchmarks import overlap as module
-from captau.benchmarks.overlap import overlap
+from captau.benchmarks.commands import data_overlap as module
+from captau.benchmarks.commands.data_overlap import overlap
 from captau.datasets.errors import InputError
 from captau.datasets.schema import CaptionSet, Card, make_items
 

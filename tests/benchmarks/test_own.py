@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from captau.benchmarks.captions import read_candidates, read_references
-from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
-from captau.benchmarks.output import FILES
-from captau.benchmarks.own import Scored, run
+from captau.benchmarks.commands.score import Scored, run
+from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.runs.output_folder import FILES
+from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.metrics.base import Metric, Rows
 from tests.conftest import says
 

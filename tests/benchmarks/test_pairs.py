@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks import pairs
-from captau.benchmarks.correlation import correlate
-from captau.benchmarks.pairs import Calibrated, PairCounts, calibrate, pair_counts
+from captau.benchmarks.statistics import pair_counts as pairs
+from captau.benchmarks.statistics.coefficients import correlate
+from captau.benchmarks.statistics.pair_counts import Calibrated, PairCounts, calibrate, pair_counts
 
 laws = settings(max_examples=100)
 points = st.lists(st.tuples(st.integers(-6, 6), st.integers(1, 4)), min_size=2, max_size=20)

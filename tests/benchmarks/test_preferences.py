@@ -14,7 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
 import captau
-from captau.benchmarks.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
+from captau.benchmarks.statistics.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
 from tests.conftest import run_captau
 
 NAN = float("nan")

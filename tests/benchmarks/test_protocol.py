@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import says
 

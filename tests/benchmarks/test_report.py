@@ -1,4 +1,4 @@
-"""`captau report`: the page, what is embedded in it, and a browser that opens it (`benchmarks/report.py`)."""
+"""`captau report`: the page, what is embedded in it, and a browser that opens it (`benchmarks/reporting/html_report.py`)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import captau
-from captau.benchmarks import figures
-from captau.benchmarks.browser import STEPS, UNDEFINED, percentiles, script_json
-from captau.benchmarks.config import ReportConfig
-from captau.benchmarks.report import build
+from captau.benchmarks.options import ReportConfig
+from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
+from captau.benchmarks.reporting.html_report import build
 from tests.conftest import AWKWARD, run_captau
 
 from .made_runs import rewrite

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from captau.benchmarks.config import PaperTable, ReproduceConfig, read
-from captau.benchmarks.published import read_published
-from captau.benchmarks.reproduce import (
+from captau.benchmarks.commands.reproduce import (
     COMPARISON_COLUMNS,
     KINDS,
     Cell,
@@ -16,6 +14,8 @@ from captau.benchmarks.reproduce import (
     compare,
     summary,
 )
+from captau.benchmarks.evaluation.published_numbers import read_published
+from captau.benchmarks.options import PaperTable, ReproduceConfig, read
 from captau.conf import group
 from captau.datasets.errors import InputError
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.bootstrap import clusters
-from captau.benchmarks.kinds import LEVELS, correlate_at
-from captau.benchmarks.resampled import prepare_at
+from captau.benchmarks.statistics.bootstrap import clusters
+from captau.benchmarks.statistics.levels import LEVELS, correlate_at
+from captau.benchmarks.statistics.weighted_levels import prepare_at
 
 COEFFICIENTS = ["tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy"]
 drawn_points = st.lists(

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.bootstrap import BLOCK, Statistics, blocks, draw
-from captau.benchmarks.config import ScoreConfig, Where, files_of, metrics_of
-from captau.benchmarks.own import Scored, run
-from captau.benchmarks.trust import agreements
+from captau.benchmarks.commands.score import Scored, run
+from captau.benchmarks.evaluation.metric_reliability import agreements
+from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.statistics.bootstrap import BLOCK, Statistics, blocks, draw
 from captau.metrics.base import Rows
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, run_captau, says

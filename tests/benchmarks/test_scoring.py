@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.progress import Progress
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.scoring import Scorer, score_all, side_by_side
-from captau.benchmarks.store import ScoreStore
+from captau.benchmarks.runs.progress_bar import Progress
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.scoring.score_store import ScoreStore
+from captau.benchmarks.scoring.scorer import Scorer, score_all, side_by_side
 from captau.datasets.cache import cache_folder, cache_root
 from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items

@@ -12,10 +12,11 @@ import pytest
 from scipy import stats
 
 import captau
-from captau.benchmarks import figures, sensitivity
-from captau.benchmarks.config import SensitivityConfig, Where, metrics_of, usual_protocol
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
+from captau.benchmarks.commands import sensitivity
+from captau.benchmarks.commands.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
+from captau.benchmarks.options import SensitivityConfig, Where, metrics_of, usual_protocol
+from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau, says
 

@@ -15,8 +15,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import captau
-from captau.benchmarks.bootstrap import Statistics, resample
-from captau.benchmarks.significance import (
+from captau.benchmarks.statistics.bootstrap import Statistics, resample
+from captau.benchmarks.statistics.intervals import SIGNIFICANCE_COLUMNS
+from captau.benchmarks.statistics.significance import (
     Pair,
     Preferred,
     Prepared,
@@ -28,7 +29,6 @@ from captau.benchmarks.significance import (
     rank_groups,
     williams,
 )
-from captau.benchmarks.uncertainty import SIGNIFICANCE_COLUMNS
 from tests.conftest import run_captau, says
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
@@ -444,9 +444,9 @@ def test_one_image_has_no_interval_and_says_so(tmp_path):
 
 
 def test_one_image_cannot_be_compared(tmp_path):
-    from captau.benchmarks.config import BenchConfig, Where, metrics_of, usual_protocol
-    from captau.benchmarks.protocol import Protocol
-    from captau.benchmarks.run import run as bench
+    from captau.benchmarks.commands.bench import run as bench
+    from captau.benchmarks.options import BenchConfig, Where, metrics_of, usual_protocol
+    from captau.benchmarks.scoring.protocol import Protocol
 
     config = BenchConfig(
         datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},
@@ -542,7 +542,7 @@ def test_statistics_options_from_python():
 
 def test_disattenuated_by_hand(tmp_path):
     """r over the root of ICC(1,1), as `captau agree` and SciPy have them; ICC(1,k) of means."""
-    from captau.benchmarks.agreement import RatingTable, intraclass
+    from captau.benchmarks.statistics.rater_agreement import RatingTable, intraclass
 
     demo = captau.load("demo")
     table = RatingTable.of(demo.ratings, demo.items["item_id"], "overall")
@@ -592,8 +592,8 @@ def test_disattenuation_says_where_it_cannot(tmp_path):
 
 
 def test_reliability_of_a_resample_is_that_of_its_ratings():
-    from captau.benchmarks.agreement import RatingTable, intraclass
-    from captau.benchmarks.uncertainty import _reliability
+    from captau.benchmarks.statistics.intervals import _reliability
+    from captau.benchmarks.statistics.rater_agreement import RatingTable, intraclass
 
     rng = np.random.default_rng(2)
     ratings = rng.normal(size=(12, 1)) + rng.normal(size=(12, 4))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from captau.benchmarks.bootstrap import Statistics
+from captau.benchmarks.statistics.bootstrap import Statistics
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_statistics.py"
 SIMULATIONS = 160

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.run import bench
+from captau.benchmarks.commands.bench import bench
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text.spice import metric as spice

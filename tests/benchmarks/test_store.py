@@ -20,9 +20,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks import store as store_module
-from captau.benchmarks.cli import main
-from captau.benchmarks.store import ScoreStore, place_of
+from captau.benchmarks.cli.main import main
+from captau.benchmarks.scoring import score_store as store_module
+from captau.benchmarks.scoring.score_store import ScoreStore, place_of
 from tests.conftest import says
 
 IDS = pd.Series([f"item {n}" for n in range(3000)])
@@ -32,7 +32,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np, pandas as pd
-from captau.benchmarks.store import ScoreStore, place_of
+from captau.benchmarks.scoring.score_store import ScoreStore, place_of
 store = ScoreStore(Path(sys.argv[1]), place_of(sys.argv[2]))
 ids = pd.Series([f"item {n}" for n in range(3000)])
 number = int(sys.argv[3])

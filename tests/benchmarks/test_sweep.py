@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from captau.benchmarks import claim
-from captau.benchmarks.claim import Claim, HeldError, holder
+from captau.benchmarks.runs import folder_claim as claim
+from captau.benchmarks.runs.folder_claim import Claim, HeldError, holder
 from captau.benchmarks.sweeps import launchers
 from captau.benchmarks.sweeps.sweep import read_sweep
 from tests.benchmarks.slurm import stand_in
@@ -203,7 +203,7 @@ def test_a_launcher_outlives_a_job_whose_process_is_killed(
 def test_a_killed_sweep_goes_on_where_it_stopped(captau, tmp_path):
     words = ["bench", "-m", 'metrics=[rouge_1],["python(own_metrics:patient)"],[rouge_2]', *CHEAP]
     words.append("output_dir=sweep")
-    script = "from captau.benchmarks.cli import main; main()"
+    script = "from captau.benchmarks.cli.main import main; main()"
     running = subprocess.Popen(
         [sys.executable, "-c", script, *words],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},

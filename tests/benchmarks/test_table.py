@@ -24,12 +24,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.config import STYLES, TableConfig, usual_protocol
-from captau.benchmarks.joined import JoinedTable, join
-from captau.benchmarks.layouts import LAYOUTS
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.published import differences, printed
-from captau.benchmarks.tables import MISSING
+from captau.benchmarks.evaluation.published_numbers import differences, printed
+from captau.benchmarks.options import STYLES, TableConfig, usual_protocol
+from captau.benchmarks.reporting.joined_table import JoinedTable, join
+from captau.benchmarks.reporting.table_layouts import LAYOUTS
+from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import run_captau, says
 
 from .made_runs import ROWS, made_run, rewrite

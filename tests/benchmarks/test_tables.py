@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from captau.benchmarks.tables import (
+from captau.benchmarks.runs.tables import (
     COEFFICIENT_STYLE,
     MISSING,
     Table,
@@ -176,7 +176,7 @@ def test_number_is_near_and_never_minus_nothing(value: float, decimals: int, sca
 
 
 def test_every_coefficient_has_a_style() -> None:
-    from captau.benchmarks.correlation import COEFFICIENTS
+    from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 
     assert set(COEFFICIENT_STYLE) == set(COEFFICIENTS)
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.baseline import read
+from captau.benchmarks.regression.baseline_file import read
 from captau.testing import assert_scores
 from tests.conftest import run_captau, says
 
@@ -139,7 +139,7 @@ assert captau.testing is testing is sys.modules["captau.testing"]
 assert not hasattr(testing, "__file__") and not hasattr(testing, "__path__")
 assert "numpy" not in sys.modules and "pandas" not in sys.modules
 from captau.testing import *
-from captau.benchmarks import testing as home
+from captau.benchmarks.regression import assert_scores as home
 assert assert_scores is home.assert_scores
 try: from captau.testing import nothing
 except ImportError: pass

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.thresholds import Curve
+from captau.benchmarks.commands.thresholds import Curve
 from tests.conftest import run_captau
 
 

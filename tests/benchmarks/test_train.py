@@ -18,9 +18,9 @@ from filelock import FileLock
 pytest.importorskip("torch")
 
 import captau
-from captau.benchmarks.config import TrainConfig, usual_protocol
-from captau.benchmarks.protocol import Protocol
-from captau.benchmarks.train import Corpus, jobs_of, shuffled_labels
+from captau.benchmarks.commands.train import Corpus, jobs_of, shuffled_labels
+from captau.benchmarks.options import TrainConfig, usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.common.recipe import make_recipe
 from tests.conftest import run_captau, says
@@ -303,8 +303,15 @@ def test_features_have_to_be_named_elsewhere_than_on_the_demo(tmp_path, capsys):
 
 
 def start(out: Path, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "captau.benchmarks.cli", "train", *words, f"output_dir={out}"]
-    code = "import sys; from captau.benchmarks.cli import main; main(sys.argv[1:])"
+    command = [
+        sys.executable,
+        "-m",
+        "captau.benchmarks.cli.main",
+        "train",
+        *words,
+        f"output_dir={out}",
+    ]
+    code = "import sys; from captau.benchmarks.cli.main import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, *command[3:]]
     return subprocess.Popen(
         command,

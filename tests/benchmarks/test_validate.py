@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks import validate as module
-from captau.benchmarks.captions import read_candidates
-from captau.benchmarks.config import ValidateConfig
-from captau.benchmarks.validate import Verdict, validate
+from captau.benchmarks.commands import validate as module
+from captau.benchmarks.commands.validate import Verdict, validate
+from captau.benchmarks.options import ValidateConfig
+from captau.benchmarks.scoring.caption_files import read_candidates
 from tests.conftest import AWKWARD, run_captau, says
 
 NAME = "captions_test2014_mine_results.json"

@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks.correlation import correlate, pairwise_accuracy
-from captau.benchmarks.weighted import Moments, Ranked, of_preferences, prepare
+from captau.benchmarks.statistics.coefficients import correlate, pairwise_accuracy
+from captau.benchmarks.statistics.weighted_coefficients import (
+    Moments,
+    Ranked,
+    of_preferences,
+    prepare,
+)
 
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
 #: Samples that a single example of hypothesis draws; 100 examples make 10,000.

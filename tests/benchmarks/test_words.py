@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from captau.benchmarks.config import HumanConfig, Where
-from captau.benchmarks.words import (
+from captau.benchmarks.commands.agree_words import (
     WORD_COLUMNS,
     Expected,
     Scores,
@@ -23,6 +22,7 @@ from captau.benchmarks.words import (
     precision_at,
     run,
 )
+from captau.benchmarks.options import HumanConfig, Where
 from tests.conftest import AWKWARD, run_captau, says
 
 #: Three people; "dog" is used by 3, 1 and 0 of them, "red" by 0, 2 and 1.

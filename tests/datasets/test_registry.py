@@ -10,8 +10,8 @@ import platformdirs
 import pytest
 
 import captau
-from captau.benchmarks.config import read, usual_protocol
-from captau.benchmarks.protocol import Protocol
+from captau.benchmarks.options import read, usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.errors import InputError

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.benchmarks.run import bench
+from captau.benchmarks.commands.bench import bench
 from tests.conftest import run_captau
 
 SCENES = os.environ.get("CAPTAU_TEST_SCENES")

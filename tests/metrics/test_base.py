@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.agreement import CEILINGS
-from captau.benchmarks.config import style
+from captau.benchmarks.options import style
+from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics import base
 from captau.metrics.base import Metric, Rows

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from captau.benchmarks.scoring import side_by_side
+from captau.benchmarks.scoring.scorer import side_by_side
 from captau.datasets.demo import render
 from captau.metrics.base import Rows, UnavailableError
 from captau.metrics.neural import clip as clip_module

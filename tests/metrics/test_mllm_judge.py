@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from captau.benchmarks.config import metrics_of
+from captau.benchmarks.options import metrics_of
 from captau.conf import group
 from captau.metrics.base import Rows
 from captau.metrics.neural import endpoint

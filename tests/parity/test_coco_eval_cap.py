@@ -12,8 +12,8 @@ import pycocoevalcap.eval as reference
 import pytest
 from pycocotools.coco import COCO
 
-from captau.benchmarks.config import ScoreConfig, files_of, metrics_of
-from captau.benchmarks.own import run
+from captau.benchmarks.commands.score import run
+from captau.benchmarks.options import ScoreConfig, files_of, metrics_of
 from captau.compat import COCOEvalCap
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says

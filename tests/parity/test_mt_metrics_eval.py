@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.kinds import correlate_at
-from captau.benchmarks.pairs import calibrate, pair_counts
+from captau.benchmarks.statistics.levels import correlate_at
+from captau.benchmarks.statistics.pair_counts import calibrate, pair_counts
 
 #: Its names of the levels.
 LEVEL = {"none": "pooled", "item": "by_image", "sys": "by_system"}

@@ -20,18 +20,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ....benchmarks.bootstrap import blocks, resample
-from ....benchmarks.captions import Candidates, read_candidates, read_references
-from ....benchmarks.captions import References as Texts
-from ....benchmarks.config import HumanConfig
-from ....benchmarks.human import run as agree
-from ....benchmarks.missing import lacking
-from ....benchmarks.progress import Progress
-from ....benchmarks.results import environment
-from ....benchmarks.run import measure
-from ....benchmarks.store import ScoreStore
-from ....benchmarks.systems import Submissions, compared
-from ....benchmarks.trials import Trial, images_of, items_of, trial
+from ....benchmarks.commands.agree_captions import run as agree
+from ....benchmarks.commands.bench import measure
+from ....benchmarks.options import HumanConfig
+from ....benchmarks.runs.progress_bar import Progress
+from ....benchmarks.runs.results import environment
+from ....benchmarks.scoring.caption_files import Candidates, read_candidates, read_references
+from ....benchmarks.scoring.caption_files import References as Texts
+from ....benchmarks.scoring.corpus_scores import Trial, images_of, items_of, trial
+from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.scoring.system_comparison import Submissions, compared
+from ....benchmarks.scoring.unavailable_metrics import lacking
+from ....benchmarks.statistics.bootstrap import blocks, resample
 from ....datasets.errors import InputError
 from ....datasets.registry import load
 from ....datasets.schema import CaptionSet

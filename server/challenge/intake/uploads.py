@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ....benchmarks.validate import (
+from ....benchmarks.commands.validate import (
     CONVENTION,
     Faults,
     Verdict,

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ....benchmarks.significance import corrected, rank_groups, two_sided
-from ....benchmarks.weighted import Floats
+from ....benchmarks.statistics.significance import corrected, rank_groups, two_sided
+from ....benchmarks.statistics.weighted_coefficients import Floats
 
 #: Which of a team's submissions are shown: by the column's score, the last one, or all.
 Which = Literal["best", "latest", "all"]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from ....benchmarks.tables import number
+from ....benchmarks.runs.tables import number
 from ...web import RefusedError
 from ..definition_file import Challenge, Phase
 from ..moderation import Ranks, Records, columns_of, usual_column

@@ -160,7 +160,7 @@ class Served:
 
     def __init__(self, folder, *words, log="serve.log", **environment):
         self.log = folder / log
-        code = "from captau.benchmarks.cli import main; main()"
+        code = "from captau.benchmarks.cli.main import main; main()"
         with self.log.open("wb") as said:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, "serve", "port=0", *words],

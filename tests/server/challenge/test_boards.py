@@ -87,9 +87,14 @@ def test_filters():
 
 def test_clusters_are_those_of_captau_score():
     """Each submission drawn on its own, as the server does: the p-values of all drawn together."""
-    from captau.benchmarks.bootstrap import Statistics, resample
-    from captau.benchmarks.significance import Prepared, corrected, differences, rank_groups
-    from captau.benchmarks.systems import Submissions
+    from captau.benchmarks.scoring.system_comparison import Submissions
+    from captau.benchmarks.statistics.bootstrap import Statistics, resample
+    from captau.benchmarks.statistics.significance import (
+        Prepared,
+        corrected,
+        differences,
+        rank_groups,
+    )
 
     rng = np.random.default_rng(0)
     values = {f"{k}": rng.normal(k // 2 * 0.2, 1, 300) for k in range(6)}

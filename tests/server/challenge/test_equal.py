@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.cli import main
+from captau.benchmarks.cli.main import main
 from captau.datasets.registry import load
 from captau.server.challenge.client import Client
 from captau.server.challenge.evaluation.evaluator import unpack

@@ -9,7 +9,7 @@ import sys
 from captau.server.collect.simulate import joined
 from tests.server.collect.conftest import make_site, write_study
 
-MAIN = "from captau.benchmarks.cli import main; main()"
+MAIN = "from captau.benchmarks.cli.main import main; main()"
 
 
 def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):

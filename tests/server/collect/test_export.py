@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.agreement import RatingTable, measures
+from captau.benchmarks.statistics.rater_agreement import RatingTable, measures
 from captau.datasets.imports import take
 from captau.datasets.registry import card, load
 from captau.server.collect.export import Gathered, Said, _coco, caption_set, files, gather
@@ -232,7 +232,7 @@ def test_references_are_coco_s_annotations(gathered, tmp_path):
     found = json.loads((folder / "captions.json").read_text())
     assert len(found["annotations"]) == 12
     assert len(found["images"]) == 6
-    from captau.benchmarks.own import read_references
+    from captau.benchmarks.commands.score import read_references
 
     read = read_references(folder / "captions.json")
     assert sorted(map(len, read.texts.values())) == [2] * 6

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import main
+from captau.benchmarks.cli.main import main
 from captau.datasets.caption_quality import p_hat
 from captau.server.collect.stability import compare
 from tests.conftest import says

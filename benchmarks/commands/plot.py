@@ -1,0 +1,68 @@
+"""`captau plot`: the charts of a finished run as SVG and PNG files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...datasets.errors import InputError
+from ..options import PlotConfig
+from ..reporting import figure_files as figures
+from ..reporting.charts import charts_of, parts_of
+from ..runs.finished_run import read_run
+from ..runs.output_folder import PLOTS, RECORD, write_file
+from ..runs.progress_bar import Progress
+
+
+@dataclass(frozen=True)
+class Plots:
+    """What was drawn.
+
+    Attributes:
+        folder: where it belongs.
+        files: SVG and PNG by name.
+        lacking: a line for each kind of which there is nothing.
+    """
+
+    folder: Path
+    files: dict[str, bytes]
+    lacking: list[str]
+
+
+def run(config: PlotConfig) -> Plots:
+    """Draw the charts and write them.
+
+    Raises:
+        InputError: where matplotlib is missing, the run is not a finished one, there is nothing to
+            draw, or the folder holds a run or cannot be written.
+    """
+    plots = draw(config)
+    if (plots.folder / RECORD).is_file():
+        raise InputError(f"{plots.folder} holds a run; set output_dir= to another folder")
+    for name, content in plots.files.items():
+        write_file(plots.folder / name, content)
+    return plots
+
+
+def draw(config: PlotConfig) -> Plots:
+    """Draw the charts; equal bytes for equal results on a platform.
+
+    Raises:
+        InputError: see `run`.
+    """
+    figures.needed("plot", "matplotlib")
+    finished = read_run(config.run)
+    parts = parts_of(finished, config.options)
+    files: dict[str, bytes] = {}
+    lacking: list[str] = []
+    with Progress(len(parts) * len(config.kinds)) as progress, figures.style():
+        for part in parts:
+            for kind in config.kinds:
+                charts, reason = charts_of(part, kind)
+                for chart in charts:
+                    files |= figures.files_of(chart.draw(), chart.name)
+                lacking += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
+                progress.advance()
+    if not files:
+        raise InputError(f"{finished.folder}: nothing to draw ({'; '.join(lacking)})")
+    return Plots(config.output_dir or finished.folder / PLOTS, files, lacking)

@@ -1,0 +1,1 @@
+"""The package benchmarks.regression."""

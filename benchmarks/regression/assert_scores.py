@@ -1,0 +1,141 @@
+"""`captau.testing`: gate a metric of your own in a test of your own.
+
+    from captau.testing import assert_scores
+
+    def test_scores():
+        assert_scores(my_metric, baseline="tests/golden/my_metric.yaml")
+
+`docs/ci_gate.md` says more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...metrics.base import Metric
+from ...metrics.external import PythonFunction, ScoreFile
+from ..options import CheckConfig, Where, changes_of, metrics_of, optional_of
+from ..runs.tables import markdown_of
+from .baseline_file import read
+from .check import run
+
+__all__ = ["assert_scores"]
+
+#: With it in the environment, baselines are written instead of held against.
+UPDATE = "CAPTAU_UPDATE"
+
+
+def assert_scores(
+    metric: Callable[[pd.DataFrame], Any] | Path | str | Metric,
+    baseline: str | Path,
+    *,
+    name: str | None = None,
+    update: bool | None = None,
+    dataset: str | None = None,
+    protocol: str | Mapping[str, Any] | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
+    tolerance: float | None = None,
+    versions: str | None = None,
+    packages: Sequence[str] = (),
+    data_root: str | Path | None = None,
+) -> None:
+    """Fail where a metric's scores, its correlations or what they rest on differ from a baseline's.
+
+    Args:
+        metric: a function that takes the items as a DataFrame (columns `caption`, `references`, …) and
+            returns one number each; a file of scores, as a `Path`; a spec such as `"cider"`; or a
+            `Metric`.
+        baseline: the file. It is made by a run with `CAPTAU_UPDATE=1` in the environment.
+        name: what the baseline calls a function (default: its own name) or a file (its stem).
+        update: write the baseline instead; None asks the environment.
+        dataset, protocol, sample, seed, tolerance, packages: what goes into a new baseline, as in
+            `captau check`; None for the default, which is the demo. With a baseline that is there they
+            are to be what it has, or left out.
+        versions: which changed versions fail by themselves; see `baseline.POLICIES`.
+        data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
+
+    Raises:
+        AssertionError: with the table of what differs.
+        InputError: on a baseline that is not there or not valid, or a metric that cannot be computed.
+    """
+    __tracebackhide__ = True  # pytest shows the caller's line
+    path = Path(baseline)
+    if update is None:
+        update = os.environ.get(UPDATE, "").lower() not in ("", "0", "false")
+    if not update and not path.exists():
+        raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
+    metrics = _metrics(metric, name)
+    specs = [m.spec for m in metrics]
+    if not update and (unknown := [s for s in specs if s not in read(path).metrics]):
+        known = ", ".join(read(path).metrics)
+        raise InputError(
+            f"{path} has no metric '{unknown[0]}', but {known}; name=… says which of them a function is, "
+            f"and {UPDATE}=1 makes the baseline anew"
+        )
+    if update and path.exists() and (others := set(read(path).metrics) - set(specs)):
+        raise InputError(
+            f"{path} has other metrics as well ({', '.join(sorted(others))}); one baseline a call"
+        )
+    checked = run(
+        CheckConfig(
+            baseline=path,
+            update=update,
+            dataset=dataset,
+            protocol=None if protocol is None else changes_of(protocol),
+            metrics=metrics,
+            optional=optional_of(metric) if isinstance(metric, str) else frozenset(),
+            sample=sample,
+            seed=seed,
+            tolerance=tolerance,
+            versions=versions,
+            packages=tuple(packages),
+            where=Where(data_root=Path(data_root) if data_root else None),
+        )
+    )
+    if checked.status:
+        table = "\n\n".join(map(markdown_of, checked.tables))
+        raise AssertionError(f"{checked.summary} ({UPDATE}=1 pytest)\n\n{table}")
+
+
+def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:
+    if isinstance(metric, Path):
+        return (_File(path=str(metric), name=name or metric.stem),)
+    if isinstance(metric, str | Metric):
+        if name is not None:
+            raise InputError(f"name={name} is for a function or a file of scores")
+        return metrics_of(metric)
+    if not callable(metric):
+        raise InputError(
+            f"metric is {metric!r}; a function, the Path of a file of scores, a spec or a Metric is "
+            f"expected"
+        )
+    called = name or getattr(metric, "__name__", type(metric).__name__)
+    return (_Function(function=f"test:{called}", name=called, call=metric),)
+
+
+@dataclass(frozen=True)
+class _Function(PythonFunction):
+    """A function that a test hands over."""
+
+    call: Any = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        # Of the function itself there is nothing to write down that would be the same tomorrow.
+        return {"function": self.function, "name": self.name}
+
+    def _load(self) -> Any:
+        return self.call
+
+
+@dataclass(frozen=True)
+class _File(ScoreFile):
+    """A file of scores that a test hands over; where it lies is the test's affair."""

@@ -1,0 +1,618 @@
+"""`captau check`: scores and correlations beside a baseline's; what moved, by how much, and why."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ...datasets.cache import keep, keeps
+from ...datasets.errors import InputError, unknown
+from ...metrics.base import Metric, version_of
+from ...metrics.external import PythonFunction, ScoreFile
+from ...metrics.registry import metric as metric_of
+from ...metrics.registry import registered_name
+from ..commands.bench import Measured, measure
+from ..options import CheckConfig, metrics_of, optional_of, usual_protocol
+from ..runs.output_folder import check_writable, write_file
+from ..runs.progress_bar import Progress
+from ..runs.tables import COEFFICIENT_STYLE, Table, markdown_of
+from ..runs.tables import number as printed
+from ..scoring.protocol import Protocol
+from ..scoring.score_store import ScoreStore
+from ..scoring.unavailable_metrics import present
+from .baseline_file import (
+    PARTS,
+    Baseline,
+    Kept,
+    coefficient_of,
+    decimals_of,
+    drawn,
+    mean,
+    moved,
+    number,
+    parts_of,
+    read,
+    std,
+    steady,
+    unit_of,
+    written,
+)
+
+#: What a new baseline has where nobody says.
+SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
+#: Packages that may move a text metric's score or a correlation, whether its signature names them or not.
+_PACKAGES = ("captau", "numba", "numpy", "pandas", "pycocoevalcap", "scipy")
+_OWN = "no version, parameter or data changed: the code of captau"
+_YOURS = "no version, parameter or data changed: the code of the function"
+#: The parts of a check, in the order in which the table has them.
+_PARTS = ("data", "versions", "parameters", "scores", "correlations")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One line of the table.
+
+    Attributes:
+        part: one of `_PARTS`.
+        metrics: whose it is; empty where it is of all.
+        what: what differs.
+        before, now, by: as they are printed.
+        cause: the likely cause, or what becomes of it.
+        fails: whether it fails the check.
+    """
+
+    part: str
+    metrics: tuple[str, ...]
+    what: str
+    before: str
+    now: str
+    by: str = ""
+    cause: str = ""
+    fails: bool = True
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        path: the baseline.
+        differences: in the order of the table.
+        metrics: what was checked, and of which dataset.
+        summary: a closing line.
+        updated: whether the baseline was written instead of held against.
+        junit: where the report goes.
+    """
+
+    path: Path
+    dataset: str
+    metrics: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    summary: str
+    updated: bool = False
+    junit: Path | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 where something fails."""
+        return int(not self.updated and any(d.fails for d in self.differences))
+
+    @property
+    def tables(self) -> list[Table]:
+        """The table of differences, where there are any."""
+        if not self.differences:
+            return []
+        rows = [
+            (d.part, [self._whose(d), d.what, d.before, d.now, d.by, d.cause])
+            for d in self.differences
+        ]
+        columns = ["metric", "what", "baseline", "now", "by", "likely cause"]
+        title = f"{self.path}: what differs"
+        return [Table(title, "part", columns, rows, numeric=False)]
+
+    def _whose(self, difference: Difference) -> str:
+        if len(difference.metrics) == len(self.metrics) > 3:
+            return f"all {len(self.metrics)}"
+        return ", ".join(difference.metrics)
+
+    def markdown(self) -> str:
+        """The table and the closing line, for GitHub's step summary."""
+        return "\n\n".join(["### captau check", *map(markdown_of, self.tables), self.summary, ""])
+
+    def xml(self) -> bytes:
+        """A JUnit report: a case for the data, the versions, and each part of each metric."""
+        suite = ElementTree.Element("testsuite", name=f"captau check {self.path}")
+        cases = [(part, part, "") for part in _PARTS[:2]]
+        cases += [(f"{m}: {part}", part, m) for m in self.metrics for part in _PARTS[2:]]
+        failures = 0
+        for name, part, of in cases:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=f"captau.{_legal(self.dataset)}", name=_legal(name)
+            )
+            found = [
+                d
+                for d in self.differences
+                if d.part == part and d.fails and (not of or of in d.metrics)
+            ]
+            if found and not self.updated:
+                failures += 1
+                lines = [_legal(_line(d)) for d in found]
+                failure = ElementTree.SubElement(case, "failure", message=lines[0])
+                failure.text = "\n".join(lines)
+        suite.set("tests", str(len(cases)))
+        suite.set("failures", str(failures))
+        root = ElementTree.Element("testsuites")
+        root.append(suite)
+        ElementTree.indent(root)
+        return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+    def report(self) -> None:
+        """Write the JUnit report, and add to GitHub's step summary, where there are such.
+
+        Raises:
+            InputError: where they cannot be written.
+        """
+        if self.junit is not None:
+            write_file(self.junit, self.xml())
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            try:
+                with Path(summary).open("a", encoding="utf-8", errors="replace") as stream:
+                    stream.write(self.markdown())
+            except OSError as error:
+                raise InputError(
+                    f"GITHUB_STEP_SUMMARY={summary}: cannot be written ({error.strerror})"
+                ) from error
+
+
+def _line(difference: Difference) -> str:
+    by = f", by {difference.by}" if difference.by else ""
+    cause = f" ({difference.cause})" if difference.cause else ""
+    return f"{difference.what}: {difference.before} → {difference.now}{by}{cause}"
+
+
+def _legal(text: str) -> str:
+    """A text without the characters that XML has no word for."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
+def run(config: CheckConfig) -> Checked:
+    """Compute everything anew, and hold it against the baseline, or write that.
+
+    Raises:
+        InputError: on a baseline that is not there or not valid, options that it contradicts, or whatever
+            else keeps a score from being computed.
+    """
+    path = config.baseline
+    there = path.exists()
+    if not there and not config.update:
+        raise InputError(
+            f"no baseline {path}; captau check baseline={path} update=true dataset=… metrics=… makes it"
+        )
+    before = read(path) if there else None
+    for file in (path if config.update else None, config.junit):
+        if file is not None:
+            check_writable(file)
+    plan = _plan(config, before)
+    if before is not None and not config.update:
+        _check_options(config, plan, before)
+    found, metrics, lacking = _measured(plan)
+    now = _now(plan, found, metrics, before)
+    differences: list[Difference] = []
+    # What is of other data by choice has nothing to be held against.
+    if before is not None and _about(before) == _about(now):
+        differences = _compare(before, now, found, plan)
+    checked = Checked(
+        path=path,
+        dataset=now.dataset,
+        metrics=tuple(now.metrics),
+        differences=tuple(differences),
+        summary="",
+        updated=config.update,
+        junit=config.junit,
+    )
+    left_out = "".join(f"\nleft out: {m.spec}: {reason}" for m, reason in lacking.items())
+    if not config.update:
+        return replace(checked, summary=_summary(checked, before, now))
+    text = written(steady(now, before)).encode()
+    same = there and path.read_bytes() == text
+    if not same:
+        write_file(path, text)
+    said = (
+        f"{path}: {'is as it was' if same else 'written'}: {len(now.metrics)} metrics on "
+        f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
+    )
+    return replace(checked, summary=said + left_out)
+
+
+def _about(one: Baseline) -> tuple[str, dict[str, Any], Protocol]:
+    return one.dataset, dict(one.own), one.protocol
+
+
+def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
+    held = (
+        f"{len(checked.metrics)} metrics on {now.data['items']} items of {now.dataset}, "
+        f"{len(before.sample) if before else 0} of them one by one"
+    )
+    failing = sorted({d.part for d in checked.differences if d.fails}, key=_PARTS.index)
+    if failing:
+        return (
+            f"{checked.path}: {', '.join(failing)} differ ({held}). If that is meant: captau check "
+            f"baseline={checked.path} update=true"
+        )
+    return f"{checked.path}: as in the baseline ({held})"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is computed: of the options, else of the baseline, else the defaults."""
+
+    config: CheckConfig
+    dataset: str
+    own: Mapping[str, Any]
+    protocol: Protocol
+    metrics: tuple[Metric, ...]
+    optional: frozenset[str]
+    sample: int
+    seed: int
+    tolerance: float
+    versions: str
+    packages: tuple[str, ...]
+
+
+def _plan(config: CheckConfig, before: Baseline | None) -> _Plan:
+    dataset = config.dataset or (before.dataset if before else "demo")
+    if before is not None and dataset == before.dataset and config.protocol is None:
+        protocol = before.protocol
+    else:
+        protocol = Protocol.resolve(dataset, usual_protocol(dataset), config.protocol or {})
+    own = config.where.own
+    if not own and before is not None and dataset == before.dataset:
+        own = before.own
+    metrics, optional = config.metrics, config.optional
+    if metrics is None and before is not None:
+        metrics = tuple(_made(config.baseline, before, name) for name in before.metrics)
+    elif metrics is None:
+        metrics, optional = metrics_of("text"), optional_of("text")
+
+    def given(option: Any, kept: Any, default: Any) -> Any:
+        return option if option is not None else default if before is None else kept
+
+    return _Plan(
+        config=config,
+        dataset=dataset,
+        own=own,
+        protocol=protocol,
+        metrics=metrics,
+        optional=optional,
+        sample=given(config.sample, before and len(before.sample), SAMPLE),
+        seed=given(config.seed, before and before.seed, SEED),
+        tolerance=given(config.tolerance, before and before.tolerance, TOLERANCE),
+        versions=given(config.versions, before and before.versions, VERSIONS),
+        packages=(*config.packages, *(before.packages if before else ())),
+    )
+
+
+def _at(path: Path, before: Baseline, keys: tuple[str, ...], error: InputError | str) -> InputError:
+    return InputError(f"{path}:{before.lines[keys]}: {error}")
+
+
+def _made(path: Path, before: Baseline, name: str) -> Metric:
+    """A metric of a baseline.
+
+    Raises:
+        InputError: where the file does not say how it is made, or says something else.
+    """
+    made = before.metrics[name].made
+    where = ("metrics", name, "made")
+    if made is None:
+        raise _at(
+            path,
+            before,
+            where,
+            f"{name} is handed over by a test (captau.testing.assert_scores); run that test",
+        )
+    try:
+        one = metric_of(made)
+    except InputError as error:
+        raise _at(path, before, where, error) from error
+    if one.spec != name:
+        raise _at(path, before, where, f"{made} makes {one.spec}, not {name}; mend the line")
+    return one
+
+
+def _check_options(config: CheckConfig, plan: _Plan, before: Baseline) -> None:
+    """That what was given is what the baseline has.
+
+    Raises:
+        InputError: where it is not.
+    """
+    asked = {
+        "dataset": (plan.dataset, before.dataset),
+        "file": (dict(plan.own), dict(before.own)),
+        "protocol": (plan.protocol, before.protocol),
+        "sample": (min(plan.sample, before.data["items"]), len(before.sample)),
+        "seed": (plan.seed, before.seed),
+        "tolerance": (plan.tolerance, before.tolerance),
+    }
+    for option, (given, kept) in asked.items():
+        if given != kept:
+            shown = kept.name if isinstance(kept, Protocol) else kept
+            raise InputError(
+                f"{option}=… was given, and {config.baseline} has {shown}; leave it out, or make the "
+                f"baseline anew with update=true"
+            )
+    for one in plan.metrics:
+        if one.spec not in before.metrics:
+            raise unknown(f"metric of {config.baseline}", one.spec, before.metrics)
+    for package in config.packages:
+        if package not in before.packages:
+            raise unknown(f"package of {config.baseline}", package, before.packages)
+
+
+def _measured(plan: _Plan) -> tuple[Measured, list[Metric], dict[Metric, str]]:
+    """Scores and correlations of now, with nothing read back; the metrics; and those left out."""
+    where = replace(plan.config.where, own=plan.own)
+    caption_set = where.load(plan.dataset)
+    metrics, lacking = list(plan.metrics), dict[Metric, str]()
+    if plan.config.update:  # else all must be computed, and one that cannot be says why
+        metrics, lacking = present(plan.metrics, plan.optional, plan.protocol, caption_set)
+    before = keeps()
+    keep(False)
+    try:
+        with Progress(len(metrics)) as progress:
+            found = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
+    finally:
+        keep(before)
+    return found, metrics, lacking
+
+
+def _now(
+    plan: _Plan, found: Measured, metrics: Sequence[Metric], before: Baseline | None
+) -> Baseline:
+    """What a baseline of now says."""
+    item_ids = found.items["item_id"].tolist()
+    shown = drawn(item_ids, plan.sample, plan.seed)
+    records: Any = found.correlations.to_dict("records")
+    kept: dict[str, Kept] = {}
+    for one in metrics:
+        scores = np.asarray(found.by_metric[one.spec], dtype=np.float64)
+        defined = scores[~np.isnan(scores)].tolist()
+        kept[one.spec] = Kept(
+            made=_recipe(one),
+            signature=one.signature,
+            correlations={
+                f"{r['dimension']} {r['coefficient']}": float(r["value"])
+                for r in records
+                if r["metric"] == one.spec
+            },
+            items=len(scores),
+            undefined=int(np.isnan(scores).sum()),
+            mean=mean(defined),
+            std=std(defined),
+            parts=parts_of(item_ids, scores),
+        )
+    names = {*_PACKAGES, *plan.packages, *(d for m in metrics for d in m.distributions)}
+    return Baseline(
+        dataset=plan.dataset,
+        own=plan.own,
+        data={
+            "revision": found.caption_set.card.revision,
+            "items": len(item_ids),
+            "digest": found.caption_set.digest,
+        },
+        protocol=plan.protocol,
+        seed=plan.seed,
+        tolerance=plan.tolerance,
+        versions=plan.versions,
+        packages={n: _version(n) for n in sorted(names | {"python"})},
+        metrics=kept,
+        sample={
+            item: {m.spec: float(found.by_metric[m.spec].loc[item]) for m in metrics}
+            for item in shown
+        },
+    )
+
+
+def _version(package: str) -> str:
+    if package == "python":
+        return ".".join(platform.python_version_tuple()[:2])
+    return version_of(package)
+
+
+def _recipe(one: Metric) -> str | None:
+    """The spec that makes a metric, whatever results call it; None of a class that is not registered."""
+    name = registered_name(one)
+    if name is None:
+        return None
+    # A metric that goes by a name of its own still has the spec that any metric has.
+    spec: Any = Metric.spec.fget  # pyright: ignore[reportAttributeAccessIssue]
+    return f"{name}{spec(one).removeprefix(one.name)}"
+
+
+# Comparing.
+
+
+def _compare(before: Baseline, now: Baseline, found: Measured, plan: _Plan) -> list[Difference]:
+    data = _data(before, now)
+    by_spec = {m.spec: m for m in plan.metrics}
+    names = [name for name in now.metrics if name in before.metrics]
+    signed = {name: _signed(before.metrics[name], now.metrics[name]) for name in names}
+    in_signatures = {key for fields in signed.values() for key in fields}
+    changed = {
+        name: (before.packages.get(name, "–"), version)
+        for name, version in now.packages.items()
+        if before.packages.get(name) != version
+        and (name in before.packages or name in in_signatures)
+    }
+    parameters: dict[tuple[str, str, str, bool], list[str]] = {}
+    scores: list[Difference] = []
+    correlations: list[Difference] = []
+    for name in names:
+        own = isinstance(by_spec[name], PythonFunction)
+        cause = _cause(data, signed[name], changed, _YOURS if own else _OWN)
+        for key, (old, new) in signed[name].items():
+            if key not in changed:
+                # A file of scores is made anew for every check; what counts is what is in it.
+                fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
+                parameters.setdefault((key, old, new, fails), []).append(name)
+        scores += _scores(before, now, found, name, cause, plan.config.baseline)
+        correlations += _correlations(before.metrics[name], now.metrics[name], name, cause)
+    moving = {d.metrics[0] for d in (*scores, *correlations)}
+    return [
+        *data,
+        *_versions(changed, signed, plan.versions, moving),
+        *(
+            Difference("parameters", tuple(of), key, old, new, fails=fails)
+            for (key, old, new, fails), of in parameters.items()
+        ),
+        *scores,
+        *correlations,
+    ]
+
+
+def _data(before: Baseline, now: Baseline) -> list[Difference]:
+    return [
+        Difference("data", (), key, _short(before.data[key]), _short(now.data[key]))
+        for key in before.data
+        if before.data[key] != now.data[key]
+    ]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 16 else f"{text[:12]}…"
+
+
+def _signed(before: Kept, now: Kept) -> dict[str, tuple[str, str]]:
+    """What differs in two signatures: parameter or package → before and now."""
+    old, new = _fields(before.signature), _fields(now.signature)
+    return {
+        key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    }
+
+
+def _fields(signature: str) -> dict[str, str]:
+    name, *parts = signature.split("|")
+    return {"name": name} | {k: v for k, _, v in (part.partition(":") for part in parts)}
+
+
+def _versions(
+    changed: Mapping[str, tuple[str, str]],
+    signed: Mapping[str, Mapping[str, tuple[str, str]]],
+    policy: str,
+    moving: set[str],
+) -> list[Difference]:
+    """A line for each package of another version; `moving` are the metrics of which something moved."""
+    rows: list[Difference] = []
+    for package, (old, new) in changed.items():
+        of = tuple(name for name, fields in signed.items() if package in fields)
+        fails = policy == "all" or (policy == "signatures" and bool(of))
+        said = "" if moving & set(of) or (moving and not of) else "no score moved"
+        told = "" if fails else f"told only (versions={policy})"
+        cause = "; ".join(filter(None, (said, told)))
+        rows.append(Difference("versions", of, package, old, new, cause=cause, fails=fails))
+    return rows
+
+
+def _cause(
+    data: Sequence[Difference],
+    signed: Mapping[str, tuple[str, str]],
+    changed: Mapping[str, tuple[str, str]],
+    otherwise: str,
+) -> str:
+    """The likely cause of a moved score: what it rests on and what changed, the nearest first."""
+    if data:
+        return "changed data"
+    if signed:
+        return "; ".join(
+            f"{key} {old} → {new}" if key in changed else f"parameter {key}: {old} → {new}"
+            for key, (old, new) in signed.items()
+        )
+    if changed:
+        listed = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
+        return f"perhaps {listed}"
+    return otherwise
+
+
+def _scores(
+    before: Baseline, now: Baseline, found: Measured, name: str, cause: str, path: Path
+) -> list[Difference]:
+    """A line for the sampled items of a metric that moved, and one for all of its items."""
+    reach, digits = before.tolerance, decimals_of(before.tolerance)
+    current = found.by_metric[name]
+    pairs: list[tuple[str, float, float]] = []
+    for item, scores in before.sample.items():
+        if item in current.index:
+            pairs.append((item, scores[name], float(current.loc[item])))
+        elif before.data == now.data:
+            raise _at(
+                path,
+                before,
+                ("sample", item),
+                f"item '{item}' is not in dataset {before.dataset}; mend the line, or take the file anew "
+                f"from version control",
+            )
+    rows: list[Difference] = []
+
+    def line(what: str, old: float, new: float) -> None:
+        was, is_now = (number(v, digits).replace("null", "undefined") for v in (old, new))
+        rows.append(Difference("scores", (name,), what, was, is_now, _by(old, new), cause))
+
+    if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
+        item, old, new = max(gone, key=lambda p: _distance(p[1], p[2]))
+        title = " ".join(item.split())
+        line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
+    old_kept, new_kept = before.metrics[name], now.metrics[name]
+    if old_kept.undefined != new_kept.undefined:
+        line("undefined scores of all items", old_kept.undefined, new_kept.undefined)
+    if moved(old_kept.mean, new_kept.mean, reach):
+        line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
+    elif moved(old_kept.std, new_kept.std, reach):
+        line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
+    elif parts := [
+        (i, *pair)
+        for i, pair in enumerate(zip(old_kept.parts, new_kept.parts, strict=True))
+        if moved(*pair, reach)
+    ]:
+        i, old, new = max(parts, key=lambda p: _distance(p[1], p[2]))
+        line(f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i + 1}", old, new)
+    return rows
+
+
+def _correlations(before: Kept, now: Kept, name: str, cause: str) -> list[Difference]:
+    rows: list[Difference] = []
+    for key in dict.fromkeys([*before.correlations, *now.correlations]):
+        coefficient = coefficient_of(key)
+        label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
+        what = f"{key.rpartition(' ')[0]} {label}"
+        if key not in before.correlations or key not in now.correlations:
+            was, is_now = ("there" if key in kept.correlations else "–" for kept in (before, now))
+            rows.append(Difference("correlations", (name,), what, was, is_now, cause=cause))
+            continue
+        old, new = before.correlations[key], now.correlations[key]
+        # Not whether the printed digits are others: where rounding turns, the last bit turns them.
+        if moved(old, new, unit_of(coefficient) / 2):
+            was, is_now = (printed(v, scale, decimals + 2) for v in (old, new))
+            by = _by(old * scale, new * scale)
+            rows.append(Difference("correlations", (name,), what, was, is_now, by, cause))
+    return rows
+
+
+def _distance(old: float, new: float) -> float:
+    return math.inf if math.isnan(old) or math.isnan(new) else abs(new - old)
+
+
+def _by(old: float, new: float) -> str:
+    distance = _distance(old, new)
+    return f"{new - old:+.3g}" if math.isfinite(distance) else ""

@@ -1,0 +1,249 @@
+"""`captau cite`: BibTeX of what finished runs used, and a methods paragraph that names the protocol."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_lowercase
+
+import pandas as pd
+
+from ...conf import group
+from ...datasets.registry import card
+from ..commands.bench import interval_words, rank_words
+from ..options import read
+from ..runs.tables import latex_escape
+from ..scoring.protocol import Protocol
+from .joined_table import Source, brief, read_sources, words_of
+from .table_layouts import breaking
+
+#: The coefficients in words, for LaTeX.
+COEFFICIENTS = {
+    "tau_c": r"Kendall's $\tau_c$",
+    "tau_b": r"Kendall's $\tau_b$",
+    "tau_a": r"Kendall's $\tau_a$",
+    "gamma": r"Goodman and Kruskal's $\gamma$",
+    "spearman": r"Spearman's $\rho$",
+    "pearson": r"Pearson's $r$",
+    "pairwise_accuracy": "the share of pairs that are ordered alike",
+    "acc_eq": r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)",
+    "soft_pairwise_accuracy": "soft pairwise accuracy",
+    "accuracy": "accuracy on preference pairs",
+}
+RATINGS = {
+    "per_rating": "each rating is a data point",
+    "mean": "an item's ratings are averaged",
+    "rounded_mean": "an item's ratings are averaged and rounded, halves up",
+    "median": "the median of an item's ratings counts",
+}
+REFERENCES = {
+    "all": "candidates are scored against all references at once",
+    "first_k": "candidates are scored against the first {k} references",
+    "mean_over_single": "candidates are scored against one reference at a time and the scores averaged",
+    "max_over_single": "candidates are scored against one reference at a time and the highest counts",
+}
+CORPORA = {
+    "dataset": "corpus statistics (document frequencies) are taken over the dataset",
+    "per_system": "corpus statistics (document frequencies) are taken over each system alone",
+}
+LEVELS = {
+    "pooled": "coefficients are over all data points",
+    "by_image": "coefficients are within images, and averaged over them",
+    "by_system": "coefficients are within systems, and averaged over them",
+    "system": "coefficients are of the systems' mean scores and mean ratings",
+}
+UNDEFINED = {
+    "nan": "an undefined score leaves the coefficient undefined",
+    "drop": "data points with an undefined score are left out",
+    "error": "no score is undefined",
+}
+#: The distributions that compute coefficients and intervals; metrics name theirs in signatures.
+COMPUTING = ("numpy", "scipy", "numba")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of BibTeX: its key, the letters of its title, and all of its text."""
+
+    key: str
+    title: str
+    text: str
+
+
+def entries(bibtex: str) -> list[Entry]:
+    """The entries of a text of BibTeX, by their braces.
+
+    Raises:
+        ValueError: where an entry does not end, or has no title.
+    """
+    found: list[Entry] = []
+    for match in re.finditer(r"^@\w+\{([^,\s]+),", bibtex, re.MULTILINE):
+        depth, end = 1, match.end()
+        while depth:
+            if end >= len(bibtex):
+                raise ValueError(f"{match.group(1)} does not end")
+            depth += {"{": 1, "}": -1}.get(bibtex[end], 0)
+            end += 1
+        text = bibtex[match.start() : end]
+        title = re.search(r"\btitle\s*=\s*\{(.*?)\}\s*,?\s*$", text, re.MULTILINE | re.DOTALL)
+        if title is None:
+            raise ValueError(f"{match.group(1)} has no title")
+        letters = re.sub(r"[\W_]", "", title.group(1)).lower()
+        found.append(Entry(match.group(1), letters, text))
+    return found
+
+
+class Bibliography:
+    """Entries, each once: equal keys of one title are one work, and of two titles get letters."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+
+    def add(self, bibtex: str) -> list[str]:
+        """Take entries in, and say what their keys are here."""
+        return [self._key(entry) for entry in entries(bibtex)]
+
+    def _key(self, entry: Entry) -> str:
+        key, letters = entry.key, iter(ascii_lowercase)
+        while self.entries.setdefault(key, entry).title != entry.title:
+            key = entry.key + next(letters)
+        return key
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            entry.text.replace(f"{{{entry.key},", f"{{{key},", 1)
+            for key, entry in self.entries.items()
+        )
+
+
+def cite(folders: Sequence[Path]) -> str:
+    """A methods paragraph for LaTeX, and the BibTeX of all that it cites.
+
+    Raises:
+        InputError: on a run that cannot be read, or runs over different data.
+    """
+    sources = read_sources(folders)
+    runs = [source.run for source in sources]
+    versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
+    works = Bibliography()
+    (own,) = works.add(_OWN.replace("VERSION", ", ".join(versions)))
+    sentences = [
+        "We measure how well metrics agree with people with captau "
+        rf"{', '.join(versions)} \cite{{{own}}}."
+    ]
+    metrics: dict[tuple[str, str], str] = {}
+    uncited: dict[str, None] = {}
+    for source in sources:
+        sentences += _on_data(source, works)
+        for spec, label, signature, citation in _metrics(source):
+            keys = works.add(citation)
+            if not keys:
+                uncited[label] = None
+            told = rf" \cite{{{','.join(keys)}}}" if keys else ""
+            line = rf"{latex_escape(label)}{told} (\texttt{{{breaking(brief(signature))}}})"
+            metrics.setdefault((spec, signature), line)
+    if any(source.run.correlations["ci_low"].notna().any() for source in sources):
+        said = words_of(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
+        sentences += [f"Intervals: {latex_escape(words)}." for words in said]
+    if any(source.ranks for source in sources):
+        said = words_of(sources, rank_words)
+        sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in said]
+    if metrics:
+        sentences.append(f"Metrics, with signatures: {'; '.join(metrics.values())}.")
+    for run in runs:
+        with_versions = [
+            f"{name} {version}"
+            for name, version in run.run["versions"].items()
+            if name in COMPUTING
+        ]
+        sentences.append(
+            f"Coefficients and intervals were computed with {', '.join(with_versions)}."
+        )
+    paragraph = textwrap.fill(
+        " ".join(dict.fromkeys(sentences)), 100, break_long_words=False, break_on_hyphens=False
+    )
+    # Outside of entries BibTeX passes over all but this sign, behind % as well.
+    paragraph = paragraph.replace("@", r"\char64{}")
+    if uncited:
+        names = ", ".join(uncited).replace("@", "(at)")
+        paragraph += f"\n\n% No paper is known here for: {names}. Cite what they come from."
+    return f"{paragraph}\n\n{works}\n"
+
+
+_OWN = """@misc{captau,
+  title={captau: how well image-caption metrics agree with human ratings},
+  author={{The captau maintainers}},
+  note={Version VERSION}
+}"""
+
+
+def _metrics(source: Source) -> list[tuple[str, str, str, str]]:
+    """Spec, label, signature and BibTeX of each metric with a number, in the order of tables."""
+    frame = source.run.correlations
+    below = {name for names in source.below.values() for name in names}
+    used = [s for s in dict.fromkeys(frame.loc[frame["value"].notna(), "metric"]) if s not in below]
+    styles = source.styles
+    signatures = source.run.run["signatures"]
+    return [
+        (spec, styles[spec].label, signatures.get(spec, "no signature"), styles[spec].citation)
+        for spec in sorted(used, key=lambda spec: styles[spec].order)
+    ]
+
+
+def _on_data(source: Source, works: Bibliography) -> list[str]:
+    """A sentence for each dataset under each protocol."""
+    sentences: list[str] = []
+    blocks = dict.fromkeys(key[:2] for key, _ in source.rows)
+    for block in blocks:
+        rows = [row for key, row in source.rows if key[:2] == block]
+        protocol, frame = source.protocol(rows[0]), pd.DataFrame(rows)
+        data = source.run.run["data"][rows[0]["dataset"]]
+        cited = ",".join(works.add(data["citation"]))
+        kind = "the synthetic dataset " if data["synthetic"] else ""
+        rated = frame[frame["coefficient"] != "accuracy"]
+        compared = frame[frame["coefficient"] == "accuracy"]
+        sizes = [f"{frame['n_items'].max():,} captions"]
+        if len(rated):
+            dimensions = ", ".join(dict.fromkeys(rated["dimension"])).replace("_", " ")
+            sizes.append(f"{rated['n_ratings'].max():,} data points of {dimensions}")
+        if len(compared):
+            sizes.append(f"{compared['n_ratings'].max():,} preference pairs")
+        names = [COEFFICIENTS[name] for name in dict.fromkeys(frame["coefficient"])]
+        listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        sentences.append(
+            rf"On {kind}{latex_escape(data['title'])} \cite{{{cited}}} (revision "
+            f"{latex_escape(data['revision'][:12])}; {', '.join(sizes)}) we report {listed}: "
+            f"{'; '.join(_choices(protocol, works, rated=len(rated) > 0, compared=len(compared) > 0))}."
+        )
+    return sentences
+
+
+def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: bool) -> list[str]:
+    """Every choice of a protocol in words."""
+    said: list[str] = []
+    named = protocol.name.partition(" ")[0]
+    if named in group("paper"):
+        (key,) = works.add(read("paper", named)["citation"])
+        said.append(rf"the protocol is that of \cite{{{key}}}")
+    if rated:
+        ratings = RATINGS[protocol.ratings]
+        if protocol.ratings == "per_rating":
+            (key,) = works.add(card("flickr8k_expert").citation)
+            ratings += rf" (method A of \cite{{{key}}})"
+        said.append(ratings)
+    references = REFERENCES[protocol.references].format(k=protocol.k)
+    if protocol.k and protocol.references != "first_k":
+        references += f", of the first {protocol.k}"
+    said += [references, CORPORA[protocol.corpus]]
+    if protocol.systems:
+        said.append(f"captions are those of {latex_escape(', '.join(protocol.systems))}")
+    if protocol.split:
+        said.append(f"captions are those of the split {latex_escape(protocol.split)}")
+    if rated:
+        said.append(LEVELS[protocol.level])
+    if compared:
+        said.append("equal scores of a pair count half")
+    return [*said, UNDEFINED[protocol.undefined]]

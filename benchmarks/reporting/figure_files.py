@@ -1,0 +1,186 @@
+"""Figures as files and inside a page, where matplotlib is here: one look, and equal bytes for equal results."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, cast
+from xml.etree import ElementTree
+
+from ...datasets.errors import InputError
+
+#: What to say where there is none.
+NO_FIGURES = "curves are drawn where matplotlib is: pip install 'captau[report]'"
+
+#: Text and axes; what matters less; grid lines; what lies beneath.
+INK, MUTED, GRID, PAPER = "#1c1c1e", "#6e6e73", "#d6d6db", "#fefefe"
+#: A cell that says neither one thing nor the other.
+NEUTRAL = "#ececef"
+#: Series apart for the colour-blind too, after Okabe and Ito; a page has lighter ones in the dark.
+SERIES = ("#0072b2", "#d55e00", "#00805f", "#a3478f", "#8a6d00", "#4f5bd5")
+#: What a page calls the colours, so that its style sheet decides.
+_NAMES = {
+    INK: "currentColor",
+    MUTED: "var(--muted)",
+    GRID: "var(--line)",
+    PAPER: "var(--paper)",
+    NEUTRAL: "var(--raised)",
+} | {colour: f"var(--series-{number})" for number, colour in enumerate(SERIES, 1)}
+
+_RC: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.prop_cycle": f"cycler('linestyle', ['-', '--', ':']) * cycler('color', {list(SERIES)})",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "axes.unicode_minus": True,
+    "figure.facecolor": PAPER,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "legend.fontsize": 7.5,
+    "svg.fonttype": "none",  # text stays text: to be read, searched and copied
+    "svg.hashsalt": "captau",
+    "text.color": INK,
+    "text.parse_math": False,  # a metric may be called $x$
+    "xtick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.color": INK,
+    "ytick.major.width": 0.6,
+}
+_SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is here."""
+    return find_spec("matplotlib") is not None
+
+
+def needed(command: str, *packages: str) -> None:
+    """
+    Raises:
+        InputError: where a package is missing that a command cannot do without.
+    """
+    if lacking := [name for name in packages if find_spec(name) is None]:
+        raise InputError(
+            f"captau {command} needs {' and '.join(lacking)}: pip install 'captau[report]'"
+        )
+
+
+@contextmanager
+def style() -> Generator[None]:
+    """Figures are made, drawn and saved in here, whatever a user's matplotlibrc says."""
+    import warnings
+
+    import matplotlib
+    from matplotlib import rc_context
+
+    with matplotlib.rc_context(matplotlib.rcParamsDefault), warnings.catch_warnings():
+        # A script that DejaVu lacks shows as boxes in a PNG, and as it should in an SVG.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        with rc_context(cast("Any", _RC)):
+            yield
+
+
+def files_of(figure: Any, name: str) -> dict[str, bytes]:
+    """A figure as NAME.svg and NAME.png; `style` is on."""
+    return {
+        f"{name}.svg": _saved(figure, "svg", {"Date": None}),
+        f"{name}.png": _saved(figure, "png", {"Software": None}),
+    }
+
+
+def _saved(figure: Any, form: str, metadata: dict[str, None], **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=150, metadata=metadata, **options)
+    return buffer.getvalue()
+
+
+def inline(figure: Any, identity: str, title: str, description: str) -> str:
+    """A figure as an `<svg>` for a page, in the page's colours and font; `style` is on.
+
+    Args:
+        figure: matplotlib's.
+        identity: begins every id in it, and so differs within the page.
+        title, description: for those who hear the page.
+    """
+    root = ElementTree.fromstring(_saved(figure, "svg", {"Date": None}, transparent=True))
+    width, height = root.get("viewBox", "0 0 1 1").split()[2:]
+    for key in ("width", "height", "version"):
+        root.attrib.pop(key, None)
+    # Its own style sheet would be the page's, and its metadata tell nobody anything.
+    for child in [c for c in root if c.tag != f"{{{_SVG}}}g"]:
+        if child.tag != f"{{{_SVG}}}defs" or child.find(f"{{{_SVG}}}style") is not None:
+            root.remove(child)
+    wanted = _links(root)
+    for element in root.iter():
+        if (name := element.attrib.pop("id", None)) in wanted:
+            element.set("id", f"{identity}-{name}")
+        for key in list(element.attrib):
+            value = _paged(key, element.attrib.pop(key), identity)
+            if value:
+                element.set(key.replace(f"{{{_LINK}}}", ""), value)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{identity}-title {identity}-desc")
+    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{identity}-{tag}"})
+        element.text = text
+        root.insert(place, element)
+    pixels = float(width) * 4 / 3
+    # As large as it was drawn; a bit smaller where there is no room, and then one scrolls.
+    root.set("style", f"width: {pixels:.0f}px; min-width: {0.8 * pixels:.0f}px")
+    root.set("viewBox", f"0 0 {_short(width)} {_short(height)}")
+    text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+    text = re.sub(r'\sxmlns:ns\d+="[^"]*"', "", text)
+    text = re.sub(r"(</?)ns\d+:", r"\1", text)
+    text = re.sub(r">\s+<", "><", text)
+    while (shorter := re.sub(r"<g>((?:<(?!/?g\b)[^>]*>[^<]*)*)</g>", r"\1", text)) != text:
+        text = shorter  # groups that held an id
+    return text
+
+
+def _links(root: ElementTree.Element) -> set[str]:
+    """The ids that something in a figure points to."""
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    return {name for value in values for name in re.findall(r"(?:^|url\()#([\w-]+)", value)}
+
+
+def _paged(key: str, value: str, identity: str) -> str:
+    """An attribute of a figure as a page has it."""
+    if key.endswith("href") and value.startswith("#"):
+        return f"#{identity}-{value[1:]}"
+    if key in ("d", "transform", "x", "y", "width", "height"):
+        value = re.sub(r"-?\d+\.\d+", lambda number: _short(number.group()), value)
+        return "" if value.startswith("rotate(-0 ") else " ".join(value.split())
+    if key == "clip-path":
+        return value.replace("#", f"#{identity}-")
+    if key == "style":
+        value = re.sub(r"font-family: [^;]*;? ?", "", value)
+        value = re.sub(
+            r"#[0-9a-f]{6}", lambda colour: _NAMES.get(colour.group(), colour.group()), value
+        )
+    return value
+
+
+def _short(number: str) -> str:
+    """A coordinate to a hundredth of a point."""
+    return f"{float(number):.2f}".rstrip("0").rstrip(".")
+
+
+def legend(axis: Any, handles: list[Any], labels: list[str], **options: Any) -> None:
+    """A legend that also names what begins with an underscore, which matplotlib would leave out."""
+    shown = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
+    axis.legend(handles, shown, **options)

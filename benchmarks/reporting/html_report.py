@@ -1,0 +1,405 @@
+"""`captau report`: a finished run as one page that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from ...datasets.errors import InputError
+from ..commands.bench import describe
+from ..options import CHARTS, ReportConfig
+from ..runs.finished_run import Finished, read_run
+from ..runs.output_folder import write_file
+from ..runs.progress_bar import Progress
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
+from ..scoring.protocol import Protocol
+from ..statistics.preferences import MEAN
+from . import figure_files as figures
+from .caption_browser import Embedded, embed
+from .charts import Part, charts_of, parts_of
+
+_PACKAGE = "captau.benchmarks.reporting"
+#: The file's name in the run's folder.
+PAGE = "report.html"
+#: What stands for the captions until it is known how much room there is for them.
+_ROOM = "{}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page.
+
+    Attributes:
+        path: where it belongs.
+        content: the page.
+        embedded: which captions it holds; None where the run kept none.
+    """
+
+    path: Path
+    content: bytes
+    embedded: Embedded | None
+
+    @property
+    def summary(self) -> str:
+        """What it came to, in a line."""
+        size = f"{self.path}: {len(self.content) / 1e6:.2f} MB"
+        if self.embedded is None:
+            return size
+        one = self.embedded
+        told = [f"{size}, {one.shown:,} of {one.total:,} captions"]
+        if one.found:
+            told.append(f"{one.pictures:,} of {one.found:,} pictures")
+        if one.unreadable:
+            told.append(f"{one.unreadable:,} unreadable")
+        return ", ".join(told)
+
+
+def run(config: ReportConfig) -> Report:
+    """Make the page and write it.
+
+    Raises:
+        InputError: where a package is missing, the run is not a finished one, there is no room for
+            the page within its size, or it cannot be written.
+    """
+    report = build(config)
+    write_file(report.path, report.content)
+    return report
+
+
+def build(config: ReportConfig) -> Report:
+    """Make the page; equal bytes for equal results.
+
+    Raises:
+        InputError: see `run`.
+    """
+    figures.needed("report", "matplotlib", "jinja2")
+    finished = read_run(config.run)
+    parts = parts_of(finished, config.options)
+    with Progress(len(parts) * len(CHARTS)) as progress, figures.style():
+        told = [_told(part, at, progress) for at, part in enumerate(parts, 1)]
+    judged = bool(parts) and all(part.judged for part in parts)
+    page = _page(finished, told, _ROOM if judged else "", None)
+    embedded = None
+    if judged:
+        room = int(config.megabytes * 1e6) - len(page.encode()) - _REMARKS
+        if room < _LEAST:
+            raise InputError(
+                f"megabytes is {config.megabytes:g}: tables and charts of {finished.folder} alone "
+                f"take {len(page.encode()) / 1e6:.1f}; set megabytes={_enough(page):g} or more"
+            )
+        with Progress(None) as progress:
+            embedded = embed(parts, config.images, room, progress.advance)
+        page = _page(finished, told, embedded.text, embedded)
+    return Report(config.output or finished.folder / PAGE, page.encode(), embedded)
+
+
+#: Up to so many letters a cell is not broken into lines.
+_SHORT = 24
+#: Bytes that are kept for what the page says of what had no room.
+_REMARKS = 800
+#: Bytes without which there is no use in a browser of captions.
+_LEAST = 20_000
+
+
+def _enough(page: str) -> float:
+    return -(-(len(page.encode()) + 10 * _LEAST) // 100_000) / 10
+
+
+def _page(
+    finished: Finished, parts: Sequence[dict[str, Any]], text: str, embedded: Embedded | None
+) -> str:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    folder = resources.files(_PACKAGE) / "page"
+    script, css, html = (
+        (folder / f"report.{ending}").read_text(encoding="utf-8")
+        for ending in ("js", "css", "html")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = Environment(autoescape=True, trim_blocks=True).from_string(html)
+    record = finished.run
+    titles = [str(part["title"]) for part in parts]
+    shown = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} datasets"
+    return template.render(
+        # The page may show pictures that are in it, run its own script, and nothing else.
+        policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        version=version("captau"),
+        title=f"{shown}: metrics against people",
+        lead=_lead(finished),
+        css=Markup(css),
+        script=Markup(script),
+        parts=parts,
+        command=finished.command,
+        comparison=_comparison(finished),
+        embedded=Markup(text),
+        captions_lead=_captions_lead(embedded),
+        facts=_facts(record),
+        details=_details(finished),
+        texts=_texts(record),
+        looks=_looks,
+    )
+
+
+def _lead(finished: Finished) -> str:
+    record = finished.run
+    metrics = len(record.get("signatures", {}))
+    when = str(record.get("started", ""))[:10]
+    return (
+        f"captau {finished.command}, {when}: {metrics} metric{'s' if metrics != 1 else ''}, "
+        f"{len(record.get('data', {}))} dataset{'s' if len(record.get('data', {})) != 1 else ''}."
+    )
+
+
+def _captions_lead(embedded: Embedded | None) -> str:
+    said = (
+        "What people and metrics said of each caption. A percentage is the share of captions with a lower "
+        "score; two metrics disagree where theirs are far apart."
+    )
+    if embedded is None:
+        return said
+    if embedded.shown < embedded.total:
+        said += (
+            f" The page has room for {embedded.shown:,} of {embedded.total:,} captions: half are those on "
+            f"which metrics and people disagree most, the rest are taken evenly; percentages are of all."
+        )
+    if embedded.found > embedded.pictures:
+        said += (
+            f" It has room for {embedded.pictures:,} of {embedded.found:,} pictures, of the most disputed "
+            f"captions first."
+        )
+    if embedded.unreadable:
+        said += f" Pictures that could not be read: {embedded.unreadable:,}."
+    return said
+
+
+def _told(part: Part, number_of: int, progress: Progress) -> dict[str, Any]:
+    """What the template is told of a dataset."""
+    from markupsafe import Markup
+
+    identity = f"d{number_of}"
+    groups: list[dict[str, Any]] = []
+    for kind, title in CHARTS.items():
+        charts, reason = charts_of(part, kind)
+        shown: list[dict[str, Any]] = []
+        for at, chart in enumerate(charts, 1):
+            name = f"{identity}-{kind}-{at}"
+            svg = figures.inline(chart.draw(), name, chart.title, chart.description)
+            shown.append(
+                {"id": name, "title": chart.title, "table": chart.table, "svg": Markup(svg)}
+            )
+        groups.append({"kind": kind, "title": title, "charts": shown, "reason": reason})
+        progress.advance()
+    table, best = _overview(part)
+    data = part.run.run.get("data", {}).get(part.dataset, {})
+    return {
+        "id": identity,
+        "title": part.title,
+        "synthetic": data.get("synthetic", False),
+        "lead": _protocol(part),
+        "overview": table,
+        "best": best,
+        "groups": groups,
+    }
+
+
+def _protocol(part: Part) -> str:
+    counts = part.correlations[["n_items", "n_ratings"]].max()
+    points = (
+        "preference pairs" if set(part.correlations["coefficient"]) == {"accuracy"} else "ratings"
+    )
+    said = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
+    options: Any = part.run.run.get("protocols", {}).get(part.dataset)
+    if not isinstance(options, dict) or set(options) != set(Protocol.__dataclass_fields__):
+        return f"{said}; protocol {part.protocol}."
+    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    return f"{said}; protocol {part.protocol}: {describe(Protocol(**plain))}."
+
+
+def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:
+    """Metrics as rows, coefficients with intervals and ranks as columns; which cells are the best."""
+    frame = part.correlations
+    ranks: dict[tuple[str, str, str], int] = {}
+    if part.run.has("ranks.csv"):
+        here = part.run.ranks[part.run.ranks["dataset"] == part.dataset]
+        ranks = {
+            (str(m), str(d), str(c)): int(r)
+            for m, d, c, r in zip(
+                here["metric"], here["dimension"], here["coefficient"], here["rank"], strict=True
+            )
+        }
+    records: Any = frame.to_dict("records")
+    found = {(r["metric"], r["dimension"], r["coefficient"]): r for r in records}
+    pairs = list(dict.fromkeys(zip(frame["dimension"], frame["coefficient"], strict=True)))
+    several = len({d for d, c in pairs if c != "accuracy"}) > 1
+    beside = [m for m in dict.fromkeys(frame["metric"]) if m not in part.metrics]
+    names = [*part.metrics, *beside]
+    heads, columns = ["kind"], [[part.metric_kind(m) for m in names]]
+    best: set[tuple[int, int]] = set()
+    for dimension, coefficient in pairs:
+        sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
+        head = f"{dimension} {sign}" if several or coefficient == "accuracy" else sign
+        rows = [found.get((m, dimension, coefficient)) for m in names]
+        cells = [number(float(r["value"]), factor, decimals) if r else "" for r in rows]
+        known = [
+            c for c, m in zip(cells, names, strict=True) if m in part.metrics and _is_number(c)
+        ]
+        if known:
+            top = max(known, key=float)
+            best |= {(at, len(columns)) for at in range(len(part.metrics)) if cells[at] == top}
+        heads.append(head)
+        columns.append(cells)
+        if any(r is not None and pd.notna(r["ci_low"]) for r in rows) and (
+            coefficient != "accuracy" or dimension == MEAN
+        ):
+            heads.append("interval")
+            columns.append([_interval(r, factor, decimals) for r in rows])
+        if any((m, dimension, coefficient) in ranks for m in names):
+            heads.append("rank")
+            columns.append([str(ranks.get((m, dimension, coefficient), "")) for m in names])
+    lines = [(part.label(m), [column[at] for column in columns]) for at, m in enumerate(names)]
+    table = Table(
+        f"{part.title}: coefficients ×100, the best of each in bold",
+        "metric",
+        heads,
+        lines,
+        notes=_notes(part, set(heads)),
+    )
+    return table, best
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", text))
+
+
+def _interval(row: dict[str, Any] | None, factor: float, decimals: int) -> str:
+    if row is None or pd.isna(row["ci_low"]):
+        return MISSING
+    low, high = (number(float(row[c]), factor, decimals) for c in ("ci_low", "ci_high"))
+    return f"{low} – {high}"
+
+
+def _notes(part: Part, heads: set[str]) -> list[str]:
+    known = part.run.run.get("metrics", {})
+    notes = [known.get(m, {}).get("note", "") for m in part.metrics]
+    missing = part.run.run.get("missing", {}).get(part.dataset, {})
+    notes += [f"{part.label(m)} is missing: {reason}." for m, reason in missing.items()]
+    undefined = part.correlations[part.correlations["note"].str.startswith("undefined")]
+    notes += [
+        f"{part.label(r['metric'])}, {r['dimension']} {r['coefficient']}: {r['note']}."
+        for r in undefined.to_dict("records")
+    ]
+    options = part.run.run.get("config", {}).get("statistics") or {}
+    if "interval" in heads and options:
+        share = f"{100 * options['level']:g} %"
+        how = (
+            f"{options['interval']} bootstrap over images, {options['replicates']:,} replicates"
+            if options["interval"] in ("percentile", "bca")
+            else options["interval"]
+        )
+        notes.append(f"Intervals: {share} ({how}).")
+    if "rank" in heads:
+        notes.append(
+            "Ranks: a new one begins with the first metric that one of the rank before beats significantly."
+        )
+    return [note for note in dict.fromkeys(notes) if note]
+
+
+def _comparison(finished: Finished) -> Table | None:
+    """A reproduced paper's cells beside the printed ones."""
+    path = finished.folder / "comparison.csv"
+    if not path.is_file():
+        return None
+    return _listing("Cells of the paper, and what captau finds", _csv(path))
+
+
+def _csv(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{path} cannot be read ({reason}); run it again") from error
+
+
+def _listing(title: str, frame: pd.DataFrame) -> Table:
+    """A table of texts as it stands."""
+    rows = [(str(row[0]), [_cell(v) for v in row[1:]]) for row in frame.itertuples(index=False)]
+    return Table(title, str(frame.columns[0]), [str(c) for c in frame.columns[1:]], rows)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return MISSING if pd.isna(value) else f"{value:.6g}"
+    return str(value)
+
+
+def _looks(table: Table, column: int) -> str:
+    """The class of a column: of numbers, which stand to the right, or of words that stay on a line."""
+    cells = [cells[column] for _, cells in table.rows if cells[column] not in ("", MISSING)]
+    if cells and all(re.fullmatch(r"[<-]?\d[\d,.e+-]*( – -?[\d.]+)?", c) for c in cells):
+        return "n"
+    return "w" if all(len(c) <= _SHORT for c in cells) else ""
+
+
+def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    platform = record.get("platform", {})
+    facts = [
+        ("command", f"captau {record['command']}"),
+        ("started", str(record.get("started", ""))),
+        ("seconds", str(record.get("seconds", ""))),
+        ("captau", str(record.get("versions", {}).get("captau", ""))),
+        ("platform", ", ".join(str(v) for v in platform.values())),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _details(finished: Finished) -> list[Table]:
+    record = finished.run
+    styles = record.get("metrics", {})
+    signatures = [
+        (styles.get(spec, {}).get("label", spec), [styles.get(spec, {}).get("kind", ""), signature])
+        for spec, signature in record.get("signatures", {}).items()
+    ]
+    data = record.get("data", {})
+    sets = [
+        (name, [str(one.get(c) or "") for c in ("title", "revision", "licence", "digest")])
+        for name, one in data.items()
+    ]
+    files = [
+        (path, [name, digest])
+        for name, one in data.items()
+        for path, digest in one.get("files", {}).items()
+    ]
+    versions = [(name, [what]) for name, what in record.get("versions", {}).items()]
+    tables = [
+        Table("Metrics and their signatures", "metric", ["kind", "signature"], signatures),
+        Table("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
+        Table("Files read", "file", ["dataset", "SHA-256"], files),
+        Table("Versions", "package", ["version"], versions),
+        _listing("All coefficients", finished.correlations),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def _texts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    citations = [one.get("citation", "") for one in record.get("data", {}).values()]
+    citations += [one.get("citation", "") for one in record.get("metrics", {}).values()]
+    texts = [
+        (title, yaml.safe_dump(record.get(key, {}), sort_keys=False, allow_unicode=True, width=100))
+        for title, key in (("Configuration", "config"), ("Protocols", "protocols"))
+    ]
+    texts += [
+        ("To cite", "\n\n".join(dict.fromkeys(c.strip() for c in citations if c))),
+    ]
+    return [(name, text) for name, text in texts if text.strip()]

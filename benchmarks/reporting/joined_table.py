@@ -1,0 +1,562 @@
+"""`captau table`: finished runs and published numbers as one table, for a paper.
+
+A pure function of files: nothing is scored, and no dataset is read. `join` makes a `JoinedTable`,
+which `layouts` prints.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import pandas as pd
+
+from ...datasets.errors import InputError, unknown
+from ...metrics.registry import metric
+from ..commands.bench import describe, interval_words, rank_words
+from ..evaluation.published_numbers import COMPARED, Printed, differences, printed, short, show
+from ..options import METRIC_KINDS, MetricStyle, TableConfig, style
+from ..runs.finished_run import Finished, check_same_data, read_run
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, number
+from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import Statistics
+from ..statistics.levels import remarks
+
+#: How rows are grouped, in this order.
+GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
+_HEADINGS = {"given": "given as scores or functions", "published": "published alone"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A coefficient of a dataset.
+
+    Attributes:
+        dataset, dimension, coefficient, protocol: of what.
+        over: the head that it shares with its neighbours.
+        head, latex: its own, in plain text and for LaTeX.
+    """
+
+    dataset: str
+    dimension: str
+    coefficient: str
+    protocol: Protocol
+    over: str
+    head: str
+    latex: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is printed.
+
+    Attributes:
+        text: the number, `MISSING` where there is none.
+        value: in its natural range; NaN where there is none.
+        low, high, reach: the interval's ends and half its width, as printed; empty where there is none.
+        rank: the cluster of metrics that cannot be told apart; None where there is none.
+        emphasis: `best`, `second` or nothing.
+        marks: letters of the footnotes.
+    """
+
+    text: str
+    value: float
+    low: str = ""
+    high: str = ""
+    reach: str = ""
+    rank: int | None = None
+    emphasis: str = ""
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric's numbers, one a column; None where there is nothing to say.
+
+    Attributes:
+        source: who printed them; empty where captau computed them.
+        spec, signature: of the metric; empty where a paper's is not in captau.
+    """
+
+    label: str
+    source: str
+    spec: str
+    signature: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one kind, one of `GROUPS`."""
+
+    kind: str
+    rows: tuple[Row, ...]
+
+    @property
+    def heading(self) -> str:
+        """What stands above them."""
+        return _HEADINGS.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """What `captau table` prints.
+
+    Attributes:
+        label: for LaTeX's `\\ref`; empty for none.
+        marks: footnotes with their letters.
+        notes: what else stands below.
+        signatures: the metrics' labels and signatures, which stand there too.
+        intervals: how intervals are shown: `subscript`, `plusminus` or `none`.
+    """
+
+    title: str
+    label: str
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...]
+    marks: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+    signatures: tuple[tuple[str, str], ...]
+    intervals: str
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All that there are, row by row."""
+        rows = [row for group in self.groups for row in group.rows]
+        return [cell for row in rows for cell in row.cells if cell is not None]
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """The heads that columns share, and over how many."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            if spans and spans[-1][0] == column.over:
+                spans[-1] = column.over, spans[-1][1] + 1
+            else:
+                spans.append((column.over, 1))
+        return spans
+
+
+#: Dataset, what of its protocol decides, dimension, coefficient.
+Key = tuple[str, tuple[Any, ...], str, str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A finished run: its correlations with the columns that they belong to.
+
+    Attributes:
+        name: what tells it from the others.
+
+    Raises:
+        InputError: from rows of which run.json knows nothing.
+    """
+
+    run: Finished
+    name: str
+
+    @cached_property
+    def rows(self) -> list[tuple[Key, dict[str, Any]]]:
+        records: Any = self.run.correlations.to_dict("records")
+        return [(self._key(row), row) for row in records]
+
+    def _key(self, row: Mapping[str, Any]) -> Key:
+        decides = tuple(getattr(self.protocol(row), name) for name in COMPARED)
+        return row["dataset"], decides, row["dimension"], row["coefficient"]
+
+    def protocol(self, row: Mapping[str, Any]) -> Protocol:
+        """The protocol of a row; run.json has it by dataset, or by a paper's table."""
+        told: dict[str, Any] = self.run.run["protocols"]
+        of_name = (p for p in told.values() if p["name"] == row["protocol"])
+        found = told.get(row["dataset"]) or next(of_name, None)
+        if found is None or row["dataset"] not in self.run.run["data"]:
+            raise InputError(
+                f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
+                f"correlations.csv; run captau {self.run.command} again"
+            )
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
+        }
+        return Protocol(**values)
+
+    @cached_property
+    def styles(self) -> dict[str, MetricStyle]:
+        """How the metrics are shown, by spec."""
+        told = self.run.run.get("metrics", {})
+        otherwise = "learned" if self.run.command == "train" else "given"
+        return {
+            spec: MetricStyle(**told[spec]) if spec in told else style_of(spec, otherwise)
+            for spec in dict.fromkeys(self.run.correlations["metric"])
+        }
+
+    @cached_property
+    def below(self) -> dict[str, dict[str, str]]:
+        """Labels of what stands below the metrics, by kind and name."""
+        return {kind: self.run.run.get(kind, {}) for kind in ("floors", "ceilings")}
+
+    @cached_property
+    def ranks(self) -> dict[tuple[str, str, str, str], int]:
+        """By dataset, dimension, coefficient and metric."""
+        if not self.run.has("ranks.csv"):
+            return {}
+        names = ["dataset", "dimension", "coefficient", "metric", "rank"]
+        rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
+        return {tuple(of): int(rank) for *of, rank in rows}
+
+
+def read_sources(folders: Sequence[Path]) -> list[Source]:
+    """Finished runs, with names.
+
+    Raises:
+        InputError: on a run that cannot be read, or runs over different data.
+    """
+    runs = [read_run(folder) for folder in folders]
+    check_same_data(runs)
+    unique = len({run.folder.name for run in runs}) == len(runs)
+    return [Source(run, run.folder.name if unique else str(run.folder)) for run in runs]
+
+
+def style_of(spec: str, otherwise: str) -> MetricStyle:
+    """The style of a metric by its spec; of `otherwise`'s kind where that is none, but a label."""
+    try:
+        return style(metric(spec))
+    except InputError:
+        return MetricStyle(spec, 1000, 1, 3, "", otherwise, True, "")
+
+
+@dataclass
+class _Draft:
+    """A row on its way; `texts` are what its cells' footnotes shall say."""
+
+    kind: str
+    order: tuple[float, int, str]
+    label: str
+    spec: str = ""
+    signature: str = ""
+    source: str = ""
+    cells: dict[Key, Cell] = field(default_factory=dict[Key, Cell])
+    texts: dict[Key, list[str]] = field(default_factory=dict[Key, list[str]])
+    #: The run that a cell came from; nothing of a published one.
+    runs: dict[Key, int] = field(default_factory=dict[Key, int])
+    #: Columns in which a paper's protocol is another.
+    apart: set[Key] = field(default_factory=set[Key])
+
+
+def join(config: TableConfig) -> JoinedTable:
+    """Finished runs and published numbers as one table.
+
+    Of a metric with one signature that two runs have, the first run counts.
+
+    Raises:
+        InputError: on a run that cannot be read, runs over different data, a coefficient or
+            dimension that no run has, or runs without any number.
+    """
+    sources = read_sources(config.runs)
+    columns = _columns(sources, config)
+    drafts = _computed(sources, columns, config.intervals)
+    drafts += _published(columns, drafts, config.published)
+    several = _without_clusters(columns, drafts)
+    for key, column in columns.items():
+        _emphasise(key, drafts)
+        for draft in drafts:
+            if draft.kind in METRIC_KINDS and not draft.source and key not in draft.cells:
+                draft.cells[key] = Cell(MISSING, math.nan)
+                draft.texts[key] = [f"not computed on {column.over}"]
+    drafts.sort(key=lambda d: (GROUPS.index(d.kind), d.order))
+    notes = _notes(sources, columns, drafts, config)
+    if several:
+        notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
+    versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
+    letters: dict[str, str] = {}
+    groups: list[Group] = []
+    for kind in dict.fromkeys(d.kind for d in drafts):
+        rows = [_row(d, columns, letters) for d in drafts if d.kind == kind]
+        groups.append(Group(kind, tuple(rows)))
+    titles = dict.fromkeys(column.over for column in columns.values())
+    return JoinedTable(
+        config.title or f"Agreement of metrics with people: {', '.join(titles)}",
+        config.label or "",
+        tuple(columns.values()),
+        tuple(groups),
+        tuple((letter, text) for text, letter in letters.items()),
+        (*notes, f"Computed by captau {', '.join(versions)}."),
+        tuple((d.label, brief(d.signature)) for d in drafts if d.signature),
+        config.intervals,
+    )
+
+
+def brief(signature: str) -> str:
+    """A signature with the first twelve digits of each hash, which tell files apart on paper."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1", signature)
+
+
+def _row(draft: _Draft, columns: Iterable[Key], letters: dict[str, str]) -> Row:
+    """A row with its footnotes' letters, which are given out in the order of reading."""
+    cells: list[Cell | None] = []
+    for key in columns:
+        cell = draft.cells.get(key)
+        if cell is not None:
+            texts = draft.texts.get(key, [])
+            marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
+            cell = replace(cell, marks=tuple(marks))
+        cells.append(cell)
+    return Row(draft.label, draft.source, draft.spec, draft.signature, tuple(cells))
+
+
+def _letter(index: int) -> str:
+    """Footnotes' letters: a … z, aa, ab, …"""
+    more, rest = divmod(index, len(ascii_lowercase))
+    return (_letter(more - 1) if more else "") + ascii_lowercase[rest]
+
+
+def _columns(sources: Sequence[Source], config: TableConfig) -> dict[Key, Column]:
+    """The columns in the runs' order, those of a dataset under one protocol side by side.
+
+    Raises:
+        InputError: where there are none, or one that was asked for is not there.
+    """
+    found: dict[Key, tuple[Source, Protocol]] = {}
+    for source in sources:
+        for key, row in source.rows:
+            if key not in found:
+                found[key] = source, source.protocol(row)
+    if not found:
+        folder = sources[0].run.folder
+        raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
+    blocks = list(dict.fromkeys(key[:2] for key in found))
+    kept = list(found)
+    for place, option, wanted in (
+        (2, "dimension", config.dimensions),
+        (3, "coefficient", config.coefficients),
+    ):
+        known = list(dict.fromkeys(str(key[place]) for key in found))
+        for name in wanted:
+            if name not in known:
+                raise unknown(f"{option} of run={sources[0].run.folder}", name, known)
+        if wanted:
+            here = [key for key in kept if key[place] in wanted]
+            kept = sorted(here, key=lambda key: wanted.index(str(key[place])))
+    if not kept:
+        raise InputError("no column has both these dimensions= and these coefficients=")
+    columns: dict[Key, Column] = {}
+    for key in sorted(kept, key=lambda key: blocks.index(key[:2])):
+        dataset, _, dimension, coefficient = key
+        source, protocol = found[key]
+        data = source.run.run["data"][dataset]
+        over = data["title"] + (" (synthetic)" if data["synthetic"] else "")
+        others = [block[1] for block in blocks if block[0] == dataset]
+        over += "".join(
+            f", {name} {show(getattr(protocol, name))}"
+            for name, *values in zip(COMPARED, *others, strict=True)
+            if len(set(values)) > 1
+        )
+        plain, latex, *_ = COEFFICIENT_STYLE[coefficient]
+        rated = {k[2] for k in kept if k[:2] == key[:2] and k[3] != "accuracy"}
+        of = (
+            f"{dimension.replace('_', ' ')} " if len(rated) > 1 or coefficient == "accuracy" else ""
+        )
+        columns[key] = Column(
+            dataset, dimension, coefficient, protocol, over, of + plain, of + latex
+        )
+    return columns
+
+
+def _computed(
+    sources: Sequence[Source], columns: Mapping[Key, Column], intervals: str
+) -> list[_Draft]:
+    """The rows of the runs."""
+    drafts: dict[tuple[str, str, str], _Draft] = {}
+    for index, source in enumerate(sources):
+        for key, row in source.rows:
+            if key not in columns:
+                continue
+            spec = row["metric"]
+            shown = source.styles[spec]
+            kind = next((k for k, names in source.below.items() if spec in names), shown.kind)
+            signature = source.run.run["signatures"].get(spec, "")
+            if (kind, spec, signature) not in drafts:
+                label = source.below.get(kind, {}).get(spec, shown.label)
+                if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
+                    label += f" ({source.name})"
+                order = (shown.order if kind in METRIC_KINDS else 0, 0, "")
+                drafts[kind, spec, signature] = _Draft(kind, order, label, spec, signature)
+            draft = drafts[kind, spec, signature]
+            if key not in draft.cells:
+                rank = source.ranks.get((key[0], key[2], key[3], spec))
+                draft.cells[key] = _cell(row, rank, intervals)
+                draft.runs[key] = index
+                if math.isnan(row["value"]):
+                    draft.texts[key] = [_reason(row["note"])]
+    return list(drafts.values())
+
+
+def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
+    value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
+    scale = COEFFICIENT_STYLE[row["coefficient"]][2:]
+    cell = Cell(number(value, *scale), value, rank=rank)
+    if intervals == "none" or math.isnan(low) or math.isnan(high):
+        return cell
+    ends = [number(v, *scale) for v in (low, high, (high - low) / 2)]
+    return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+
+
+def _reason(note: str) -> str:
+    """Why a number is missing; without the remedy, which a table's reader has no use for."""
+    reason = note.removeprefix("missing: ")
+    return re.split(r"[:;] ", reason)[0] if reason != note else note or "undefined"
+
+
+def _published(
+    columns: Mapping[Key, Column], computed: Sequence[_Draft], papers: Sequence[str]
+) -> list[_Draft]:
+    """The rows of papers: below the metric that captau has for it, or among themselves."""
+    blocks: dict[tuple[Any, ...], list[Key]] = {}
+    for key in columns:
+        blocks.setdefault(key[:2], []).append(key)
+    drafts: dict[tuple[str, str], _Draft] = {}
+    kinds = {d.spec: d.kind for d in computed}
+    for paper in papers:
+        for keys in blocks.values():
+            here = columns[keys[0]]
+            wanted = {(key[2], key[3]): key for key in keys}
+            for one in printed(paper, here.dataset, list(wanted), here.protocol):
+                if (paper, one.row) not in drafts:
+                    drafts[paper, one.row] = _paper_draft(one, kinds)
+                draft, key = drafts[paper, one.row], wanted[one.dimension, one.coefficient]
+                value = float(one.text) / COEFFICIENT_STYLE[one.coefficient][2]
+                draft.cells[key] = Cell(one.text, value)
+                draft.texts[key] = [one.note] if one.note else []
+                differ = differences(one.protocol, here.protocol)
+                if differ := [*differ, *([one.caveat] if one.caveat else [])]:
+                    draft.apart.add(key)
+                    draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
+    return list(drafts.values())
+
+
+def _paper_draft(one: Printed, kinds: Mapping[str, str]) -> _Draft:
+    source = short(one.paper)
+    if one.spec is None:
+        return _Draft("published", (0, 0, ""), one.row, source=source)
+    known = style_of(one.spec, "published")
+    kind = kinds.get(one.spec, known.kind)
+    return _Draft(kind, (known.order, 1, source), one.row, one.spec, source=source)
+
+
+def _without_clusters(columns: Iterable[Key], drafts: Sequence[_Draft]) -> bool:
+    """Take the rank clusters out of columns that several runs fill: each run ranked its own metrics.
+
+    Returns:
+        whether there were such columns.
+    """
+    found = False
+    for key in columns:
+        ranked = [d for d in drafts if key in d.runs and d.kind in METRIC_KINDS]
+        clusters = [d for d in ranked if d.cells[key].rank is not None]
+        if clusters and len({d.runs[key] for d in ranked}) > 1:
+            found = True
+            for draft in clusters:
+                draft.cells[key] = replace(draft.cells[key], rank=None)
+    return found
+
+
+def _emphasise(key: Key, drafts: Sequence[_Draft]) -> None:
+    """Mark the best and the second best number of a column, as printed: ties share it.
+
+    More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
+    ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
+    """
+    there = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
+    own = {d.spec for d in there if not d.source}
+    competing = [
+        d
+        for d in there
+        if d.kind in (*METRIC_KINDS, "published")
+        and not (d.source and (d.spec in own or key in d.apart))
+    ]
+    if len(competing) < 2:
+        return
+    values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
+    for draft in competing:
+        place = values.index(Decimal(draft.cells[key].text))
+        if place < 2:
+            emphasis = ("best", "second")[place]
+            draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
+
+
+def _notes(
+    sources: Sequence[Source],
+    columns: Mapping[Key, Column],
+    drafts: Sequence[_Draft],
+    config: TableConfig,
+) -> list[str]:
+    """What stands below the table, but for footnotes, signatures, and what bold means."""
+    cells = [c for d in drafts for c in d.cells.values()]
+    notes = ["Coefficients ×100."]
+    if any(column.over.endswith(" (synthetic)") for column in columns.values()):
+        notes.insert(0, "SYNTHETIC data, drawn by rule: nothing about real metrics follows.")
+    if any(c.low for c in cells):
+        what = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
+        notes += [f"{what[config.intervals]} {w}." for w in words_of(sources, interval_words)]
+    if any(c.rank is not None for c in cells):
+        notes += [f"Superscript numbers, ranks: {w}." for w in words_of(sources, rank_words)]
+    for source in sources:
+        rows = [(key, row) for key, row in source.rows if key in columns]
+        notes += _on_data(source, rows, columns)
+        notes += [source.styles[row["metric"]].note for _, row in rows]
+        below = {**source.below["floors"], **source.below["ceilings"]}
+        # Of a floor's accuracy the ties are told first.
+        notes += [
+            f"{below[row['metric']]}: {row['note'].rpartition('; ')[2]}."
+            for _, row in rows
+            if row["metric"] in below and not row["note"].startswith("undefined")
+        ]
+    if config.published:
+        who = dict.fromkeys(d.source for d in drafts if d.source)
+        notes.append(
+            f"Published numbers stand as they are printed: {', '.join(who)}."
+            if who
+            else "No published number is of these datasets and coefficients."
+        )
+    return [note for note in dict.fromkeys(notes) if note]
+
+
+def words_of(sources: Sequence[Source], words: Callable[[Statistics], str]) -> list[str]:
+    """What the runs' statistics are; with the run's name where they differ."""
+    found = {
+        source.name: words(Statistics(**options))
+        for source in sources
+        if (options := source.run.run["config"].get("statistics"))
+    }
+    together: dict[str, list[str]] = {}
+    for name, text in found.items():
+        together.setdefault(text, []).append(name)
+    if len(together) < 2:
+        return list(together)
+    return [f"{text} ({', '.join(names)})" for text, names in together.items()]
+
+
+def _on_data(
+    source: Source, rows: Sequence[tuple[Key, dict[str, Any]]], columns: Mapping[Key, Column]
+) -> list[str]:
+    """Of each dataset under each protocol: its revision, its sizes, and every choice."""
+    notes: list[str] = []
+    labels = {spec: one.label for spec, one in source.styles.items()}
+    for block in dict.fromkeys(key[:2] for key, _ in rows):
+        same = pd.DataFrame([row for key, row in rows if key[:2] == block])
+        column = next(column for key, column in columns.items() if key[:2] == block)
+        protocol, data = column.protocol, source.run.run["data"][column.dataset]
+        what = "preference pairs" if set(same["coefficient"]) == {"accuracy"} else "data points"
+        notes.append(
+            f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
+            f"{same['n_ratings'].max():,} {what}; protocol {protocol.name}: {describe(protocol)}."
+        )
+        ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
+        notes += remarks(ours, labels, protocol.level)
+    return notes

@@ -1,0 +1,180 @@
+"""Finished runs as tables, reports and plots read them: a folder's files, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.files import sha256
+from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
+from ..statistics.intervals import SIGNIFICANCE_COLUMNS
+from .output_folder import RECORD
+from .results import CORRELATION_COLUMNS, FORMAT, RANK_COLUMNS, SCORE_COLUMNS
+
+#: Columns of the CSV files that are texts even where they are empty, or say "NA".
+_TEXTS = (
+    *("dataset", "protocol", "dimension", "metric", "metric_a", "metric_b"),
+    *("coefficient", "test", "note"),
+)
+#: Whose runs have correlations in them.
+COMMANDS = ("bench", "compare", "reproduce", "train")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The results of a run; each table is read when it is first asked for.
+
+    Attributes:
+        folder: where the run wrote.
+        run: its run.json.
+
+    Raises:
+        InputError: from a table that is missing, cannot be read, or lacks columns.
+    """
+
+    folder: Path
+    run: dict[str, Any]
+
+    @property
+    def command(self) -> str:
+        """The command that ran."""
+        return self.run["command"]
+
+    @cached_property
+    def correlations(self) -> pd.DataFrame:
+        """Columns `CORRELATION_COLUMNS`; an empty note is an empty text."""
+        return self._table("correlations.csv", CORRELATION_COLUMNS)
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Columns `SCORE_COLUMNS`."""
+        return self._table("scores.parquet", SCORE_COLUMNS)
+
+    @cached_property
+    def items(self) -> pd.DataFrame:
+        """Columns `dataset` and `ITEM_COLUMNS`."""
+        return self._table("items.parquet", ("dataset", *ITEM_COLUMNS))
+
+    @cached_property
+    def ratings(self) -> pd.DataFrame:
+        """Columns `dataset` and `RATING_COLUMNS`."""
+        return self._table("ratings.parquet", ("dataset", *RATING_COLUMNS))
+
+    @cached_property
+    def preferences(self) -> pd.DataFrame:
+        """Columns `dataset` and `PREFERENCE_COLUMNS`."""
+        return self._table("preferences.parquet", ("dataset", *PREFERENCE_COLUMNS))
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """Columns `RANK_COLUMNS`."""
+        return self._table("ranks.csv", RANK_COLUMNS)
+
+    @cached_property
+    def significance(self) -> pd.DataFrame:
+        """Columns `uncertainty.SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
+        return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
+
+    def texts(self, name: str) -> pd.DataFrame:
+        """A CSV file as it stands: every cell a text, an empty one empty."""
+        self._unchanged(name)
+        try:
+            return pd.read_csv(self.folder / name, dtype=str, keep_default_na=False)
+        except FileNotFoundError as error:
+            raise InputError(f"{self.folder / name} is missing; {self._again}") from error
+
+    def has(self, name: str) -> bool:
+        """Whether the run wrote a file of that name."""
+        return (self.folder / name).is_file()
+
+    def _table(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        path = self.folder / name
+        try:
+            if path.suffix == ".csv":
+                kinds = dict.fromkeys(_TEXTS, "str")
+                frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+                frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
+            else:
+                frame = pd.read_parquet(path)
+        except FileNotFoundError as error:
+            raise InputError(f"{path} is missing; {self._again}") from error
+        except (OSError, ValueError) as error:
+            # pandas' parser errors and pyarrow's are ValueErrors, of several lines.
+            reason = str(error).strip().splitlines()[0]
+            raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
+        if lacking := [c for c in columns if c not in frame.columns]:
+            raise InputError(f"{path} has no column {', '.join(lacking)}; {self._again}")
+        self._unchanged(name)
+        return frame
+
+    def _unchanged(self, name: str) -> None:
+        path = self.folder / name
+        written = self.run.get("files", {}).get(name)
+        if written is not None and path.is_file() and sha256(path) != written:
+            raise InputError(
+                f"{path} is not as the run wrote it: cut short, or edited; {self._again}"
+            )
+
+    @property
+    def _again(self) -> str:
+        return f"run captau {self.command} output_dir={self.folder} again"
+
+
+def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished:
+    """A finished run's folder.
+
+    Args:
+        commands: whose runs will do.
+
+    Raises:
+        InputError: where there is no run, it is unfinished, of another form, or another command's.
+    """
+    folder = Path(folder).expanduser()
+    record = folder / RECORD
+    if not folder.is_dir():
+        raise InputError(f"run={folder} is no folder; captau bench says where it wrote to")
+    if not record.is_file():
+        raise InputError(
+            f"{folder} has no {RECORD}: the run is unfinished, or this is no run's folder; run it again"
+        )
+    try:
+        run = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{record} cannot be read ({error}); run it again") from error
+    command = run.get("command") if isinstance(run, dict) else None
+    if not isinstance(command, str):
+        raise InputError(f"{record} names no command; it is not captau's")
+    if run.get("format") != FORMAT:
+        version = (run.get("versions") or {}).get("captau", "another version")
+        raise InputError(
+            f"{folder} was written in another form, by captau {version}; run captau {command} "
+            f"output_dir={folder} again"
+        )
+    if command not in commands:
+        raise InputError(
+            f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
+        )
+    return Finished(folder, run)
+
+
+def check_same_data(runs: Sequence[Finished]) -> None:
+    """
+    Raises:
+        InputError: where two runs have a dataset of one name and different contents.
+    """
+    seen: dict[str, Finished] = {}
+    for one in runs:
+        for name, data in one.run.get("data", {}).items():
+            other = seen.setdefault(name, one)
+            if other.run["data"][name]["digest"] != data["digest"]:
+                raise InputError(
+                    f"{other.folder} and {one.folder} are over different data: {name} is of digest "
+                    f"{other.run['data'][name]['digest'][:12]} and {data['digest'][:12]}; run one again"
+                )

@@ -1,0 +1,117 @@
+"""One worker at a folder at a time, on this machine or another that shares the file system.
+
+A claim is a file that its holder touches now and then: where the touching stopped, the holder is gone.
+No locks of the operating system: those of a network file system cannot be relied on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from ...datasets.errors import InputError
+from .output_folder import process_alive
+
+#: How often a holder touches its claim, and after how long without it the holder is gone, in seconds.
+BEAT = 10.0
+STALE = 120.0
+
+
+class HeldError(InputError):
+    """Somebody else is at work in the folder."""
+
+
+def place() -> str:
+    """This machine, and the namespace in which process numbers mean something."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()} {space}".strip()
+
+
+def holder(folder: Path) -> str | None:
+    """Who is at work in a folder, in words; None where nobody is."""
+    return next((who for path in _claims(folder).values() if (who := _living(path))), None)
+
+
+def _living(path: Path) -> str | None:
+    """Whose claim this is; None where its holder is gone."""
+    try:
+        told = path.read_text(encoding="utf-8")
+        age = _now(path.parent) - path.stat().st_mtime
+    except OSError:  # let go of meanwhile
+        return None
+    try:
+        who = json.loads(told)
+        where, process = str(who["place"]), int(who["process"])
+    except (ValueError, LookupError, TypeError):
+        return "another process" if age < STALE else None  # it is just writing its name
+    if age >= STALE or (where == place() and not process_alive(process)):
+        return None
+    return f"process {process} on {where.split()[0]}"
+
+
+class Claim:
+    """A context in which this process alone works in a folder.
+
+    Claims are numbered: what a dead holder left is overtaken by the next number, which only one
+    process can make.
+
+    Raises:
+        HeldError: where somebody else is at work there.
+        OSError: where the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._over = threading.Event()
+
+    def __enter__(self) -> Claim:
+        if who := holder(self.folder):
+            raise HeldError(f"{self.folder} is in use by {who}")
+        number = max(_claims(self.folder), default=0) + 1
+        self._path = self.folder / f".claim.{number}"
+        try:
+            with self._path.open("x", encoding="utf-8") as stream:
+                json.dump({"place": place(), "process": os.getpid()}, stream)
+        except FileExistsError as error:
+            raise HeldError(f"{self.folder} is in use by another process") from error
+        for other, path in _claims(self.folder).items():
+            if other < number:
+                if who := _living(path):  # made since we looked
+                    self._path.unlink()
+                    raise HeldError(f"{self.folder} is in use by {who}")
+                path.unlink(missing_ok=True)
+        threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._path.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            try:
+                os.utime(self._path)
+            except OSError:  # the folder was removed, or cannot be reached for now
+                continue
+
+
+def _claims(folder: Path) -> dict[int, Path]:
+    found = {p.name.removeprefix(".claim."): p for p in folder.glob(".claim.*")}
+    return {int(number): path for number, path in found.items() if number.isdigit()}
+
+
+def _now(folder: Path) -> float:
+    """The time by the file system's clock, which need not be this machine's."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            return os.fstat(stream.fileno()).st_mtime
+    except OSError:  # it may be read alone
+        return time.time()

@@ -1,0 +1,223 @@
+"""Where a run writes, and how: all files or none, each whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...datasets.errors import InputError
+
+RUNS = Path("results") / "runs"
+#: What each command writes beside run.json, so that a run into an old run's folder replaces it all.
+FILES: dict[str, tuple[str, ...]] = {
+    "bench": (
+        *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
+        *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
+    ),
+    "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
+    "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
+    "agree": ("agreement.csv", "table.md", "table.tex"),
+    "complement": ("complementarity.csv", "table.md", "table.tex"),
+    "sensitivity": (
+        "sensitivity.csv",
+        "table.md",
+        "table.tex",
+        "sensitivity.svg",
+        "sensitivity.png",
+    ),
+}
+FILES["thresholds"] = (
+    *("thresholds.csv", "recall.csv", "table.md", "table.tex"),
+    *("precision_recall.svg", "precision_recall.png"),
+)
+FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.md", "table.tex")
+FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
+FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
+#: What they write on demand, and `captau report` later; these go as well.
+ON_DEMAND = (
+    *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
+    *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
+    *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
+)
+#: Where `captau plot` writes; these go as well.
+PLOTS = "plots"
+RECORD = "run.json"
+
+
+def check_writable(path: Path) -> None:
+    """That a file can be written; to be asked before what is to be in it is computed.
+
+    Raises:
+        InputError: where it cannot.
+    """
+    path = path.resolve()
+    folder = next(p for p in path.parents if p.exists())
+    probe = folder / f".probe.{os.getpid()}.tmp"
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write one file whole, or leave it as it was.
+
+    Raises:
+        InputError: where there is no room or no right to write.
+    """
+    path = path.resolve()  # of a link, what it points to
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path.parent, re.escape(path.name))
+        _put(temporary, content)
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
+        raise _unwritable(path, error) from error
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Onto the disk, so that no crash after a renaming leaves an empty file."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be written ({error.strerror}); make room or name another file"
+    )
+
+
+def _sweep(folder: Path, name: str = ".+") -> None:
+    """Remove what a killed run left behind of files whose name matches."""
+    for path in folder.glob(".*.tmp"):
+        match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
+        if match and not process_alive(int(match.group(1))):
+            path.unlink(missing_ok=True)
+
+
+class OutputFolder:
+    """The folder of one run; a context manager, so that a failed run leaves no empty folder behind.
+
+    Args:
+        folder: where to write; None makes a fresh folder under `results/runs/`.
+        command: the command's name, for the fresh folder's.
+
+    Raises:
+        InputError: where the folder cannot be made or written to. This is found out before
+            anything is computed.
+    """
+
+    def __init__(self, folder: str | Path | None, command: str) -> None:
+        self._made: list[Path] = []
+        self._wrote = False
+        try:
+            self.path = self._make(Path(folder).expanduser()) if folder else self._fresh(command)
+            probe = self.path / f".probe.{os.getpid()}.tmp"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            self._remove_empty()
+            where = folder or RUNS
+            raise InputError(
+                f"output folder {where} cannot be written ({error.strerror}); set output_dir=DIR"
+            ) from error
+
+    def _make(self, path: Path) -> Path:
+        missing = [p for p in (path, *path.parents) if not p.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        self._made = missing
+        return path
+
+    def _fresh(self, command: str) -> Path:
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        for number in range(1, 1000):
+            path = RUNS / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))
+            if not path.exists():
+                missing = [p for p in path.parents if not p.exists()]
+                try:
+                    path.mkdir(parents=True)
+                except FileExistsError:  # another run was quicker
+                    continue
+                self._made = [path, *missing]
+                return path
+        raise FileExistsError(None, "a thousand runs in a second", str(RUNS))
+
+    def __enter__(self) -> OutputFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._wrote:
+            self._remove_empty()
+
+    def _remove_empty(self) -> None:
+        for path in self._made:
+            try:
+                path.rmdir()
+            except OSError:
+                return
+
+    def write(self, files: dict[str, bytes]) -> None:
+        """Write files: first all under temporary names, then each renamed in the given order.
+
+        An earlier run's files go first, its run.json before all: that one never stands beside files
+        of another run.
+
+        Raises:
+            InputError: where there is no room or no right to write; nothing is left then.
+        """
+        temporaries = {name: self.path / f".{name}.{os.getpid()}.tmp" for name in files}
+        _sweep(self.path)
+        try:
+            for name, content in files.items():
+                _put(temporaries[name], content)
+            for name in files:
+                if (self.path / name).is_dir():
+                    raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
+            for name in self._earlier():
+                (self.path / name).unlink(missing_ok=True)
+            for name in files:
+                temporaries[name].replace(self.path / name)
+        except BaseException as error:
+            for temporary in temporaries.values():
+                temporary.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
+            raise InputError(
+                f"{self.path}: cannot be written ({error.strerror}); make room or set output_dir=DIR"
+            ) from error
+        self._wrote = True
+
+    def _earlier(self) -> tuple[str, ...]:
+        """The files of the run that was written here before, as its run.json tells."""
+        try:
+            command = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["command"]
+            plots = (p for p in (self.path / PLOTS).glob("*") if p.suffix in (".svg", ".png"))
+            return (RECORD, *FILES[command], *ON_DEMAND, *(f"{PLOTS}/{p.name}" for p in plots))
+        except (OSError, ValueError, LookupError, TypeError):
+            return ()  # none was, or a file that is not ours
+
+
+def process_alive(pid: int) -> bool:
+    """Whether a process of this machine lives."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,142 @@
+"""A user's captions and references, in each of the forms that they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from ...datasets.errors import InputError
+from ...datasets.files import field, texts
+from ...datasets.schema import whole
+from ...datasets.streams import Source
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the entries of a list are called, and what a file of all forms is."""
+
+    entry: str
+    said: str
+
+
+RESULTS = Form("entry", "COCO results, an object image id → caption, or JSON lines")
+ANNOTATIONS = Form("annotation", "COCO annotations, an object image id → captions, or JSON lines")
+
+#: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
+_ROW = 16
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """One caption an image, and the line of each, for messages."""
+
+    source: Source
+    captions: dict[str, str]
+    lines: dict[str, int]
+
+    def where(self, image_id: str) -> str:
+        """The place of an image's caption."""
+        return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of each image."""
+
+    source: Source
+    texts: dict[str, tuple[str, ...]]
+
+
+def read_candidates(path: Path) -> Candidates:
+    """COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
+
+    Raises:
+        InputError: where it is none of them, or two captions are of one image.
+    """
+    source = Source(path)
+    found = Candidates(source, {}, {})
+    for _, where, line, row in _rows(source, "caption", RESULTS):
+        image_id = image_key(row, where)
+        caption = whole(field(row, "caption", str, where))
+        if image_id in found.captions:
+            raise InputError(
+                f"{where}: a second caption for image '{image_id}', whose first is on line "
+                f"{found.lines[image_id]}; keep one an image"
+            )
+        found.captions[image_id], found.lines[image_id] = caption, line
+    if not found.captions:
+        raise InputError(f"{source.name}: no captions in it")
+    return found
+
+
+def read_references(path: Path) -> References:
+    """COCO caption annotations, an object image id → captions, or JSON lines with `references`.
+
+    Raises:
+        InputError: where it is none of them.
+    """
+    source = Source(path)
+    annotated: dict[str, list[str]] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
+        image_id = image_key(row, where)
+        if kind == "annotation":
+            caption = whole(field(row, "caption", str, where))
+            annotated.setdefault(image_id, []).append(caption)
+        elif image_id in found:
+            raise InputError(f"{where}: image '{image_id}' has a line already; keep one")
+        else:
+            found[image_id] = tuple(map(whole, texts(row, "references", where)))
+    found |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
+    if not found:
+        raise InputError(f"{source.name}: no references in it")
+    return References(source, found)
+
+
+def image_key(row: Any, where: str) -> str:
+    """An image id as text; COCO's numbers and file names are both legal."""
+    return whole(str(field(row, "image_id", (str, int), where)))
+
+
+def _rows(source: Source, wanted: str, form: Form) -> Iterator[tuple[str, str, int, Any]]:
+    """Kind, place, line and row of each entry; a row is an object with `image_id` and what is wanted.
+
+    Raises:
+        InputError: where the file is of another form.
+    """
+    pieces = source.read()
+    head = list(islice(pieces, _ROW))
+    members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
+    if {"image_id", wanted} <= members.keys():  # JSON lines of one line
+        yield "line", source.name, head[0][1], members
+        return
+    held: list[tuple[int, Any]] = []
+    annotated = False
+    number = 0
+    for kind, line, value in chain(head, pieces):
+        where = f"{source.name}:{line}"
+        if kind == "line":
+            yield kind, where, line, value
+        elif kind == form.entry:
+            yield kind, f"{where}: {kind} {number}", line, value
+            number += 1
+        elif kind == "annotations" and form.entry == "annotation":
+            annotated = True
+        elif kind == "member" and form.entry == "entry":
+            yield kind, *_member(source, line, value, wanted)
+        elif kind == "member":  # an image's, or what stands beside COCO's annotations
+            held.append((line, value))
+        else:
+            raise InputError(f"{source.name}: {form.said} are expected")
+    if not annotated:
+        for line, value in held:
+            yield "member", *_member(source, line, value, wanted)
+
+
+def _member(source: Source, line: int, member: Any, wanted: str) -> tuple[str, int, Any]:
+    """Place, line and row of an object's member: an image id, and what it stands for."""
+    key, value = member
+    return f"{source.name}:{line}: image '{key}'", line, {"image_id": key, wanted: value}

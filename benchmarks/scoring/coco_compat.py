@@ -1,0 +1,219 @@
+"""captau's metrics behind the calls of others: `captau.compat`.
+
+    from captau.compat import COCOEvalCap        # for pycocoevalcap.eval.COCOEvalCap
+    from captau.compat import EvaluateMetric     # called as metrics of Hugging Face's evaluate
+    from captau.compat import AccumulatedMetric  # called as those of torchmetrics
+
+None of the three needs the library whose calls it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats, Metric, Rows, prepare
+from ...metrics.registry import metric
+from ...metrics.text.spice.metric import figures
+from .scorer import side_by_side
+
+__all__ = ["AccumulatedMetric", "COCOEvalCap", "EvaluateMetric"]
+
+#: What pycocoevalcap calls them, in its order.
+_METHODS = {
+    "Bleu_1": "bleu_1",
+    "Bleu_2": "bleu_2",
+    "Bleu_3": "bleu_3",
+    "Bleu_4": "bleu_4",
+    "METEOR": "meteor",
+    "ROUGE_L": "rouge_l",
+    "CIDEr": "cider",
+}
+_SPICE = "SPICE"
+
+
+class COCOEvalCap:
+    """Drop-in for pycocoevalcap's class, equal to its values, and without a Java but for SPICE.
+
+    Two differences: SPICE's details of an image stand with that image, where pycocoevalcap, unless
+    the ids are sorted, puts them to another; and a caption with a line break inside is one caption.
+
+    Args:
+        coco: the annotations, `pycocotools.coco.COCO` or whatever has its `getImgIds` and `imgToAnns`.
+        cocoRes: the results, from `coco.loadRes`.
+        spice: whether to compute SPICE, whose parser has to be downloaded once (docs/spice.md).
+
+    Attributes:
+        params: `{"image_id": ids}`, which images to evaluate; it may be changed before.
+        eval: each metric's score of all images, by pycocoevalcap's names.
+        imgToEval: by image id its scores and its id under `image_id`; SPICE as a dict by kind of tuple.
+        evalImgs: the same as a list.
+    """
+
+    def __init__(self, coco: Any, cocoRes: Any, spice: bool = True) -> None:  # noqa: N803
+        self.coco = coco
+        self.cocoRes = cocoRes
+        self.spice = spice
+        self.params: dict[str, Any] = {"image_id": coco.getImgIds()}
+        self.eval: dict[str, float] = {}
+        self.imgToEval: dict[Any, dict[str, Any]] = {}
+        self.evalImgs: list[dict[str, Any]] = []
+
+    def evaluate(self) -> None:
+        """Fill `eval`, `imgToEval` and `evalImgs`, and print each score.
+
+        Raises:
+            InputError: on an image without just one result, or without annotations.
+        """
+        ids = list(self.params["image_id"])
+        rows = Rows(
+            pd.DataFrame(
+                {
+                    "item_id": [f"image {i}" for i in ids],
+                    "caption": [self._caption(i) for i in ids],
+                    "references": pd.Series([self._references(i) for i in ids], dtype=object),
+                }
+            )
+        )
+        metrics = {name: metric(method) for name, method in _METHODS.items()}
+        prepare(list(metrics.values()))
+        found: dict[Metric, tuple[float, Floats]] = {}
+
+        def one(chosen: Metric) -> None:
+            scores = chosen.score(rows)
+            found[chosen] = chosen.corpus(rows, scores), scores
+
+        # METEOR takes longest, and so goes first.
+        side_by_side(one, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
+        self.imgToEval = {i: {"image_id": i} for i in ids}
+        for name, chosen in metrics.items():
+            self._set(name, ids, found[chosen][0], found[chosen][1].tolist())
+        if self.spice:
+            self._spice(ids, rows)
+        self.evalImgs = list(self.imgToEval.values())
+
+    def _caption(self, image_id: Any) -> str:
+        results = self.cocoRes.imgToAnns.get(image_id, [])
+        if len(results) != 1:
+            raise InputError(f"image {image_id} has {len(results)} results; one is expected")
+        return results[0]["caption"]
+
+    def _references(self, image_id: Any) -> tuple[str, ...]:
+        annotations = self.coco.imgToAnns.get(image_id, [])
+        if not annotations:
+            raise InputError(
+                f"image {image_id} has no annotations; take it from params['image_id']"
+            )
+        return tuple(annotation["caption"] for annotation in annotations)
+
+    def _spice(self, ids: list[Any], rows: Rows) -> None:
+        unknown = float("nan")
+        by_row = {
+            i: {
+                kind: {key: unknown if v is None else float(v) for key, v in values.items()}
+                for kind, values in by_kind.items()
+            }
+            for i, by_kind in figures(rows)
+        }
+        each: list[Any] = [by_row.get(i, {"All": {"f": unknown}}) for i in range(len(ids))]
+        self._set(_SPICE, ids, float(np.mean([one["All"]["f"] for one in each])), each)
+
+    def _set(self, name: str, ids: list[Any], corpus: float, scores: list[Any]) -> None:
+        self.eval[name] = corpus
+        for image_id, score in zip(ids, scores, strict=True):
+            self.imgToEval[image_id][name] = score
+        print(f"{name}: {corpus:.3f}")
+
+
+class _Accumulated:
+    """Captions that come in batches, and the metric that scores them.
+
+    Args:
+        spec: the metric, as `captau.metric` takes it: `cider`, `"cider(df=coco_df.json)"`.
+    """
+
+    def __init__(self, spec: str) -> None:
+        self.metric = metric(spec)
+        self._rows: list[dict[str, Any]] = []
+
+    def reset(self) -> None:
+        """Forget what was added."""
+        self._rows.clear()
+
+    def _add(self, captions: Sequence[str], references: Iterable[str | Sequence[str]]) -> None:
+        sets = [(r,) if isinstance(r, str) else tuple(r) for r in references]
+        if isinstance(captions, str) or len(captions) != len(sets):
+            raise InputError(
+                f"metric {self.metric.spec}: {len(captions)} captions and {len(sets)} sets of references; "
+                f"lists of one length are expected"
+            )
+        self._rows += [{"caption": c, "references": r} for c, r in zip(captions, sets, strict=True)]
+
+    def _scored(self, rows: list[dict[str, Any]]) -> tuple[float, Floats]:
+        """The score of all, and of each."""
+        shared = Rows.of(rows).required()
+        scores = self.metric.score(shared)
+        return self.metric.corpus(shared, scores), scores
+
+
+class EvaluateMetric(_Accumulated):
+    """A metric with the calls of Hugging Face's `evaluate`.
+
+    `compute(predictions=…, references=…)`, or `add` and `add_batch` and then `compute()`, gives
+    `{"cider": score of all, "scores": score of each}` and forgets what was added.
+    """
+
+    def add(self, *, prediction: str, reference: str | Sequence[str]) -> None:
+        """One caption and its reference, or several."""
+        self._add([prediction], [reference])
+
+    def add_batch(
+        self, *, predictions: Sequence[str], references: Sequence[str | Sequence[str]]
+    ) -> None:
+        """Captions, and the reference or references of each."""
+        self._add(predictions, references)
+
+    def compute(
+        self,
+        *,
+        predictions: Sequence[str] = (),
+        references: Sequence[str | Sequence[str]] = (),
+    ) -> dict[str, Any]:
+        """The scores of what was added and is given.
+
+        Raises:
+            InputError: where that is nothing, or the lists are of different lengths.
+        """
+        self._add(predictions, references)
+        corpus, scores = self._scored(self._rows)
+        self.reset()
+        return {self.metric.spec: corpus, "scores": scores.tolist()}
+
+
+class AccumulatedMetric(_Accumulated):
+    """A metric with the calls of torchmetrics: `update`, `compute`, `reset`; called, it does the first two.
+
+    Values are floats, not tensors. It is no `torch.nn.Module`, so it does not go into a collection.
+    """
+
+    def update(self, preds: Sequence[str], target: Sequence[str | Sequence[str]]) -> None:
+        """Captions, and the reference or references of each."""
+        self._add(preds, target)
+
+    def compute(self) -> float:
+        """The score of all captions since the last `reset`.
+
+        Raises:
+            InputError: where there are none.
+        """
+        return self._scored(self._rows)[0]
+
+    def __call__(self, preds: Sequence[str], target: Sequence[str | Sequence[str]]) -> float:
+        """Add these, and give the score of these alone."""
+        before = len(self._rows)
+        self.update(preds, target)
+        return self._scored(self._rows[before:])[0]

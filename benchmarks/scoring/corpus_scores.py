@@ -1,0 +1,196 @@
+"""Systems' captions against sets of references: which images count, and their scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.schema import make_items
+from ...metrics.base import Floats, Metric, Pooled
+from ..runs.progress_bar import Progress
+from ..statistics.bootstrap import Interval
+from .caption_files import Candidates, References
+from .protocol import Protocol
+from .score_store import ScoreStore
+from .scorer import Scorer, score_all
+
+#: All references at once, and all captions as the corpus; nothing here meets ratings.
+_PLAIN = Protocol(
+    name="score",
+    dimension=(),
+    ratings="mean",
+    references="all",
+    k=None,
+    corpus="dataset",
+    systems=None,
+    split=None,
+    coefficients=("tau_c",),
+    undefined="nan",
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A system's captions against a set of references.
+
+    Attributes:
+        system, references: their names; `references` is empty where there are none.
+        items: one row a caption.
+        scores: a column a metric, and its companions, by spec.
+        corpus: each metric's score of all captions.
+        pooled: the same by how often each caption counts, of the metrics that have it.
+        intervals: of the corpus scores, where images were drawn.
+        drawn: the corpus scores of drawn images, shape (replicates,), by spec.
+        remarks: what metrics remarked, by spec.
+    """
+
+    system: str
+    references: str
+    items: pd.DataFrame
+    scores: dict[str, Floats]
+    corpus: dict[str, float]
+    pooled: dict[str, Pooled]
+    remarks: Mapping[str, Sequence[str]]
+    intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
+    drawn: dict[str, Floats] = field(default_factory=dict[str, Floats])
+
+    def undefined(self, spec: str) -> str:
+        """Why a metric has no corpus score; empty where it has one."""
+        if math.isfinite(self.corpus[spec]):
+            return ""
+        gaps = int((~np.isfinite(self.scores[spec])).sum())
+        return f"undefined: {gaps} of {len(self.items)} captions have no finite score"
+
+
+def scorer_of(items: pd.DataFrame) -> Scorer:
+    """Of captions that no rating is of: each counts once, and all are the corpus."""
+    return Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
+
+
+def trial(
+    system: str,
+    references: str,
+    items: pd.DataFrame,
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    progress: Progress,
+) -> Trial:
+    """Score a system's captions, as `items_of` has them.
+
+    Raises:
+        InputError: of the first metric that fails.
+    """
+    scorer = scorer_of(items)
+    scores = score_all(scorer, metrics, store, progress)
+    corpus = {m.spec: m.corpus(scorer.whole, scores[m.spec]) for m in metrics}
+    pooled = {
+        m.spec: found
+        for m in metrics
+        if math.isfinite(corpus[m.spec])
+        and (found := m.pooled(scorer.whole, scores[m.spec])) is not None
+    }
+    return Trial(system, references, items, scores, corpus, pooled, scorer.remarks)
+
+
+def images_of(
+    systems: Mapping[str, Candidates], sets: Mapping[str, References], partial: bool
+) -> dict[str, list[str]]:
+    """The images that count for each set of references; by "" where there is none.
+
+    Args:
+        partial: whether a system or a set may lack some that another has; these are left out.
+
+    Raises:
+        InputError: on a caption of an image that no set has, or one that is lacking.
+    """
+    for candidates in systems.values():
+        known = [s.texts for s in sets.values()]
+        for image_id in candidates.captions if sets else ():
+            if not any(texts.get(image_id) for texts in known):
+                where = " or ".join(s.source.name for s in sets.values())
+                raise InputError(f"{candidates.where(image_id)} has no references in {where}")
+    everywhere = list(systems.values())
+    found: dict[str, list[str]] = {}
+    for name, texts in {n: s.texts for n, s in sets.items()}.items() or [("", None)]:
+        first = everywhere[0].captions if texts is None else [i for i, t in texts.items() if t]
+        if not partial:
+            whose = everywhere[0].source.name if texts is None else sets[name].source.name
+            for candidates in everywhere:
+                _check_whole(candidates, first, whose)
+        # In the order of the first system's file.
+        wanted = set(first)
+        found[name] = [
+            image_id
+            for image_id in everywhere[0].captions
+            if image_id in wanted and all(image_id in c.captions for c in everywhere)
+        ]
+        if not found[name]:
+            raise InputError(
+                f"no image has a caption by {', '.join(c.source.name for c in everywhere)}"
+                + (f" and references in {sets[name].source.name}" if name else "")
+            )
+    return found
+
+
+def _check_whole(candidates: Candidates, images: Iterable[str], whose: str) -> None:
+    """That the captions are of just these images.
+
+    Raises:
+        InputError: where one is lacking, or one is too many.
+    """
+    images = set(images)
+    lacking = [i for i in images if i not in candidates.captions]
+    if lacking:
+        raise InputError(
+            f"{candidates.source.name}: {len(lacking):,} of the {len(images):,} images of {whose} "
+            f"have no caption, such as '{min(lacking)}'; add them, or score the others with partial=true"
+        )
+    for image_id in candidates.captions:
+        if image_id not in images:
+            raise InputError(
+                f"{candidates.where(image_id)} is not in {whose}; leave it out, or score the others "
+                f"with partial=true"
+            )
+
+
+def items_of(
+    candidates: Candidates,
+    references: References | None,
+    image_ids: Sequence[str],
+    images: Path | None,
+    system: str | None = None,
+) -> pd.DataFrame:
+    """One row a caption of these images.
+
+    Raises:
+        InputError: where the folder of images lacks one.
+    """
+    texts = {} if references is None else references.texts
+    return make_items(
+        image_ids,
+        [candidates.captions[i] for i in image_ids],
+        [texts.get(i, ()) for i in image_ids],
+        systems=None if system is None else [system] * len(image_ids),
+        images=None if images is None else _files(candidates, image_ids, images),
+    )
+
+
+def _files(candidates: Candidates, image_ids: Sequence[str], folder: Path) -> list[str | None]:
+    """The image file of each: named by its id, with or without an ending."""
+    if not folder.is_dir():
+        raise InputError(f"images={folder} is no folder")
+    files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}
+    by_stem = {Path(name).stem: path for name, path in files.items()}
+    found: list[str | None] = []
+    for image_id in image_ids:
+        path = files.get(image_id) or by_stem.get(image_id)
+        if path is None:
+            raise InputError(f"{candidates.where(image_id)} has no file in {folder}")
+        found.append(path)
+    return found

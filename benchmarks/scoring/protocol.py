@@ -1,0 +1,240 @@
+"""`Protocol`: every choice that moves a number, named; and the data points it makes of a dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError, unknown
+from ...datasets.schema import CaptionSet
+from ..statistics.coefficients import COEFFICIENTS
+from ..statistics.levels import LEVELS, OF_SYSTEMS, key_of
+
+RATINGS = ("per_rating", "mean", "rounded_mean", "median")
+REFERENCES = ("all", "mean_over_single", "max_over_single", "first_k")
+CORPORA = ("dataset", "per_system")
+UNDEFINED = ("nan", "drop", "error")
+#: The policies over references that `k` bears on.
+OF_K = ("first_k", "mean_over_single", "max_over_single")
+#: The dimension that stands for all of a dataset's.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How scores meet ratings.
+
+    Attributes:
+        name: what results call it.
+        dimension: the rated dimensions that count, or `all`; empty where there are preferences alone.
+        ratings: `per_rating` (each rating is a data point, "method A" of Hodosh et al. 2013),
+            `mean`, `rounded_mean` or `median` of an item's ratings.
+        references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
+            time, then average or maximise); `first_k`.
+        k: how many references count, under the policies `OF_K`; None for all of them.
+        corpus: what corpus statistics (CIDEr's document frequencies) are taken over: the `dataset`
+            or each system alone (`per_system`).
+        systems: which systems' rows count; None for all.
+        split: which split's rows count; None for all.
+        coefficients: any of `correlation.COEFFICIENTS`.
+        level: what a coefficient is taken over: all data points (`pooled`), those of each image or
+            system, then averaged (`by_image`, `by_system`), or systems' means (`system`).
+        undefined: an undefined score makes the coefficient NaN (`nan`), leaves the data point or
+            pair out and is counted (`drop`), or stops the run (`error`).
+    """
+
+    name: str
+    dimension: tuple[str, ...]
+    ratings: str
+    references: str
+    k: int | None
+    corpus: str
+    systems: tuple[str, ...] | None
+    split: str | None
+    coefficients: tuple[str, ...]
+    undefined: str
+    level: str = "pooled"
+
+    def __post_init__(self) -> None:
+        for field, known in (
+            ("ratings", RATINGS),
+            ("references", REFERENCES),
+            ("corpus", CORPORA),
+            ("undefined", UNDEFINED),
+            ("level", LEVELS),
+        ):
+            if getattr(self, field) not in known:
+                raise unknown(f"value of protocol.{field}", str(getattr(self, field)), known)
+        for coefficient in self.coefficients:
+            if coefficient not in COEFFICIENTS:
+                raise unknown("value of protocol.coefficients", coefficient, COEFFICIENTS)
+        if not self.coefficients:
+            raise InputError("protocol.coefficients is empty; name one at least")
+        for coefficient in self.coefficients:
+            if coefficient in OF_SYSTEMS and self.level != "system":
+                raise InputError(
+                    f"protocol.coefficients={coefficient} is of systems; set protocol.level=system"
+                )
+        if self.references == "first_k" and self.k is None:
+            raise InputError("protocol.references=first_k needs protocol.k=N")
+        if self.k is not None:
+            if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
+                raise InputError(f"protocol.k is {self.k!r}; a whole number from 1 on is expected")
+            if self.references not in OF_K:
+                raise InputError(
+                    f"protocol.k={self.k} needs protocol.references to be one of {', '.join(OF_K)}; "
+                    f"it is {self.references}"
+                )
+
+    @classmethod
+    def resolve(
+        cls, dataset: str, usual: Mapping[str, Any], changes: Mapping[str, Any]
+    ) -> Protocol:
+        """A dataset's usual protocol with some fields changed; None means unchanged.
+
+        Raises:
+            InputError: where the usual protocol leaves a field out, or a value is not known.
+        """
+        values: dict[str, Any] = {"name": dataset}
+        for field in dataclasses.fields(cls):
+            if field.name == "name":
+                continue
+            if field.name not in usual:
+                raise InputError(f"conf/dataset/{dataset}.yaml: protocol.{field.name} is missing")
+            change = changes.get(field.name)
+            values[field.name] = usual[field.name] if change is None else change
+        if changes.get("k") is None and values["references"] not in OF_K:
+            values["k"] = None  # the usual policy's, which was changed for one without it
+        for key in ("dimension", "systems", "coefficients"):
+            values[key] = _as_tuple(values[key], key)
+        values["split"] = None if values["split"] is None else str(values["split"])
+        values["dimension"] = values["dimension"] or ()
+        values["coefficients"] = values["coefficients"] or ()
+        given = cls(**values)
+        differs = [
+            f"{f.name}={_show(getattr(given, f.name))}"
+            for f in dataclasses.fields(cls)
+            if f.name != "name" and _normal(getattr(given, f.name)) != _normal(usual[f.name])
+        ]
+        # Results name the protocol by what differs from the usual one of the dataset.
+        return dataclasses.replace(
+            given, name=" ".join([str(changes.get("name") or "usual"), *differs])
+        )
+
+    def on(self, caption_set: CaptionSet) -> Protocol:
+        """This protocol for one dataset: the dimension `all` stands for all that it has."""
+        if self.dimension != (ALL,) or ALL in caption_set.dimensions:
+            return self
+        return dataclasses.replace(self, dimension=caption_set.dimensions)
+
+    def select(self, caption_set: CaptionSet) -> pd.DataFrame:
+        """The items whose system and split count, with their `weight` (their data points).
+
+        Raises:
+            InputError: on an unknown system, split or dimension, or where nothing is left.
+        """
+        items = caption_set.items
+        where = f"dataset {caption_set.name}"
+        if self.systems is not None:
+            known = sorted({s for s in items["system"] if isinstance(s, str)})
+            for system in self.systems:
+                if system not in known:
+                    raise unknown(f"system of {where}", system, known)
+            items = items[items["system"].isin(self.systems)]
+        if self.split is not None:
+            known = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
+            if self.split not in known:
+                raise unknown(f"split of {where}", self.split, known)
+            items = items[items["split"] == self.split]
+        if items.empty:
+            raise InputError(
+                f"{where}: no item is left; change protocol.systems={_show(self.systems)} or "
+                f"protocol.split={self.split}"
+            )
+        if key_of(self.level) == "system" and items["system"].isna().any():
+            raise InputError(
+                f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
+                f"known"
+            )
+        for dimension in self.dimension:
+            if dimension not in caption_set.dimensions:
+                raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
+        weights = self._weights(caption_set, items, self.dimension[:1])
+        return items.assign(weight=weights).reset_index(drop=True)
+
+    def check_one_weight(self, caption_set: CaptionSet, items: pd.DataFrame, metric: str) -> None:
+        """That every dimension asked for gives the items of `select` the same weights.
+
+        Raises:
+            InputError: where they differ, so that a metric with corpus statistics would have other
+                scores for each dimension.
+        """
+        for dimension in self.dimension[1:]:
+            weights = self._weights(caption_set, items, (dimension,))
+            if not np.array_equal(weights, items["weight"]):
+                raise InputError(
+                    f"dataset {caption_set.name}: items have other numbers of ratings of "
+                    f"{dimension} than of {self.dimension[0]}, and the corpus statistics of metric "
+                    f"{metric} depend on them; run the dimensions one at a time, "
+                    f"protocol.dimension={dimension}"
+                )
+
+    def _weights(
+        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: tuple[str, ...]
+    ) -> np.ndarray:
+        """How many data points each item makes; an item that makes none still counts once."""
+        if dimension and self.ratings == "per_rating":
+            ratings = caption_set.ratings
+            points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
+        else:
+            preferences = caption_set.preferences
+            points = pd.concat([preferences["item_a"], preferences["item_b"]])
+            if self.dimension:
+                points = points.iloc[:0]
+        counts = points.value_counts()
+        return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
+
+    def points(self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+        """The data points of a dimension: columns `item_id, value`, in the order of `items`."""
+        return self.points_of(caption_set.ratings, items, dimension)
+
+    def points_of(self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+        """`points` of these ratings alone, columns `item_id, dimension, value`."""
+        place = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
+        here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()
+        chosen = ratings[here].iloc[np.argsort(place[here], kind="stable")]
+        if self.ratings == "per_rating":
+            return chosen[["item_id", "value"]].reset_index(drop=True)
+        grouped = chosen.groupby("item_id", sort=False)["value"]
+        values = grouped.median() if self.ratings == "median" else grouped.mean()
+        if self.ratings == "rounded_mean":
+            # Halves go up: 2.5 is 3, as people round, not 2 as IEEE does.
+            values = np.floor(values + 0.5)
+        return values.rename("value").reset_index()
+
+
+def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
+    """One name, or several, each once."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(dict.fromkeys(str(v) for v in (value if several else [value])))
+
+
+def _normal(value: Any) -> Any:
+    if value is None or value == ():
+        return None
+    return (
+        (value,) if isinstance(value, str) else (tuple(value) if isinstance(value, list) else value)
+    )
+
+
+def _show(value: Any) -> str:
+    return "[" + ",".join(value) + "]" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,239 @@
+"""`ScoreStore`: scores that were computed once are read back, not computed again.
+
+The store may be a folder of this machine, of a network file system, or of an object store, and any number
+of runs may share it. It needs no locks: a file's name is a digest of all that the scores depend on, so
+that two writers of one name write the same; a file appears whole (renamed on a file system, put on an
+object store); and what a reader finds is checked page by page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...datasets.cache import replacing, sweep
+from ...datasets.errors import InputError
+from ...datasets.shards import system_of
+from ...metrics.base import Floats
+
+#: How long an object store may take for one object, in seconds. Its client's own patience would be
+#: minutes, and has no end while a store does not say whether it wants what it is sent.
+PATIENCE = 30.0
+
+
+class Remote:
+    """A place in an object store, as far as the score store needs it; `Path` is the same for a folder.
+
+    Args:
+        system: of fsspec.
+        path: within it.
+        url: what people call it.
+    """
+
+    def __init__(self, system: Any, path: str, url: str) -> None:
+        self.system = system
+        self.path = path
+        self.url = url
+
+    def __truediv__(self, name: str) -> Remote:
+        return Remote(self.system, f"{self.path}/{name}", f"{self.url}/{name}")
+
+    def __str__(self) -> str:
+        return self.url
+
+    def is_file(self) -> bool:
+        """Whether there is such an object; False where the store does not answer."""
+        try:
+            return bool(self._asked(self.system.exists, self.path))
+        except OSError:  # `get` tells of it
+            return False
+
+    def read(self) -> bytes:
+        """The whole object.
+
+        Raises:
+            OSError: where it cannot be had; FileNotFoundError where there is none.
+        """
+        return self._asked(self.system.cat_file, self.path)
+
+    def write(self, content: bytes) -> None:
+        """Put an object, whole or not at all.
+
+        Raises:
+            OSError: where it cannot be put.
+        """
+        self._asked(self.system.pipe_file, self.path, content)
+
+    def _asked(self, do: Any, *what: Any) -> Any:
+        patience = {"timeout": PATIENCE} if getattr(self.system, "async_impl", False) else {}
+        try:
+            return do(*what, **patience)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise OSError(None, _reason(error), self.url) from error
+
+
+#: Of one file's scores, or of all.
+Place = Path | Remote
+
+
+class Kept(NamedTuple):
+    """A metric's scores as they were kept, and what belongs below a table of them."""
+
+    scores: Floats
+    remarks: list[str]
+
+
+def place_of(place: str) -> Place:
+    """A folder by its path, or a place in an object store by its URL.
+
+    Raises:
+        InputError: where what it takes is not installed, or it does not answer.
+    """
+    if "://" not in place:
+        return Path(place).expanduser()
+    try:
+        system, path = system_of(place)
+    except InputError as error:
+        raise InputError(f"cache.scores={error}") from error
+    store = Remote(system, path.rstrip("/"), place.rstrip("/"))
+    # Found out before anything is scored; what is put is what the next run puts.
+    try:
+        (store / "captau-store").write(b"captau's scores\n")
+    except OSError as error:
+        raise InputError(
+            f"cache.scores={place} cannot be written ({error.strerror or _reason(error)}); is it right, "
+            f"and reachable?"
+        ) from error
+    return store
+
+
+def _reason(error: BaseException) -> str:
+    if "timeout" in type(error).__name__.lower():
+        return f"no answer within {PATIENCE:g} s"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class ScoreStore:
+    """One Parquet file per content of the scored rows, metric signature and policy.
+
+    A killed run leaves whole files alone, and runs at once do each other no harm. A file that cannot be
+    read is computed anew. A store that fails midway is done without: the run says so once and goes on.
+
+    Args:
+        root: a folder; None keeps nothing.
+        scores: another place for the scores.
+    """
+
+    def __init__(self, root: Path | None, scores: Place | None = None) -> None:
+        self.root = root
+        self.scores = scores
+        self.hits = 0
+        self.misses = 0
+        self._lock = threading.Lock()
+
+    def path(self, dataset: str, metric: str, key: str) -> Place | None:
+        """Where the scores of a key lie; None where nothing is kept."""
+        if self.root is None:
+            return None
+        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", metric)[:60]
+        folder = self.scores or self.root / "scores"
+        return folder / dataset / f"{safe}-{digest}.parquet"
+
+    def get(self, path: Place | None, item_ids: pd.Series) -> Kept | None:
+        """Scores of shape (n_items,) and remarks, or None where they are not there in that order."""
+        table = self._table(path)
+        if table is not None:
+            try:
+                if table.column("item_id").to_pylist() == list(item_ids):
+                    scores = table.column("score").to_numpy().astype(np.float64)
+                    remarks = json.loads((table.schema.metadata or {}).get(b"remarks", b"[]"))
+                    with self._lock:
+                        self.hits += 1
+                    return Kept(scores, [str(text) for text in remarks])
+            except (KeyError, ValueError):
+                pass  # of another make: computed anew and replaced
+        with self._lock:
+            self.misses += 1
+        return None
+
+    def _table(self, path: Place | None) -> pa.Table | None:
+        """A file's table; None where there is none, or it is cut short or damaged."""
+        if path is None:
+            return None
+        try:
+            content = path.read() if isinstance(path, Remote) else path.read_bytes()
+            return pq.read_table(io.BytesIO(content), page_checksum_verification=True)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if isinstance(path, Remote) and error.filename is not None:
+                self._do_without(path, error)
+            return None
+        except (pa.ArrowException, ValueError):
+            return None
+
+    def put(
+        self,
+        path: Place | None,
+        item_ids: pd.Series,
+        scores: Floats,
+        remarks: Sequence[str] = (),
+    ) -> None:
+        """Keep scores. A store that cannot be written costs time later, not this run."""
+        if path is None:
+            return
+        table = pa.table({"item_id": list(item_ids), "score": scores})
+        if remarks:
+            table = table.replace_schema_metadata({"remarks": json.dumps(list(remarks))})
+        try:
+            if isinstance(path, Remote):
+                buffer = io.BytesIO()
+                pq.write_table(table, buffer, write_page_checksum=True)
+                path.write(buffer.getvalue())
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path.parent)
+            with replacing(path) as stream:
+                pq.write_table(table, stream, write_page_checksum=True)
+        except OSError as error:
+            self._do_without(path, error)
+            if isinstance(path, Remote) and self.root is not None:
+                *_, dataset, name = path.path.split("/")
+                self.put(self.root / "scores" / dataset / name, item_ids, scores, remarks)
+
+    def _do_without(self, path: Place, error: OSError) -> None:
+        """Say once that the store fails; from then on nothing more is kept there."""
+        with self._lock:
+            if isinstance(path, Remote):
+                first, self.scores = isinstance(self.scores, Remote), None
+            else:
+                first, self.root = self.root is not None, None
+        if not first:
+            return
+        if isinstance(path, Remote):
+            print(
+                f"captau: warning: {path} cannot be reached ({error.strerror}); what is there is kept, "
+                f"and this run's scores lie in {self.root}",
+                file=sys.stderr,
+            )
+        else:
+            print(
+                f"captau: warning: scores are not kept for the next run: {path.parent} cannot be "
+                f"written ({error.strerror}); set cache.root=DIR",
+                file=sys.stderr,
+            )

@@ -1,0 +1,254 @@
+"""Scoring items with metrics under a protocol's reference and corpus policies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats, Metric, Rows, prepare
+from ...metrics.registry import metric as metric_of
+from ..runs.progress_bar import Progress
+from .protocol import Protocol
+from .score_store import Kept, Place, ScoreStore
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are scored together, and which items they are."""
+
+    index: np.ndarray
+    rows: Rows
+
+
+class Scorer:
+    """Scores the items of one dataset under one protocol.
+
+    Metrics share what they have in common (tokenised text, BLEU's counts) through the same `Rows`.
+
+    Args:
+        items: what `Protocol.select` returned.
+    """
+
+    def __init__(self, dataset: str, items: pd.DataFrame, protocol: Protocol) -> None:
+        self.dataset = dataset
+        self.items = items
+        self.protocol = protocol
+        self._passes: list[list[_Part]] | None = None
+        self._lock = threading.Lock()
+        self.whole = Rows(items, may_lack=protocol.undefined == "drop")
+        #: What metrics remarked while they scored, by spec.
+        self.remarks: dict[str, list[str]] = {}
+        self._digests: dict[tuple[str, ...], str] = {}
+
+    def score(self, metric: Metric, store: ScoreStore, *, companion: bool = False) -> Floats:
+        """Scores of shape (n_items,), from the store where they are there.
+
+        Args:
+            companion: whether nobody asked for this metric itself; then NaN is no error.
+
+        Raises:
+            InputError: where the metric lacks what it needs, or gives NaN and
+                `protocol.undefined=error`.
+        """
+        path = self.path(metric, store)
+        kept = store.get(path, self.items["item_id"])
+        if kept is None:
+            kept = Kept(self._compute(metric), self._remarks(metric))
+            store.put(path, self.items["item_id"], kept.scores, kept.remarks)
+        scores, self.remarks[metric.spec] = kept
+        gaps = np.flatnonzero(np.isnan(scores))
+        if gaps.size and self.protocol.undefined == "error" and not companion:
+            raise InputError(
+                f"metric {metric.spec} is undefined for {gaps.size} of {len(scores)} items of "
+                f"{self.dataset}, first '{self.items['item_id'].iloc[gaps[0]]}'; protocol.undefined=drop "
+                f"leaves them out"
+            )
+        return scores
+
+    def path(self, metric: Metric, store: ScoreStore) -> Place | None:
+        """Where the store keeps this metric's scores; None where it does not."""
+        if not metric.cacheable:
+            return None
+        return store.path(self.dataset, metric.spec, self._key(metric))
+
+    def _compute(self, metric: Metric) -> Floats:
+        if "references" not in metric.needs:
+            return metric.score(self.whole)
+        columns: list[Floats] = []
+        for parts in self._reference_passes():
+            column = np.full(len(self.items), np.nan)
+            for part in parts:
+                column[part.index] = metric.score(part.rows)
+            columns.append(column)
+        if len(columns) == 1:
+            return columns[0]
+        # An item with fewer references than another is not in the later passes.
+        table = np.stack(columns)
+        scored = self._scored_in_pass()
+        if self.protocol.references == "max_over_single":
+            return np.where(scored, table, -np.inf).max(axis=0)
+        return np.where(scored, table, 0.0).sum(axis=0) / scored.sum(axis=0)
+
+    def _remarks(self, metric: Metric) -> list[str]:
+        """What a metric remarked in any pass, each once."""
+        parts = [part.rows for parts in self._passes or [] for part in parts]
+        return list(
+            dict.fromkeys(t for r in [self.whole, *parts] for t in r.remarks.get(metric.spec, []))
+        )
+
+    def _references(self) -> list[tuple[str, ...]]:
+        return [refs[: self.protocol.k] for refs in self.items["references"]]
+
+    def _scored_in_pass(self) -> np.ndarray:
+        counts = np.array([len(r) for r in self._references()])
+        return np.arange(counts.max())[:, None] < counts[None, :]
+
+    def _reference_passes(self) -> list[list[_Part]]:
+        """The rows of each pass over the references, cut by system where the corpus is."""
+        with self._lock:  # metrics that run side by side share the rows
+            if self._passes is None:
+                self._passes = self._cut()
+            return self._passes
+
+    def _cut(self) -> list[list[_Part]]:
+        references = self._references()
+        plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
+        if plain or any(not r for r in references):
+            return [[_Part(np.arange(len(self.items)), self.whole)]]
+        if self.protocol.references in ("all", "first_k"):
+            return [self._parts(references, np.ones(len(self.items), dtype=bool))]
+        return [
+            self._parts([r[j : j + 1] for r in references], here)
+            for j, here in enumerate(self._scored_in_pass())
+        ]
+
+    def _parts(self, references: list[tuple[str, ...]], here: np.ndarray) -> list[_Part]:
+        frame = self.items.assign(references=pd.Series(references, dtype=object))
+        if self.protocol.corpus == "dataset":
+            groups = [np.flatnonzero(here)]
+        else:
+            systems = self.items["system"]
+            if systems.isna().any():
+                raise InputError(
+                    f"dataset {self.dataset}: protocol.corpus=per_system needs the system of every "
+                    f"item, and it is not known"
+                )
+            groups = [
+                np.flatnonzero(here & (systems == s).to_numpy()) for s in dict.fromkeys(systems)
+            ]
+        return [_Part(g, Rows(frame.iloc[g])) for g in groups if g.size]
+
+    def _key(self, metric: Metric) -> str:
+        """All that the scores depend on."""
+        parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
+        columns = ("item_id", "caption", "references")
+        if "images" in metric.needs or not metric.by_content:
+            columns = (*columns, "image")  # a path, which on another machine may be another one
+        if not metric.by_content:
+            columns = (*columns, "image_id")
+        if metric.corpus_statistics:
+            parts.append(self.protocol.corpus)
+            columns = (*columns, "weight", "system")
+        if "images" in metric.needs:
+            parts.append(self._image_files())
+        return "\n".join([*parts, self._digest(columns)])
+
+    def _image_files(self) -> str:
+        """Sizes and times of the image files, so that an image that was replaced is scored anew."""
+        digest = hashlib.sha256()
+        for image in dict.fromkeys(self.items["image"]):
+            if image is not None and (path := Path(image)).is_file():
+                stat = path.stat()
+                digest.update(f"{image}:{stat.st_size}:{stat.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
+    def _digest(self, columns: tuple[str, ...]) -> str:
+        if columns not in self._digests:
+            digest = hashlib.sha256()
+            for row in self.items[list(columns)].itertuples(index=False, name=None):
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
+            self._digests[columns] = digest.hexdigest()
+        return self._digests[columns]
+
+
+def marks_of(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
+    """What must be said beside correlations of metrics on these items, by spec.
+
+    Raises:
+        InputError: where a metric was trained on these images and may not be judged by them.
+    """
+    images = items["image_id"].tolist()
+    found = {metric.spec: metric.judged_on(images) for metric in metrics}
+    return {spec: mark for spec, mark in found.items() if mark}
+
+
+def score_all(
+    scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
+) -> dict[str, Floats]:
+    """Each metric's scores by its spec, then its companions'.
+
+    Metrics run side by side, as many as there are cores; what starts slowly is started first and
+    asked last.
+
+    Raises:
+        InputError: of the first metric that fails.
+    """
+    paths = {m: scorer.path(m, store) for m in metrics}
+    prepare([m for m, path in paths.items() if path is None or not path.is_file()])
+    scores: dict[str, Floats] = {}
+    beside: dict[str, Floats] = {}
+
+    def one(metric: Metric) -> None:
+        with progress.step(f"{scorer.dataset}: {metric.spec}"):
+            scores[metric.spec] = scorer.score(metric, store)
+            for spec in metric.companions:
+                beside[spec] = scorer.score(metric_of(spec), store, companion=True)
+
+    side_by_side(one, sorted(metrics, key=lambda m: hasattr(m, "start")))
+    asked = {m.spec: scores[m.spec] for m in metrics}
+    companions = {spec: beside[spec] for m in metrics for spec in m.companions}
+    return asked | {spec: column for spec, column in companions.items() if spec not in asked}
+
+
+def side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
+    """Call `do` with each metric, in as many threads as there are cores.
+
+    Threads share tokens and n-grams without copies; what takes long lets go of Python meanwhile
+    (NumPy, a Java, a network). They are daemons, so that Ctrl-C need not wait for the slowest.
+
+    Raises:
+        whatever the first failing call, in the order given, raises; no further one is begun.
+    """
+    waiting = iter(enumerate(metrics))
+    lock = threading.Lock()
+    failed: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while not failed:
+            with lock:
+                place, metric = next(waiting, (-1, None))
+            if metric is None:
+                return
+            try:
+                do(metric)
+            except BaseException as error:  # raised again below, in the caller's thread
+                failed[place] = error
+
+    workers = [
+        threading.Thread(target=work, daemon=True)
+        for _ in range(min(os.cpu_count() or 1, len(metrics)))
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if failed:
+        raise failed[min(failed)]

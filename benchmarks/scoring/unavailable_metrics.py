@@ -1,0 +1,108 @@
+"""Metrics that cannot be computed here: listed with the reason where a suite asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
+from ..options import style
+from ..runs.results import correlation_rows
+from ..runs.tables import MISSING, Table
+from .protocol import Protocol
+
+#: Metrics and why they cannot be computed.
+Missing = Mapping[Metric, str]
+
+
+def lacking(
+    metrics: Sequence[Metric], optional: frozenset[str], items: pd.DataFrame
+) -> dict[Metric, str]:
+    """Of the metrics that suites asked for, those that cannot be computed for these items.
+
+    Raises:
+        InputError: where that leaves none.
+    """
+    found = {
+        metric: reason.removeprefix(f"metric {metric.spec} ")
+        for metric in metrics
+        if metric.spec in optional and (reason := metric.missing(items)) is not None
+    }
+    if metrics and len(found) == len(metrics):
+        first = metrics[0]
+        raise InputError(f"metric {first.spec} {found[first]}")
+    return found
+
+
+def present(
+    metrics: Sequence[Metric],
+    optional: frozenset[str],
+    protocol: Protocol,
+    caption_set: CaptionSet,
+) -> tuple[list[Metric], dict[Metric, str]]:
+    """The metrics that can be computed for a dataset, and why the others cannot; see `lacking`."""
+    if not optional:
+        return list(metrics), {}
+    items = protocol.on(caption_set).select(caption_set)
+    missing = lacking(metrics, optional, items)
+    return [m for m in metrics if m not in missing], missing
+
+
+def missing_rows(correlations: pd.DataFrame, missing: Missing) -> pd.DataFrame:
+    """A row for each missing metric and each coefficient of the others: NaN, with the reason."""
+    columns = ["dataset", "protocol", "dimension", "coefficient"]
+    asked = correlations[columns].drop_duplicates().to_dict("records")
+    return correlation_rows(
+        {
+            **{str(k): v for k, v in row.items()},
+            "metric": metric.spec,
+            "value": np.nan,
+            "n_items": 0,
+            "n_ratings": 0,
+            "p_value": np.nan,
+            "note": f"missing: {reason}",
+        }
+        for metric, reason in missing.items()
+        for row in asked
+    )
+
+
+def listed(
+    table: Table,
+    metrics: Sequence[Metric],
+    remarks: Mapping[str, Sequence[str]],
+    missing: Missing,
+) -> Table:
+    """A table with a row for each missing metric below the others', and notes that say why.
+
+    Args:
+        table: whose first rows are those of `metrics`.
+        remarks: what these remarked, by spec; equal remarks stand once, with all their labels.
+    """
+    said: dict[str, list[str]] = {}
+    for metric in metrics:
+        for text in remarks.get(metric.spec, ()):
+            said.setdefault(text.removesuffix("."), []).append(style(metric).label)
+    for metric, reason in missing.items():
+        said.setdefault(f"missing: {reason}", []).append(style(metric).label)
+    rows = list(table.rows)
+    rows[len(metrics) : len(metrics)] = [
+        (style(m).label, [MISSING] * len(table.columns)) for m in missing
+    ]
+    notes = [f"{', '.join(labels)}: {text}." for text, labels in said.items()]
+    return replace(table, rows=rows, notes=[*table.notes, *notes])
+
+
+def advice(missing: Sequence[Missing]) -> str:
+    """What to do to get the metrics that are missing, for the end of a run; empty where none is."""
+    wanting: dict[str, dict[str, None]] = {}
+    for one in missing:
+        for metric, reason in one.items():
+            wanting.setdefault(reason, {})[metric.spec] = None
+    lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in wanting.items()]
+    return "\n".join(["missing (see docs/neural.md):", *lines]) if lines else ""

@@ -1,0 +1,339 @@
+"""Coefficients of weighted samples: prepared once, then evaluated for many replicates in one pass.
+
+What intervals and tests need again and again. Every data point belongs to a *unit* (an image, or
+itself), a replicate gives every unit a weight (how often it was drawn), and a *statistic* maps
+weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates):
+
+    statistic = prepare(scores, ratings, ["tau_c", "tau_b", "pearson"], unit=image_of_point)
+    statistic(np.ones((n_images, 1)))       # the coefficients of the sample itself
+    statistic(counts)                       # of every replicate; NaN where undefined
+
+`Ranked(x, y, unit).pairs(weights)` gives the counts of pairs behind Kendall's coefficients
+(concordant, discordant, tied), for coefficients that are not here. `of_preferences` is the same for
+the accuracy on preference pairs. A weighted sample has the coefficients of the sample in which each
+point stands as often as its weight says. An undefined value is NaN: with fewer than two points, or
+one side constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: From weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates).
+Statistic = Callable[[Floats], Floats]
+
+#: Where less than this share of a sum of squares is left after taking the mean off, Pearson's r is
+#: computed again, point by point: what cancels has no digits left.
+CANCELS = 1e-4
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of points of weighted samples, counted; every field has shape (n_replicates,).
+
+    Attributes:
+        n: how many points a sample has.
+        surplus: concordant pairs less discordant ones.
+        tied_x, tied_y, tied_both: pairs equal in x, in y, and in both; those count in all three.
+        levels_x, levels_y: how many different values there are.
+    """
+
+    n: Floats
+    surplus: Floats
+    tied_x: Floats
+    tied_y: Floats
+    tied_both: Floats
+    levels_x: Floats
+    levels_y: Floats
+
+    @property
+    def total(self) -> Floats:
+        """All pairs, n (n - 1) / 2."""
+        return self.n * (self.n - 1) / 2
+
+    @property
+    def concordant(self) -> Floats:
+        return (self.total - self.tied_x - self.tied_y + self.tied_both + self.surplus) / 2
+
+    @property
+    def discordant(self) -> Floats:
+        return self.concordant - self.surplus
+
+    @property
+    def tau_b(self) -> Floats:
+        """Kendall 1945: surplus / √((total - tied_x) (total - tied_y))."""
+        with np.errstate(all="ignore"):
+            tau = self.surplus / np.sqrt(self.total - self.tied_x)
+            return self._defined(tau / np.sqrt(self.total - self.tied_y))
+
+    @property
+    def tau_c(self) -> Floats:
+        """Stuart 1953: 2 surplus m / (n² (m - 1)), m the lesser number of different values."""
+        least = np.minimum(self.levels_x, self.levels_y)
+        with np.errstate(all="ignore"):
+            return self._defined(2 * self.surplus / (self.n**2 * (least - 1) / least))
+
+    def _defined(self, tau: Floats) -> Floats:
+        constant = np.minimum(self.levels_x, self.levels_y) < 2
+        return np.where(constant, np.nan, np.clip(tau, -1, 1))
+
+
+class Ranked:
+    """Paired values, ranked once.
+
+    Args:
+        x, y: shape (n_points,), without NaN. The work grows with the logarithm of the number of
+            different y: let the ratings be y.
+        unit: whose weight each point takes, shape (n_points,); None: each its own.
+
+    Raises:
+        ValueError: on unequal lengths or NaN.
+    """
+
+    def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
+        left, right = _paired(x, y)
+        units = _units(unit, len(left))
+        ranks_x = np.unique(left, return_inverse=True)[1].astype(np.int64)
+        values_y, levels = np.unique(right, return_inverse=True)
+        order = np.lexsort((units, levels, ranks_x))
+        ranks_x, levels, units = ranks_x[order], levels[order], units[order]
+        # Points that are equal and of one unit make one cell.
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
+        first = np.flatnonzero(fresh)
+        self._count = np.diff(np.append(first, len(order))).astype(np.float64)
+        self._unit = units[first]
+        self._level = levels[first].astype(np.int64) + 1
+        self._start = np.append(
+            np.flatnonzero(np.diff(ranks_x[first], prepend=-1) > 0), len(first)
+        ).astype(np.int64)
+        self._n_levels = len(values_y)
+        self.n_units = int(units.max(initial=-1)) + 1
+
+    def pairs(self, weights: ArrayLike | None = None) -> Pairs:
+        """The pairs of weighted samples, in O(n log n_levels) each.
+
+        Args:
+            weights: whole numbers, shape (n_units, n_replicates); None: every point once.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        from ._kernels import level_totals, pair_sums
+
+        given = self._weights(weights)
+        sums = pair_sums(self._start, self._unit, self._level, self._count, self._n_levels, given)
+        levels = level_totals(self._unit, self._level, self._count, self._n_levels, given)
+        n = levels.sum(axis=0)
+        return Pairs(
+            n=n,
+            surplus=sums[0],
+            tied_x=(sums[1] - n) / 2,
+            tied_y=((levels**2).sum(axis=0) - n) / 2,
+            tied_both=(sums[2] - n) / 2,
+            levels_x=sums[3],
+            levels_y=(levels > 0).sum(axis=0).astype(np.float64),
+        )
+
+    def spearman(self, weights: ArrayLike | None = None) -> Floats:
+        """Spearman's ρ of weighted samples, Pearson's r of their mid-ranks, shape (n_replicates,).
+
+        Args:
+            weights: as in `pairs`.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        from ._kernels import level_totals, rank_sums
+
+        given = self._weights(weights)
+        levels = level_totals(self._unit, self._level, self._count, self._n_levels, given)
+        n = levels.sum(axis=0)
+        ranks = np.cumsum(levels, axis=0) - (levels + n) / 2
+        squares_y = (ranks**2 * levels).sum(axis=0)
+        product, squares_x = rank_sums(
+            self._start, self._unit, self._level, self._count, ranks, given
+        )
+        with np.errstate(all="ignore"):
+            return np.clip(product / np.sqrt(squares_x) / np.sqrt(squares_y), -1, 1)
+
+    def _weights(self, weights: ArrayLike | None) -> Floats:
+        return checked_weights(
+            np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
+        )
+
+
+class Moments:
+    """Paired values whose sums by unit are known, for Pearson's r.
+
+    Args:
+        x, y: shape (n_points,), finite.
+        unit: whose weight each point takes, shape (n_points,); None: each its own.
+
+    Raises:
+        ValueError: on unequal lengths, NaN, or an infinite value.
+    """
+
+    def __init__(self, x: ArrayLike, y: ArrayLike, unit: ArrayLike | None = None) -> None:
+        left, right = _paired(x, y)
+        if np.isinf(left).any() or np.isinf(right).any():
+            raise ValueError("an infinite value has no mean")
+        self._unit = _units(unit, len(left))
+        self.n_units = int(self._unit.max(initial=-1)) + 1
+        self._x, self._y = _standard(left), _standard(right)
+        columns = (np.ones(len(left)), self._x, self._y)
+        columns += (self._x**2, self._y**2, self._x * self._y)
+        self._sums = np.stack(
+            [np.bincount(self._unit, column, minlength=self.n_units) for column in columns]
+        )
+
+    def pearson(self, weights: ArrayLike | None = None) -> Floats:
+        """Pearson's r of weighted samples, shape (n_replicates,).
+
+        Args:
+            weights: shape (n_units, n_replicates); None: every point once.
+
+        Raises:
+            ValueError: on negative weights or another shape.
+        """
+        given = checked_weights(
+            np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
+        )
+        # Not by BLAS, whose last bit may depend on how many threads and columns there are.
+        n, x, y, xx, yy, xy = np.einsum("su,ub->sb", self._sums, given)
+        with np.errstate(all="ignore"):
+            spread_x, spread_y = xx - x**2 / n, yy - y**2 / n
+            found = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
+            doubtful = ~((spread_x > CANCELS * xx) & (spread_y > CANCELS * yy))
+        for replicate in np.flatnonzero(doubtful):
+            found[replicate] = self._directly(given[self._unit, replicate])
+        return np.clip(found, -1, 1)
+
+    def _directly(self, weights: Floats) -> float:
+        """Of a replicate, point by point, the means taken off first."""
+        here = weights > 0
+        x, y, weights = self._x[here], self._y[here], weights[here]
+        if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
+            return float("nan")
+        x, y = (v - np.average(v, weights=weights) for v in (_standard(x), _standard(y)))
+        root = np.sqrt((weights * x**2).sum()) * np.sqrt((weights * y**2).sum())
+        return float((weights * x * y).sum() / root) if root > 0 else float("nan")
+
+
+def prepare(
+    x: ArrayLike, y: ArrayLike, coefficients: Sequence[str], unit: ArrayLike | None = None
+) -> Statistic:
+    """Coefficients of paired values as a statistic of their units' weights.
+
+    Args:
+        x, y: scores and ratings, shape (n_points,).
+        coefficients: any of `tau_c`, `tau_b`, `spearman`, `pearson`; a value each, in their order.
+            Pearson's r of an infinite value is NaN.
+        unit: whose weight each point takes, shape (n_points,); None: each its own.
+
+    Raises:
+        ValueError: on another coefficient, unequal lengths or NaN.
+    """
+    for coefficient in coefficients:
+        if coefficient not in ("tau_c", "tau_b", "spearman", "pearson"):
+            raise ValueError(f"no coefficient '{coefficient}'")
+    ranked = Ranked(x, y, unit)
+    finite = bool(np.isfinite(np.asarray(x)).all() and np.isfinite(np.asarray(y)).all())
+    moments = Moments(x, y, unit) if finite and "pearson" in coefficients else None
+
+    def statistic(weights: Floats) -> Floats:
+        taus = {"tau_b", "tau_c"} & set(coefficients)
+        pairs = ranked.pairs(weights) if taus else None
+        rows: list[Floats] = []
+        for coefficient in coefficients:
+            if pairs is not None and coefficient in taus:
+                rows.append(pairs.tau_c if coefficient == "tau_c" else pairs.tau_b)
+            elif coefficient == "spearman":
+                rows.append(ranked.spearman(weights))
+            else:
+                nothing = np.full(np.shape(weights)[1], np.nan)
+                rows.append(nothing if moments is None else moments.pearson(weights))
+        return np.stack(rows)
+
+    return statistic
+
+
+def of_preferences(
+    right: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
+) -> Statistic:
+    """Accuracy in each category of preference pairs, and last the mean of them.
+
+    Args:
+        right: how right a metric is on each pair: 1, 0, or one half where it is tied, shape (n_pairs,).
+        category: of each pair, from 0, shape (n_pairs,).
+        unit: whose weight each pair takes, shape (n_pairs,).
+        n_categories: how many there are.
+    """
+    values = np.asarray(right, dtype=np.float64)
+    categories = np.asarray(category, dtype=np.int64)
+    units = _units(unit, len(values))
+    n_units = int(units.max(initial=-1)) + 1
+    won, count = (
+        np.bincount(
+            categories * n_units + units, weights, minlength=n_categories * n_units
+        ).reshape(n_categories, n_units)
+        for weights in (values, np.ones(len(values)))
+    )
+
+    def statistic(weights: Floats) -> Floats:
+        given = checked_weights(weights, n_units)
+        with np.errstate(all="ignore"):
+            shares = np.einsum("cu,ub->cb", won, given) / np.einsum("cu,ub->cb", count, given)
+        return np.vstack([shares, shares.mean(axis=0)])
+
+    return statistic
+
+
+def checked_weights(weights: ArrayLike, n_units: int) -> Floats:
+    """Weights as the kernels take them: float64, contiguous, shape (n_units, n_replicates).
+
+    There may be more units than a sample has points of: the last ones' weights are not used.
+
+    Raises:
+        ValueError: on negative weights or another shape.
+    """
+    given = np.ascontiguousarray(weights, dtype=np.float64)
+    if given.ndim != 2 or len(given) < n_units:
+        raise ValueError(f"weights {given.shape}; ({n_units}, n_replicates) are expected")
+    if not (given >= 0).all():
+        raise ValueError("a weight is negative or NaN")
+    return given[:n_units]
+
+
+def _paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    left, right = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if left.shape != right.shape or left.ndim != 1:
+        raise ValueError(f"{left.shape} and {right.shape} are not paired")
+    if np.isnan(left).any() or np.isnan(right).any():
+        raise ValueError("a value is NaN")
+    return left, right
+
+
+def _units(unit: ArrayLike | None, n_points: int) -> Ints:
+    if unit is None:
+        return np.arange(n_points, dtype=np.int64)
+    units = np.asarray(unit, dtype=np.int64)
+    if units.shape != (n_points,):
+        raise ValueError(f"{units.shape} units of {n_points} points")
+    return units
+
+
+def _standard(values: Floats) -> Floats:
+    """The same about 0 and of a size whose squares neither overflow nor vanish."""
+    largest = np.abs(values).max(initial=0)
+    scaled = values / largest if largest > 0 else values
+    centred = scaled - scaled.mean() if len(scaled) else scaled
+    spread = np.abs(centred).max(initial=0)
+    return centred / spread if spread > 0 else centred
