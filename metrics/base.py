@@ -1,231 +1,69 @@
-"""What a metric is: parameters that identify it, and one number per caption."""
+"""The base class of all metrics: parameters that identify a metric, and one number per caption.
+
+A metric is a frozen dataclass that says what it is: its parameters are its fields, and from them come its
+`spec` (what a person types) and its `signature` (the key of stored scores). Who computes the scores is one
+of these fields, `backend`; subclasses do the work in `compute`, and everyone else calls `score`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ..datasets.errors import InputError
 from ..datasets.files import sha256
-from ..datasets.schema import CaptionSet
+from .rows import Items, Rows
 
 Floats = NDArray[np.float64]
 
-#: From how often each row counts, shape (n_rows, n), to n corpus scores.
-Pooled = Callable[[Floats], Floats]
+#: Maps how often each row counts, shape (n_rows, n_samples), to the corpus scores, shape (n_samples,).
+CorpusResampler = Callable[[Floats], Floats]
 
 
 class UnavailableError(InputError):
-    """A metric cannot be computed here: references, images, weights or an extra are not at hand.
+    """A metric cannot be computed here: references, images, weights or an extra are missing.
 
-    An error where the metric was asked for by name; where a suite asked for it, it is listed as
+    It is an error if the metric was requested by name. If a suite requested it, the metric is listed as
     missing, with the message as the reason.
     """
 
 
-class Rows:
-    """The rows a metric scores: candidates with their references, images and weights.
-
-    Attributes:
-        frame: a DataFrame with the column `caption` and, where they are known, `references` (tuples
-            of str), `image`, `item_id`, `image_id`, `system`, and `weight`: how many data points a
-            row stands for, which matters to corpus statistics alone (default 1).
-        may_lack: whether a file of scores may leave rows out, which are undefined then.
-    """
-
-    def __init__(self, frame: pd.DataFrame, *, may_lack: bool = False) -> None:
-        self.may_lack = may_lack
-        if "caption" not in frame.columns:
-            raise InputError("items lack the column caption")
-        self.frame = frame
-        self._shared: dict[str, Any] = {}
-        self._locks: dict[str, threading.Lock] = {}
-        #: What a metric remarked while it scored these rows (captions cut short), by its spec.
-        self.remarks: dict[str, list[str]] = {}
-
-    @classmethod
-    def of(cls, items: Items) -> Rows:
-        """From a `CaptionSet`, a DataFrame, a list of dicts, or `Rows` themselves.
-
-        Raises:
-            InputError: where they are anything else.
-        """
-        if isinstance(items, Rows):
-            return items
-        if isinstance(items, CaptionSet):
-            return cls(items.items)
-        if isinstance(items, pd.DataFrame):
-            return cls(items)
-        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-            kind = type(items).__name__
-            raise InputError(f"items are a list of dicts with caption and references, not {kind}")
-        rows = list(items)
-        for i, row in enumerate(rows):
-            if not isinstance(row, Mapping):
-                raise InputError(f"row {i} is {row!r}, not a dict with caption and references")
-        try:
-            return cls(pd.DataFrame([dict(row) for row in rows] or {"caption": []}))
-        except UnicodeEncodeError as error:
-            text = ascii(error.object)
-            raise InputError(f"{text} holds half a character (a lone surrogate)") from error
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def _column(self, name: str, default: Any) -> list[Any]:
-        return list(self.frame[name]) if name in self.frame.columns else [default] * len(self)
-
-    @cached_property
-    def candidates(self) -> list[str]:
-        return self._column("caption", "")
-
-    @cached_property
-    def references(self) -> list[tuple[str, ...]]:
-        return [self._listed(i, r) for i, r in enumerate(self._column("references", ()))]
-
-    def _listed(self, index: int, references: Any) -> tuple[str, ...]:
-        if isinstance(references, str):
-            return (references,)
-        if _absent(references):
-            return ()
-        if not isinstance(references, list | tuple | np.ndarray | pd.Series):
-            raise InputError(f"{self.label(index)}: the references are {references!r}, not texts")
-        return tuple(references)
-
-    @cached_property
-    def images(self) -> list[str | None]:
-        return [self._path(i, image) for i, image in enumerate(self._column("image", None))]
-
-    def _path(self, index: int, image: Any) -> str | None:
-        if _absent(image):
-            return None
-        if isinstance(image, Path):
-            return str(image)
-        if not isinstance(image, str):
-            raise InputError(f"{self.label(index)}: the image is {image!r}, not a file's path")
-        return image
-
-    @cached_property
-    def weights(self) -> NDArray[np.int64]:
-        column = self._column("weight", 1)
-        try:
-            values = np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the weights of the items are no numbers ({error})") from error
-        whole = (values >= 1) & (values < 2**53) & (np.floor(values) == values)
-        if not whole.all():
-            i = int(np.argmin(whole))
-            raise InputError(
-                f"{self.label(i)}: the weight is {column[i]}; a whole number from 1 on is expected"
-            )
-        return values.astype(np.int64)
-
-    def label(self, index: int) -> str:
-        """How to call a row in a message."""
-        return str(self._column("item_id", f"row {index}")[index])
-
-    @property
-    def unique(self) -> tuple[Rows, NDArray[np.intp]]:
-        """The distinct (candidate, references, image) rows, weights summed, and where each went.
-
-        Returns:
-            the distinct rows, and an array of shape (len(self),) with each row's index among them.
-        """
-        return self.share("unique", self._distinct)
-
-    def _distinct(self) -> tuple[Rows, NDArray[np.intp]]:
-        keys: dict[tuple[str, tuple[str, ...], str | None], int] = {}
-        inverse = np.empty(len(self), dtype=np.intp)
-        first: list[int] = []
-        for i, key in enumerate(zip(self.candidates, self.references, self.images, strict=True)):
-            inverse[i] = keys.setdefault(key, len(keys))
-            if inverse[i] == len(first):
-                first.append(i)
-        if len(first) == len(self):
-            return self, inverse
-        weights = np.bincount(inverse, weights=self.weights, minlength=len(first))
-        frame = self.frame.iloc[first].assign(weight=weights.astype(np.int64))
-        return Rows(frame), inverse
-
-    def required(self) -> Rows:
-        """These rows, for what is undefined without any.
-
-        Raises:
-            InputError: where there are none.
-        """
-        if not len(self):
-            raise InputError("there are no items to score")
-        return self
-
-    def repeated(self) -> Rows:
-        """Each row as often as it counts, for corpus scores that pool statistics.
-
-        Raises:
-            InputError: where there are no rows.
-        """
-        self.required()
-        if (self.weights == 1).all():
-            return self
-        index = np.repeat(np.arange(len(self)), self.weights)
-        return Rows(self.frame.iloc[index].assign(weight=1))
-
-    def remark(self, metric: str, text: str) -> None:
-        """Say something of a metric's scores that belongs below the table."""
-        said = self.remarks.setdefault(metric, [])
-        if text not in said:
-            said.append(text)
-
-    def share(self, key: str, compute: Any) -> Any:
-        """What `compute()` returns, computed once for these rows, so that kin metrics share it."""
-        # Metrics run side by side; the second to ask waits for the first.
-        with self._locks.setdefault(key, threading.Lock()):
-            if key not in self._shared:
-                self._shared[key] = compute()
-            return self._shared[key]
-
-
-Items = CaptionSet | pd.DataFrame | Sequence[Mapping[str, Any]] | Rows
-
-
 @dataclasses.dataclass(frozen=True)
 class Metric(ABC):
-    """A metric: its fields are its parameters, and all of them make its signature.
+    """A metric: its fields are its parameters, and together they make its signature.
 
-    A subclass is a frozen dataclass with a field `backend` (who computes it), registered under its
-    name (`registry.register`), that implements `_score`.
+    To write a metric, make a frozen dataclass with a field `backend` (who computes it), register it under
+    its name (`registry.register`), and implement `compute`.
     """
 
-    #: What a row must bring: "references", "images", or neither.
+    #: Columns that rows must have: "references", "images", or neither.
     needs: ClassVar[frozenset[str]] = frozenset({"references"})
-    #: Least and greatest value; None where there is no bound.
+    #: Least and greatest value; None stands for unbounded.
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
-    #: Whether more is better.
     higher_is_better: ClassVar[bool] = True
     #: Whether scores depend on the other rows (CIDEr's document frequencies).
-    corpus_statistics: ClassVar[bool] = False
+    depends_on_corpus: ClassVar[bool] = False
     #: Whether equal rows have equal scores, so that each distinct row is scored once.
-    by_content: ClassVar[bool] = True
-    #: Whether scores may be kept for a later run.
-    cacheable: ClassVar[bool] = True
-    #: Python distributions whose version is part of the signature.
+    depends_only_on_content: ClassVar[bool] = True
+    #: Whether scores may be stored for later runs.
+    is_cacheable: ClassVar[bool] = True
+    #: Python distributions whose versions are part of the signature.
     distributions: ClassVar[tuple[str, ...]] = ("captau",)
     #: Fields that name a file: its content, not its path, enters the signature.
     file_fields: ClassVar[tuple[str, ...]] = ()
-    #: Held while it scores: metrics that cannot run side by side share a lock.
-    turn: ClassVar[AbstractContextManager[Any]] = nullcontext()
+    #: Fields that the registered name implies, such as the 4 of `bleu_4`; the spec leaves them out.
+    name_fields: ClassVar[tuple[str, ...]] = ()
+    #: Held while the metric scores; metrics that cannot run side by side share a lock.
+    lock: ClassVar[AbstractContextManager[Any]] = nullcontext()
 
     if TYPE_CHECKING:
 
@@ -235,11 +73,15 @@ class Metric(ABC):
             ...
 
     @abstractmethod
-    def _score(self, rows: Rows) -> Floats:
-        """Scores of shape (len(rows),), in the metric's natural range."""
+    def compute(self, rows: Rows) -> Floats:
+        """Compute the scores of checked rows.
+
+        Returns:
+            shape (len(rows),), in the metric's natural range; NaN where a score is undefined.
+        """
 
     def score(self, items: Items) -> Floats:
-        """Score candidates.
+        """Score captions.
 
         Args:
             items: a `CaptionSet`, a DataFrame of its items, or a list of dicts with `caption` and
@@ -249,84 +91,35 @@ class Metric(ABC):
             float64 array of shape (n_items,); NaN where the metric is undefined.
 
         Raises:
-            InputError: where an item lacks what the metric needs.
+            InputError: if an item lacks what the metric needs.
         """
-        rows = Rows.of(items)
+        rows = Rows.from_items(items)
         if not len(rows):
             return np.empty(0)
-        with self.turn:
-            self._check(rows)
-            unique, inverse = rows.unique if self.by_content else (rows, np.arange(len(rows)))
+        with self.lock:
+            self.check_rows(rows)
+            unique, inverse = (
+                rows.unique if self.depends_only_on_content else (rows, np.arange(len(rows)))
+            )
             unique.remarks.pop(self.spec, None)
-            scores = np.asarray(self._score(unique), dtype=np.float64)
+            scores = np.asarray(self.compute(unique), dtype=np.float64)
         if scores.shape != (len(unique),):
             raise InputError(
                 f"metric {self.spec} returned scores of shape {scores.shape} for {len(unique)} items"
             )
         for text in unique.remarks.get(self.spec, []):
-            rows.remark(self.spec, text)
+            rows.add_remark(self.spec, text)
         return scores[inverse]
 
-    def missing(self, items: Items) -> str | None:
-        """Why the metric cannot be computed here, in a line; None where it can be tried.
+    def check_rows(self, rows: Rows) -> None:
+        """Check that rows have what the metric needs.
 
         Raises:
-            InputError: where the items are wrong, and not just without what the metric needs.
+            UnavailableError: if references or images are missing.
+            InputError: if a cell is of the wrong type.
         """
-        try:
-            self._check(Rows.of(items))
-        except UnavailableError as error:
-            return str(error)
-        return None
-
-    def corpus(self, items: Items, scores: Floats | None = None) -> float:
-        """One score for all items: their weighted mean, unless the metric pools statistics.
-
-        Args:
-            items: as for `score`.
-            scores: what `score(items)` returned, where it is at hand.
-        """
-        rows = Rows.of(items).required()
-        values = self.score(rows) if scores is None else scores
-        return float(np.average(values, weights=rows.weights))
-
-    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
-        """The score of all items as a function of how often each counts, for resampling.
-
-        Scores of items stay as they are: CIDEr's document frequencies are not drawn anew.
-
-        Args:
-            items: as for `score`.
-            scores: what `score(items)` returned.
-
-        Returns:
-            None where a program computes it that would have to run for each sample.
-        """
-
-        def pooled(weights: Floats) -> Floats:
-            return scores @ weights / weights.sum(axis=0)
-
-        return pooled
-
-    def summands(self, items: Items, scores: Floats) -> NDArray[Any] | None:
-        """What the corpus score sums over the items, so that it can be computed of parts of a corpus.
-
-        Args:
-            items: as for `score`.
-            scores: what `score(items)` returned.
-
-        Returns:
-            shape (n_items, k); None where a program has to see all items at once.
-        """
-        return np.stack([scores, np.ones(len(scores))], axis=1)
-
-    def of_sums(self, sums: Sequence[float]) -> float:
-        """The corpus score from the sums of `summands` over all items, k of them."""
-        return float(sums[0] / sums[1])
-
-    def _check(self, rows: Rows) -> None:
         _ = rows.weights
-        for i, caption in enumerate(rows.candidates):
+        for i, caption in enumerate(rows.captions):
             if not isinstance(caption, str):
                 raise InputError(f"{rows.label(i)}: the caption is {caption!r}, not a text")
         if "references" in self.needs:
@@ -347,6 +140,79 @@ class Metric(ABC):
                         f"docs/neural.md says where they are looked for"
                     )
 
+    def unavailable_reason(self, items: Items) -> str | None:
+        """Return in one line why the metric cannot be computed here, or None if it can be tried.
+
+        Raises:
+            InputError: if the items are wrong rather than lacking what the metric needs.
+        """
+        try:
+            self.check_rows(Rows.from_items(items))
+        except UnavailableError as error:
+            return str(error)
+        return None
+
+    def start(self) -> None:  # noqa: B027
+        """Start a program that takes long to start, without waiting for it; most metrics have none."""
+
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
+        """Compute one score for all items: their weighted mean, unless the metric pools statistics.
+
+        Args:
+            items: as for `score`.
+            scores: the result of `score(items)`, if it is at hand.
+        """
+        rows = Rows.from_items(items).require_any()
+        values = self.score(rows) if scores is None else scores
+        return float(np.average(values, weights=rows.weights))
+
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
+        """Return a function from how often each item counts to the corpus score, for resampling.
+
+        Scores of items stay as they are: CIDEr's document frequencies are not resampled.
+
+        Args:
+            items: as for `score`.
+            scores: the result of `score(items)`.
+
+        Returns:
+            None if a program computes the corpus score and would have to run for each sample.
+        """
+
+        def weighted_mean(weights: Floats) -> Floats:
+            return scores @ weights / weights.sum(axis=0)
+
+        return weighted_mean
+
+    def corpus_summands(self, items: Items, scores: Floats) -> NDArray[Any] | None:
+        """Return the statistics whose sums over items give the corpus score, also of parts of a corpus.
+
+        Args:
+            items: as for `score`.
+            scores: the result of `score(items)`.
+
+        Returns:
+            shape (n_items, k); None if a program has to see all items at once.
+        """
+        return np.stack([scores, np.ones(len(scores))], axis=1)
+
+    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
+        """Compute the corpus score from the k sums of `corpus_summands` over all items."""
+        return float(sums[0] / sums[1])
+
+    def training_overlap_note(self, image_ids: Sequence[str]) -> str | None:
+        """Return a note for correlations on these images if the metric was trained on some of them.
+
+        Raises:
+            InputError: if such a correlation must not be reported at all.
+        """
+        return None
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """Specs of metrics that come out of the same computation, shown beside this one's scores."""
+        return ()
+
     @property
     def parameters(self) -> dict[str, Any]:
         """All fields, by name."""
@@ -358,43 +224,27 @@ class Metric(ABC):
         changed = {
             f.name: getattr(self, f.name)
             for f in dataclasses.fields(self)
-            if getattr(self, f.name) != f.default and f.name not in self.named_by
+            if getattr(self, f.name) != f.default and f.name not in self.name_fields
         }
-        inside = ",".join(f"{k}={_quoted(v)}" for k, v in changed.items())
+        inside = ",".join(f"{k}={_quote(v)}" for k, v in changed.items())
         return f"{self.name}({inside})" if inside else self.name
-
-    #: Fields that the registered name already tells, such as the 4 of `bleu_4`.
-    named_by: ClassVar[tuple[str, ...]] = ()
-
-    def judged_on(self, image_ids: Sequence[str]) -> str | None:
-        """What must be said beside a correlation on these images: that it was trained on some.
-
-        Raises:
-            InputError: where it is not to be reported at all.
-        """
-        return None
-
-    @property
-    def companions(self) -> tuple[str, ...]:
-        """Specs of metrics that come out of the same computation, shown beside this one's scores."""
-        return ()
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """What computes the scores beside Python distributions (a Java), for the signature."""
+        """Programs beside Python distributions (a Java) with their versions, for the signature."""
         return ()
 
     @property
     def signature(self) -> str:
-        """What the scores depend on: class, every field, and the versions of those who compute it.
+        """Everything that scores depend on: name, every field, and the versions of the software.
 
         Raises:
-            InputError: where a file among the parameters cannot be read, or a program is missing.
+            InputError: if a file among the parameters cannot be read, or a program is missing.
         """
         parts = [self.name]
         for key, value in self.parameters.items():
             if key in self.file_fields and value is not None:
-                value = f"sha256-{_sha256(Path(str(value)).expanduser())}"
+                value = f"sha256-{_hash_file(Path(str(value)).expanduser())}"
             parts.append(f"{key}:{_plain(value)}")
         parts += [f"{d}:{version_of(d)}" for d in self.distributions]
         return "|".join([*parts, *self.programs])
@@ -403,12 +253,18 @@ class Metric(ABC):
 MetricClass = TypeVar("MetricClass", bound=type[Metric])
 
 
-def prepare(metrics: Sequence[Metric]) -> None:
-    """Start what is slow to start (METEOR's Java) for the metrics that will be asked for scores."""
+def start_programs(metrics: Sequence[Metric]) -> None:
+    """Start the programs that are slow to start (METEOR's Java) before scores are requested."""
     for metric in metrics:
-        start = cast("Any", getattr(metric, "start", None))
-        if start is not None:
-            start()
+        metric.start()
+
+
+def version_of(distribution: str) -> str:
+    """Return the installed version of a Python distribution, or "unknown"."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _plain(value: Any) -> str:
@@ -422,8 +278,8 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _quoted(value: Any) -> str:
-    """`_plain`, within quotes where commas, brackets, blanks or "none" would be read otherwise."""
+def _quote(value: Any) -> str:
+    """Write a value as in a spec, quoting texts that would otherwise be read as something else."""
     text = _plain(value)
     if not isinstance(value, str) or not re.search(
         r"[,()\[\]{}'\"]|^\s|\s$|^(none|null)?$", text, re.IGNORECASE
@@ -433,21 +289,8 @@ def _quoted(value: Any) -> str:
     return f"{quote}{text}{quote}"
 
 
-def _absent(value: Any) -> bool:
-    """Whether a cell is None, or the NaN that pandas puts where a dict lacks the key."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _sha256(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     try:
         return sha256(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def version_of(distribution: str) -> str:
-    """The installed version of a Python distribution; "unknown" where it is not installed."""
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "unknown"

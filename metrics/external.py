@@ -21,9 +21,10 @@ import pandas as pd
 
 from ..datasets.errors import InputError, unknown
 from ..datasets.table import Table, read_table
-from .base import Floats, Metric, Rows
-from .item_files import Key, by_key, of_all, row_keys
-from .registry import names, register
+from .base import Floats, Metric
+from .item_files import Key, index_by_key, look_up_all, row_keys
+from .registry import metric_names, register
+from .rows import Rows
 
 #: What results call something else: columns of theirs, and the ceilings.
 RESERVED = frozenset(
@@ -46,7 +47,7 @@ def _check_name(name: str, where: str) -> None:
     """
     if not name.strip():
         raise InputError(f"metric {where}: its name is empty; give it one with name=…")
-    if name in RESERVED or name in names():
+    if name in RESERVED or name in metric_names():
         raise InputError(f"metric {where}: the name '{name}' is taken; give it another with name=…")
 
 
@@ -70,8 +71,8 @@ class ScoreFile(Metric):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    by_content: ClassVar[bool] = False
-    cacheable: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("path",)
 
     def __post_init__(self) -> None:
@@ -81,7 +82,7 @@ class ScoreFile(Metric):
     def spec(self) -> str:
         return self.name
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         table = self._read()
         keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
         missing = [k for k in (*keys, "score") if k not in table]
@@ -91,10 +92,10 @@ class ScoreFile(Metric):
                 f"or image_id and caption"
             )
         wanted = row_keys(rows, keys, self.path)
-        found = by_key(self._entries(table, keys), "score", operator.eq)
-        if rows.may_lack and any(key in found for key in wanted):
+        found = index_by_key(self._entries(table, keys), "score", operator.eq)
+        if rows.allows_gaps and any(key in found for key in wanted):
             return np.array([found.get(key, np.nan) for key in wanted])
-        return np.array(of_all(found, wanted, "score", self.path))
+        return np.array(look_up_all(found, wanted, "score", self.path))
 
     def _entries(self, table: Table, keys: list[str]) -> Iterator[tuple[str, Key, float]]:
         """Place, key and score of each row of this metric."""
@@ -159,9 +160,9 @@ class PythonFunction(Metric):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    by_content: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
     #: Nobody can tell when the function's code changes.
-    cacheable: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         module, _, attribute = self.function.partition(":")
@@ -179,7 +180,7 @@ class PythonFunction(Metric):
     def _where(self) -> str:
         return f"metric python({self.function})"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         function = self._load()
         items = rows.frame.reset_index(drop=True)
         scores = self._guarded(lambda: function(items.copy(deep=False)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..datasets.errors import InputError
-from .base import Rows
+from .rows import Rows
 
 Key = tuple[str, ...]
 Found = TypeVar("Found")
@@ -26,7 +26,7 @@ def row_keys(rows: Rows, columns: Sequence[str], path: str | Path) -> list[Key]:
     return [tuple(map(str, key)) for key in frame.itertuples(index=False, name=None)]
 
 
-def by_key(
+def index_by_key(
     entries: Iterable[tuple[str, Key, Found]],
     what: str,
     same: Callable[[Found, Found], bool],
@@ -49,7 +49,7 @@ def by_key(
     return found
 
 
-def of_all(
+def look_up_all(
     found: dict[Key, Found], wanted: Sequence[Key], what: str, path: str | Path
 ) -> list[Found]:
     """What was found for each wanted key.

@@ -16,7 +16,7 @@ _shown: list[Progress] = []
 
 
 @contextmanager
-def shown(bar: Progress) -> Generator[None]:
+def draw_on(bar: Progress) -> Generator[None]:
     """A bar that metrics add their lines to while the block lasts."""
     _shown.append(bar)
     try:
@@ -40,8 +40,8 @@ class Counter:
 
 
 @contextmanager
-def counted(description: str, total: int) -> Generator[Counter]:
-    """A line on the bar that is shown, else a bar of its own where stderr is a terminal.
+def progress_counter(description: str, total: int) -> Generator[Counter]:
+    """A line on the bar that is draw_on, else a bar of its own where stderr is a terminal.
 
     Args:
         description: what is counted.
@@ -84,7 +84,7 @@ def counted(description: str, total: int) -> Generator[Counter]:
             bar.remove_task(task)
 
 
-def up_to(advance: Callable[[int], None]) -> Callable[[int], None]:
+def advance_to(advance: Callable[[int], None]) -> Callable[[int], None]:
     """From what takes how many more are done, what takes how many are done in all."""
     before = 0
 

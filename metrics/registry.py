@@ -37,7 +37,7 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
 
 
 @cache
-def import_all(package: str) -> None:
+def import_modules(package: str) -> None:
     """Import the modules of a package, which register what they hold.
 
     One whose name begins with `_` holds nothing of the kind and may import what is heavy.
@@ -48,10 +48,10 @@ def import_all(package: str) -> None:
 
 
 def _discover() -> None:
-    import_all(__package__ or "")
+    import_modules(__package__ or "")
 
 
-def names() -> list[str]:
+def metric_names() -> list[str]:
     """The registered metrics, sorted."""
     _discover()
     return sorted(_METRICS)

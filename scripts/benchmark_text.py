@@ -114,19 +114,20 @@ def by_pycocoevalcap(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dic
 def by_captau(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
     """What scores as `captau score` does."""
     from captau.benchmarks.scoring.scorer import side_by_side
-    from captau.metrics.base import Metric, Rows, prepare
+    from captau.metrics.base import Metric, start_programs
     from captau.metrics.registry import metric
+    from captau.metrics.rows import Rows
 
     chosen = [metric(name) for name in metrics]
 
     def score() -> dict[str, Any]:
-        prepare(chosen)
+        start_programs(chosen)
         shared = Rows(rows)
         scores: dict[str, Any] = {}
 
         def one(metric: Metric) -> None:
             scores[metric.name] = metric.score(shared)
-            metric.corpus(shared, scores[metric.name])
+            metric.corpus_score(shared, scores[metric.name])
 
         side_by_side(one, sorted(chosen, key=lambda m: m.name != "meteor"))
         return scores

@@ -163,7 +163,7 @@ def facts(name: str) -> list[tuple[str, str]]:
         ("better is", "more" if trait(name, "higher_is_better") else "less"),
         (
             "depends on the other rows",
-            "yes: corpus statistics" if trait(name, "corpus_statistics") else "no",
+            "yes: corpus statistics" if trait(name, "depends_on_corpus") else "no",
         ),
         ("computed by", ", ".join(f"`{b}`" for b in backends)),
         ("versions in the signature", by),

@@ -50,7 +50,10 @@ def test_imports_run_leftwards(package):
 
 
 def test_the_arrow_test_sees_arrows():
-    assert imported(ROOT / "benchmarks" / "commands" / "bench.py", "benchmarks") >= {"datasets", "metrics"}
+    assert imported(ROOT / "benchmarks" / "commands" / "bench.py", "benchmarks") >= {
+        "datasets",
+        "metrics",
+    }
     assert imported(ROOT / "metrics" / "text" / "java.py", "metrics") == {"datasets"}
 
 
@@ -88,7 +91,10 @@ def test_captau_holds_no_logic():
             "try: main()\nexcept SystemExit: pass",
             {"numpy", "pandas", "scipy", "hydra", "pyarrow"},
         ),
-        ("from captau.metrics.registry import names; names()", {"numba", "snowballstemmer"}),
+        (
+            "from captau.metrics.registry import metric_names; metric_names()",
+            {"numba", "snowballstemmer"},
+        ),
     ],
 )
 def test_heavy_imports_are_lazy(code, heavy):
@@ -109,9 +115,9 @@ def test_scipys_statistics_load_when_they_are_used():
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
     from captau.benchmarks.options import metrics_of, read
     from captau.conf import group
-    from captau.metrics.registry import names
+    from captau.metrics.registry import metric_names
 
-    assert set(group("metric")) == set(names())
+    assert set(group("metric")) == set(metric_names())
     for suite in group("suite"):
         assert [m.spec for m in metrics_of(suite)] == read("suite", suite)["metrics"]
 

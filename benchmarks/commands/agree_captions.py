@@ -20,7 +20,8 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.schema import CaptionSet, make_items
-from ...metrics.base import Floats, Metric, Rows
+from ...metrics.base import Floats, Metric
+from ...metrics.rows import Rows
 from ..options import HumanConfig, Where, style
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
@@ -303,9 +304,9 @@ def measured(
         parts = [Rows(items.iloc[g]) for g in groups]  # shared, as the metrics share their counts
         for metric in metrics:
             column = columns[metric.spec]
-            values[metric.spec].append(metric.corpus(scorer.whole, column))
+            values[metric.spec].append(metric.corpus_score(scorer.whole, column))
             grouped[metric.spec].append(
-                [metric.corpus(p, column[g]) for p, g in zip(parts, groups, strict=True)]
+                [metric.corpus_score(p, column[g]) for p, g in zip(parts, groups, strict=True)]
             )
         for spec, texts in scorer.remarks.items():
             remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))

@@ -631,7 +631,7 @@ def measure(
     """
     protocol = protocol.on(caption_set)
     items = protocol.select(caption_set)
-    if of_corpus := [m.spec for m in metrics if m.corpus_statistics]:
+    if of_corpus := [m.spec for m in metrics if m.depends_on_corpus]:
         protocol.check_one_weight(caption_set, items, of_corpus[0])
     marks = marks_of(metrics, items)
     scorer = Scorer(caption_set.name, items, protocol)

@@ -27,8 +27,7 @@ from ...datasets import registry
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ...metrics.registry import metric
-from ...metrics.registry import names as metric_names
+from ...metrics.registry import metric, metric_names
 from ..evaluation.published_numbers import read_published
 from ..options import PaperTable, ReproduceConfig, usual_protocol
 from ..runs.progress_bar import Progress
@@ -95,7 +94,7 @@ class Workshop:
         key = (table.dataset, spec)
         if key not in self._lacking:
             items = self.caption_set(table.dataset).items
-            self._lacking[key] = metric(spec).missing(items) or ""
+            self._lacking[key] = metric(spec).unavailable_reason(items) or ""
         return self._lacking[key]
 
     def caption_set(self, name: str) -> CaptionSet:

@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Floats, Metric, Rows
+from ...metrics.base import Floats, Metric
 from ...metrics.learned.captau_rater.background import normalise_caption
 from ...metrics.learned.common.recipe import Examples, Ints, Model
 from ...metrics.learned.common.training import HISTORY_COLUMNS, Session
 from ...metrics.learned.rater import CARD_FILE, RaterCard
+from ...metrics.rows import Rows
 from ..options import TrainConfig
 from ..runs.output_folder import RECORD
 from ..runs.progress_bar import Progress
@@ -247,7 +248,7 @@ def _borrowed(corpus: Corpus) -> dict[int, set[str]]:
     return {
         row: owners.get(normalise_caption(text), set()) - {str(image)}
         for row, (text, image) in enumerate(
-            zip(rows.candidates, corpus.examples.image_ids, strict=True)
+            zip(rows.captions, corpus.examples.image_ids, strict=True)
         )
     }
 
@@ -359,8 +360,8 @@ class Predicted(Metric):
     wants: frozenset[str] = frozenset()
     backend: Literal["captau"] = "captau"
 
-    cacheable: ClassVar[bool] = False
-    by_content: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -374,7 +375,7 @@ class Predicted(Metric):
     def spec(self) -> str:
         return self.label
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         assert self.model is not None
         return self.model.predict(rows)
 

@@ -90,7 +90,7 @@ class Study:
     ) -> dict[str, pd.Series]:
         """By metric and item id, more is better; companions of metrics are left out."""
         chosen = self.metrics if metrics is None else metrics
-        if of_corpus := [m.spec for m in chosen if m.corpus_statistics]:
+        if of_corpus := [m.spec for m in chosen if m.depends_on_corpus]:
             protocol.check_one_weight(self.set, items, of_corpus[0])
         scorer = Scorer(self.set.name, items, protocol)
         found = score_all(scorer, chosen, self._store, self.progress)

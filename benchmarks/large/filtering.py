@@ -211,7 +211,7 @@ def _known(config: FilterConfig, signature: str) -> Known:
         assert config.above is not None
         return Known(config.above)
     one = metrics_of(config.metric)[0]
-    if one.corpus_statistics and one.parameters.get("df") is None:
+    if one.depends_on_corpus and one.parameters.get("df") is None:
         raise InputError(
             f"metric {config.metric} weighs words by the set that it scores, so a threshold found on another "
             f"set says nothing here; take a metric of the caption by itself, or cider(df=FILE)"

@@ -484,7 +484,9 @@ class _Run:
         corpus: dict[str, float] = {}
         for one in self.metrics:
             sums = [to_float(total) for total in self.totals[one.spec].sums or ()]
-            corpus[one.spec] = math.nan if any(map(math.isnan, sums)) else one.of_sums(sums)
+            corpus[one.spec] = (
+                math.nan if any(map(math.isnan, sums)) else one.corpus_score_from_sums(sums)
+            )
         return {
             "shards": len(self.shards),
             "skipped": [s["skipped"] for s in self.sources if "skipped" in s],

@@ -41,7 +41,8 @@ from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.schema import item_ids
 from ...datasets.shards import Columns, CorruptError, Shard
-from ...metrics.base import Floats, Metric, Rows
+from ...metrics.base import Floats, Metric
+from ...metrics.rows import Rows
 from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
 from ...metrics.text.tokens.corpus import Corpus
@@ -462,14 +463,14 @@ def _score(plan: Plan, task: Task) -> Result:
     unique, inverse = rows.unique
     tokens = plan.file("tokens", f"{part}.npz")
     if OWN_DF in plan.frequencies:
-        unique.share("corpus", lambda: Corpus.read(tokens))
+        unique.compute_once("corpus", lambda: Corpus.read(tokens))
     keys: list[frequencies.Halves] = []
     for name in plan.frequencies:
         keys = keys or frequencies.keys(Corpus.of(unique), ORDERS)
         path = plan.table_of(name)
         table = _opened(path, path.stat().st_mtime_ns)
         held = [table.held(key) for key in keys]
-        unique.share(name, lambda table=table, held=held: (table.documents, held))
+        unique.compute_once(name, lambda table=table, held=held: (table.documents, held))
     ids = item_ids(frame["image_id"].tolist(), frame["caption"].tolist(), [None] * len(frame))
     columns: dict[str, Any] = {"item_id": ids, "image_id": frame["image_id"], "row": frame["row"]}
     sums: dict[str, Any] = {}
@@ -479,9 +480,9 @@ def _score(plan: Plan, task: Task) -> Result:
             models = dict(found)
     for one in plan.chosen:
         # What rows of a text metric are equal is scored once.
-        scored = unique if one.by_content and one.spec not in models else rows
+        scored = unique if one.depends_only_on_content and one.spec not in models else rows
         scores = models[one.spec] if one.spec in models else one.score(scored)
-        summands = one.summands(scored, scores)
+        summands = one.corpus_summands(scored, scores)
         if summands is None:
             raise InputError(f"metric {one.spec}: has no corpus score of parts")
         if scored is unique:
@@ -614,6 +615,6 @@ def needs_counts(one: Metric) -> bool:
     """
     if isinstance(one, Cider) and one.backend == "captau":
         return one.df is None
-    if one.corpus_statistics:
+    if one.depends_on_corpus:
         raise InputError(f"metric {one.spec} has to see all captions at once; leave it out")
     return False

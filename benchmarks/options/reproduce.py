@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from ...datasets.errors import unknown
-from ...metrics.registry import names as metric_names
+from ...metrics.registry import metric_names
 from .common import Where, plain_of, where_of
 
 

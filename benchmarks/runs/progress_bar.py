@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from ...metrics.progress import shown
+from ...metrics.progress import draw_on
 
 
 class _Shown:
@@ -33,7 +33,7 @@ class _Shown:
     def __enter__(self) -> Self:
         self._stack = ExitStack()
         self._stack.enter_context(self._bar)
-        self._stack.enter_context(shown(self._bar))
+        self._stack.enter_context(draw_on(self._bar))
         return self
 
     def __exit__(

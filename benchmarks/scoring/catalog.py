@@ -13,8 +13,7 @@ import yaml
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
-from ...metrics.registry import metric, registered_name
-from ...metrics.registry import names as metric_names
+from ...metrics.registry import metric, metric_names, registered_name
 
 _CONF = "captau.conf"
 

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...metrics.base import Floats, Metric, Rows, prepare
+from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric
+from ...metrics.rows import Rows
 from ...metrics.text.spice.metric import figures
 from .scorer import side_by_side
 
@@ -80,12 +81,12 @@ class COCOEvalCap:
             )
         )
         metrics = {name: metric(method) for name, method in _METHODS.items()}
-        prepare(list(metrics.values()))
+        start_programs(list(metrics.values()))
         found: dict[Metric, tuple[float, Floats]] = {}
 
         def one(chosen: Metric) -> None:
             scores = chosen.score(rows)
-            found[chosen] = chosen.corpus(rows, scores), scores
+            found[chosen] = chosen.corpus_score(rows, scores), scores
 
         # METEOR takes longest, and so goes first.
         side_by_side(one, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
@@ -155,9 +156,9 @@ class _Accumulated:
 
     def _scored(self, rows: list[dict[str, Any]]) -> tuple[float, Floats]:
         """The score of all, and of each."""
-        shared = Rows.of(rows).required()
+        shared = Rows.from_items(rows).require_any()
         scores = self.metric.score(shared)
-        return self.metric.corpus(shared, scores), scores
+        return self.metric.corpus_score(shared, scores), scores
 
 
 class EvaluateMetric(_Accumulated):

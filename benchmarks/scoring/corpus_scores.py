@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.schema import make_items
-from ...metrics.base import Floats, Metric, Pooled
+from ...metrics.base import CorpusResampler, Floats, Metric
 from ..runs.progress_bar import Progress
 from ..statistics.bootstrap import Interval
 from .caption_files import Candidates, References
@@ -55,7 +55,7 @@ class Trial:
     items: pd.DataFrame
     scores: dict[str, Floats]
     corpus: dict[str, float]
-    pooled: dict[str, Pooled]
+    pooled: dict[str, CorpusResampler]
     remarks: Mapping[str, Sequence[str]]
     intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
     drawn: dict[str, Floats] = field(default_factory=dict[str, Floats])
@@ -88,12 +88,12 @@ def trial(
     """
     scorer = scorer_of(items)
     scores = score_all(scorer, metrics, store, progress)
-    corpus = {m.spec: m.corpus(scorer.whole, scores[m.spec]) for m in metrics}
+    corpus = {m.spec: m.corpus_score(scorer.whole, scores[m.spec]) for m in metrics}
     pooled = {
         m.spec: found
         for m in metrics
         if math.isfinite(corpus[m.spec])
-        and (found := m.pooled(scorer.whole, scores[m.spec])) is not None
+        and (found := m.corpus_resampler(scorer.whole, scores[m.spec])) is not None
     }
     return Trial(system, references, items, scores, corpus, pooled, scorer.remarks)
 

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...metrics.base import Floats, Metric, Rows, prepare
+from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric as metric_of
+from ...metrics.rows import Rows
 from ..runs.progress_bar import Progress
 from .protocol import Protocol
 from .score_store import Kept, Place, ScoreStore
@@ -43,7 +44,7 @@ class Scorer:
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
         self._lock = threading.Lock()
-        self.whole = Rows(items, may_lack=protocol.undefined == "drop")
+        self.whole = Rows(items, allows_gaps=protocol.undefined == "drop")
         #: What metrics remarked while they scored, by spec.
         self.remarks: dict[str, list[str]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
@@ -75,7 +76,7 @@ class Scorer:
 
     def path(self, metric: Metric, store: ScoreStore) -> Place | None:
         """Where the store keeps this metric's scores; None where it does not."""
-        if not metric.cacheable:
+        if not metric.is_cacheable:
             return None
         return store.path(self.dataset, metric.spec, self._key(metric))
 
@@ -150,11 +151,11 @@ class Scorer:
         """All that the scores depend on."""
         parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
         columns = ("item_id", "caption", "references")
-        if "images" in metric.needs or not metric.by_content:
+        if "images" in metric.needs or not metric.depends_only_on_content:
             columns = (*columns, "image")  # a path, which on another machine may be another one
-        if not metric.by_content:
+        if not metric.depends_only_on_content:
             columns = (*columns, "image_id")
-        if metric.corpus_statistics:
+        if metric.depends_on_corpus:
             parts.append(self.protocol.corpus)
             columns = (*columns, "weight", "system")
         if "images" in metric.needs:
@@ -186,7 +187,7 @@ def marks_of(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
         InputError: where a metric was trained on these images and may not be judged by them.
     """
     images = items["image_id"].tolist()
-    found = {metric.spec: metric.judged_on(images) for metric in metrics}
+    found = {metric.spec: metric.training_overlap_note(images) for metric in metrics}
     return {spec: mark for spec, mark in found.items() if mark}
 
 
@@ -202,7 +203,7 @@ def score_all(
         InputError: of the first metric that fails.
     """
     paths = {m: scorer.path(m, store) for m in metrics}
-    prepare([m for m, path in paths.items() if path is None or not path.is_file()])
+    start_programs([m for m, path in paths.items() if path is None or not path.is_file()])
     scores: dict[str, Floats] = {}
     beside: dict[str, Floats] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...metrics.base import Pooled
+from ...metrics.base import CorpusResampler
 from ..statistics.bootstrap import Interval, Statistics, interval, jackknife, resample
 from ..statistics.significance import Difference, Mask, Panel, Prepared, corrected, differences
 from ..statistics.weighted_coefficients import Floats, Statistic
@@ -52,7 +52,10 @@ class Submissions(Panel):
 
     @classmethod
     def of(
-        cls, pooled: Mapping[str, Mapping[str, Pooled]], specs: tuple[str, ...], n_images: int
+        cls,
+        pooled: Mapping[str, Mapping[str, CorpusResampler]],
+        specs: tuple[str, ...],
+        n_images: int,
     ) -> Submissions:
         """From each system's corpus scores by metric."""
         each = np.arange(n_images)
@@ -86,7 +89,7 @@ class Submissions(Panel):
         return self
 
 
-def _stacked(pooled: list[Pooled]) -> Statistic:
+def _stacked(pooled: list[CorpusResampler]) -> Statistic:
     return lambda weights: np.stack([one(weights) for one in pooled])
 
 

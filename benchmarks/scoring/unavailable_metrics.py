@@ -31,7 +31,7 @@ def lacking(
     found = {
         metric: reason.removeprefix(f"metric {metric.spec} ")
         for metric in metrics
-        if metric.spec in optional and (reason := metric.missing(items)) is not None
+        if metric.spec in optional and (reason := metric.unavailable_reason(items)) is not None
     }
     if metrics and len(found) == len(metrics):
         first = metrics[0]

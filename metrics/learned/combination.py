@@ -19,8 +19,9 @@ import scipy
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Metric
 from ..registry import metric as metric_of
+from ..rows import Rows
 from .captau_rater.similarities import SCENES
 from .common.recipe import Examples, Ints, Model, Recipe, correlate_with_ratings, register_recipe
 
@@ -70,7 +71,7 @@ class Combination(Recipe):
             raise InputError("rater.strengths: numbers from 0 on are expected")
         made = [metric_of(spec) for spec in self.metrics]
         for one in made:
-            if one.corpus_statistics or not one.by_content:
+            if one.depends_on_corpus or not one.depends_only_on_content:
                 hint = {"bertscore": "; padding=ignore helps"}.get(one.name, "")
                 raise InputError(
                     f"rater.metrics: the score of {one.spec} depends on the other rows{hint}"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..base import Floats, Rows
+from ..base import Floats
 from ..neural.device import resolve
 from ..neural.weights import need_extra
+from ..rows import Rows
 from .common.features import Source, checked, source
 from .common.recipe import (
     Coefficient,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..base import Floats, Rows
+from ..base import Floats
 from ..neural.device import resolve
 from ..neural.weights import need_extra
+from ..rows import Rows
 from .common.captioned_images import Captioned, captioned
 from .common.features import Source, checked, source
 from .common.recipe import (

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows, UnavailableError
+from ..base import Floats, Metric, UnavailableError
 from ..neural.device import TURN
 from ..neural.weights import hash_of
 from ..registry import register
+from ..rows import Rows
 from .common.recipe import Model, Recipe, make_recipe
 
 #: A rater's card; it is written last, so its presence says that the rater is whole.
@@ -141,8 +142,8 @@ class Rater(Metric):
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     #: A row's features may be found by its image's id, which equal rows need not share.
-    by_content: ClassVar[bool] = False
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    depends_only_on_content: ClassVar[bool] = False
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -170,8 +171,8 @@ class Rater(Metric):
         ]
         return (f"weights:{hash_of(parts)}", f"features:{features}")
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         self._recipe()
 
     @property
@@ -192,7 +193,7 @@ class Rater(Metric):
             model=self.model,
         )
 
-    def judged_on(self, image_ids: Sequence[str]) -> str | None:
+    def training_overlap_note(self, image_ids: Sequence[str]) -> str | None:
         known = set(image_ids)
         met = len(known & set(self.card.images))
         if not met:
@@ -205,7 +206,7 @@ class Rater(Metric):
             )
         return said
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         folder = find_rater_folder(self.path)
         return _loaded(folder, self._recipe(), (folder / CARD_FILE).stat().st_mtime_ns).predict(
             rows

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import read_text
-from ..base import Floats, Rows
-from ..progress import counted
+from ..base import Floats
+from ..progress import progress_counter
 from ..registry import register
+from ..rows import Rows
 from .bertscore import TokenEncoder
 from .device import TURN, Device, resolve
 from .from_files import FromFiles
@@ -87,9 +88,9 @@ class BertTbr(FromFiles):
     device: Device = "auto"
     backend: Literal["captau"] = "captau"
 
-    by_content: ClassVar[bool] = True
-    corpus_statistics: ClassVar[bool] = True
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    depends_only_on_content: ClassVar[bool] = True
+    depends_on_corpus: ClassVar[bool] = True
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
     file_fields: ClassVar[tuple[str, ...]] = ("stop_words",)
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"stop_words": (".txt",)}
@@ -102,12 +103,12 @@ class BertTbr(FromFiles):
     def programs(self) -> tuple[str, ...]:
         return (*super().programs, *model_programs(self.spec, self.model, self.device))
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         need_extra(self.spec, ("torch", "transformers", "bert_score"))
         transformers_folder(self.spec, self.model)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
 
         Raises:
@@ -124,7 +125,7 @@ class BertTbr(FromFiles):
         encoder = TokenEncoder(model, self.layer)
         position, found = model.of_rows(rows, f"bert-score tokens|layer {self.layer}", encoder)
         if note := random_note(folder):
-            rows.remark(self.spec, note)
+            rows.add_remark(self.spec, note)
         tokenizer = load_tokenizer(folder, model.limit)
         weigh = Idf(rows, lambda text: found[[position[text]]][0][:, -1].astype(np.int64))
 
@@ -140,10 +141,8 @@ class BertTbr(FromFiles):
 
         own = self.added == "intended"
         scores = np.empty(len(rows))
-        with counted(self.spec, len(rows)) as advance:
-            for i, (candidate, refs) in enumerate(
-                zip(rows.candidates, rows.references, strict=True)
-            ):
+        with progress_counter(self.spec, len(rows)) as advance:
+            for i, (candidate, refs) in enumerate(zip(rows.captions, rows.references, strict=True)):
                 scores[i] = recall(
                     of(candidate), list(map(of, refs)), stop_words, self.threshold, own_vectors=own
                 )
@@ -156,7 +155,7 @@ class Idf:
 
     def __init__(self, rows: Rows, ids: Callable[[str], NDArray[np.int64]]) -> None:
         times = Counter[str]()
-        texts = zip(rows.candidates, rows.references, rows.weights.tolist(), strict=True)
+        texts = zip(rows.captions, rows.references, rows.weights.tolist(), strict=True)
         for candidate, references, weight in texts:
             for text in (candidate, *references):
                 times[text] += weight

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Metric
 from ..registry import register
+from ..rows import Rows
 from .device import TURN, Device, resolve
 from .store import Array, Features
 from .text import TextModel, load_model, load_tokenizer, quiet
@@ -70,7 +71,7 @@ class BertScore(Metric):
     backend: Literal["bert_score"] = "bert_score"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "bert-score", "torch", "transformers")
 
     @property
@@ -78,15 +79,15 @@ class BertScore(Metric):
         return "bertscore"
 
     @property
-    def corpus_statistics(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def depends_on_corpus(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.idf
 
     @property
-    def by_content(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def depends_only_on_content(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.padding == "ignore"
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         need_extra(self.spec, ("torch", "transformers", "bert_score"))
         transformers_folder(self.spec, self.model)
 
@@ -99,22 +100,22 @@ class BertScore(Metric):
         folder = transformers_folder(self.spec, self.model)
         return TextModel(self.spec, folder, resolve(self.device), self.batch_size)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         model = self._text_model
         layer = self._layer(model)
         baseline = self._baseline(layer) if self.rescale else None
         encoder = TokenEncoder(model, layer)
         position, found = model.of_rows(rows, f"bert-score tokens|layer {layer}", encoder)
         if full := int((found.lengths >= model.limit).sum()):
-            rows.remark(
+            rows.add_remark(
                 self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"
             )
         if note := random_note(model.folder):
-            rows.remark(self.spec, note)
+            rows.add_remark(self.spec, note)
         ends = encoder.special
         weigh = _Idf(rows, position, found, ends) if self.idf else _Plain(ends)
         lengths = found.lengths
-        of_rows = lengths[[position[c] for c in rows.candidates]]
+        of_rows = lengths[[position[c] for c in rows.captions]]
         of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
         padded = self._padded(of_rows, of_references)
         combine = np.max if self.references == "max" else np.mean
@@ -127,7 +128,7 @@ class BertScore(Metric):
             if rows.references[i] != last or references is None:
                 last = rows.references[i]
                 references = _Side(found[[position[r] for r in last]], weigh)
-            candidate = _Side(found[[position[rows.candidates[i]]]], weigh)
+            candidate = _Side(found[[position[rows.captions[i]]]], weigh)
             scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...datasets.errors import InputError, unknown
 from ..base import UnavailableError, version_of
-from ..progress import counted
+from ..progress import progress_counter
 from . import images as image_files
 from .device import Device, batches, resolve
 from .store import Array, Features, FeatureStore, key_of
@@ -136,7 +136,7 @@ class Clip:
             return list(np.column_stack([_array(found), cut]).astype(_array(found).dtype))
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
-            with counted(f"{self.metric}: texts", len(todo)) as advance:
+            with progress_counter(f"{self.metric}: texts", len(todo)) as advance:
                 pieces = batches(
                     todo, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
                 )
@@ -161,7 +161,7 @@ class Clip:
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             pictures = image_files.decoded([paths[i] for i in todo], self._loaded().preprocess)
-            with counted(f"{self.metric}: images", len(todo)) as advance:
+            with progress_counter(f"{self.metric}: images", len(todo)) as advance:
                 for some, found in batches(
                     zip(todo, pictures, strict=True), self.batch_size, encode, remark
                 ):

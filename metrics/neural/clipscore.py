@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Metric
 from ..registry import register
+from ..rows import Rows
 from .clip import Clip, Precision, precision_on, programs
 from .device import TURN, Device, resolve
 from .store import Array, Features
@@ -50,7 +51,7 @@ class _ClipMetric(Metric):
     precision: Precision = "auto"
     backend: Literal["open_clip"] = "open_clip"
 
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = (
         "captau",
         "open_clip_torch",
@@ -63,8 +64,8 @@ class _ClipMetric(Metric):
     #: Whether the authors computed with float16 on CUDA.
     half: ClassVar[bool] = True
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         need_extra(self.spec, ("torch", "open_clip"))
         self._clip()
 
@@ -79,15 +80,15 @@ class _ClipMetric(Metric):
         precision = precision_on(self.precision, device, self.half)
         return Clip.of(self.spec, self.model, self.checkpoint, device, precision, self.batch_size)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         clip = self._clip()
 
         def remark(text: str) -> None:
-            rows.remark(self.spec, text)
+            rows.add_remark(self.spec, text)
 
         if clip.note:
             remark(clip.note)
-        texts = list(rows.candidates)
+        texts = list(rows.captions)
         if "references" in self.needs:
             texts += [r for references in rows.references for r in references]
         unique = list(dict.fromkeys(texts))
@@ -103,7 +104,7 @@ class _ClipMetric(Metric):
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             here = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(found[[position[rows.candidates[i]] for i in here]][:, :-1])
+            candidates = _directions(found[[position[rows.captions[i]] for i in here]][:, :-1])
             by_image = by_text = None
             if pictures is not None:
                 at = [order[str(rows.images[i])] for i in here]

@@ -13,7 +13,7 @@ from ...datasets.errors import InputError
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Item = TypeVar("Item")
 
-#: Models take turns (`Metric.turn`): each has all cores, kin find in the store what the one before put
+#: Models take turns (`Metric.lock`): each has all cores, kin find in the store what the one before put
 #: there, and the libraries' imports and switches (transformers', `logging.disable`) bear no threads.
 TURN = threading.RLock()
 

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Rows
-from ..item_files import Key, by_key, of_all, row_keys
+from ..item_files import Key, index_by_key, look_up_all, row_keys
+from ..rows import Rows
 
 #: What an entry can be named by.
 KEYS = ("item_id", "image_id", "caption")
@@ -94,7 +94,7 @@ class Embeddings:
         where = zip(self.ends[:-1].tolist(), self.ends[1:].tolist(), strict=True)
         slices = [slice(*w) for w in where]
         keys = zip(*(self.keys[c] for c in columns), strict=True)
-        return by_key(
+        return index_by_key(
             ((str(self.path), key, s) for key, s in zip(keys, slices, strict=True)),
             "embedding",
             lambda a, b: np.array_equal(self.vectors[a], self.vectors[b]),
@@ -115,7 +115,7 @@ class Embeddings:
             InputError: where a row has none, or two.
         """
         columns = self.columns(*choices)
-        return of_all(
+        return look_up_all(
             self.entries(columns), row_keys(rows, columns, self.path), "embedding", self.path
         )
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ...datasets.files import sha256
-from ..base import Metric, Rows, UnavailableError
+from ..base import Metric, UnavailableError
+from ..rows import Rows
 from .weights import weights_root
 
 
@@ -23,7 +24,7 @@ class FromFiles(Metric):
     #: The endings of each field's file.
     endings: ClassVar[Mapping[str, tuple[str, ...]]]
     #: A row's image is known by its id, which equal rows need not share.
-    by_content: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
 
     def file(self, field: str) -> Path:
         """The file of a field.
@@ -48,8 +49,8 @@ class FromFiles(Metric):
         paths = (root / f"{self.name}_{field}{ending}" for ending in self.endings[field])
         return next((path for path in paths if path.is_file()), None)
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         for field in self.endings:
             self.file(field)
 

@@ -16,9 +16,10 @@ import numpy as np
 from ...datasets.cache import cache_folder
 from ...datasets.errors import InputError
 from ...datasets.files import read_text
-from ..base import Floats, Metric, Rows, UnavailableError, version_of
-from ..progress import counted, up_to
+from ..base import Floats, Metric, UnavailableError, version_of
+from ..progress import advance_to, progress_counter
 from ..registry import register
+from ..rows import Rows
 from .device import TURN, resolve
 from .endpoint import Answer, Answers, Endpoint, Purse, Question
 from .local_chat import LocalChat
@@ -124,7 +125,7 @@ class MllmJudge(Metric):
     backend: Literal["openai", "transformers"] = "openai"
 
     #: Answers are kept themselves, and what costs nothing to compute need not be.
-    cacheable: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("prompt",)
 
     def __post_init__(self) -> None:
@@ -145,7 +146,7 @@ class MllmJudge(Metric):
         return frozenset(seen.get(self.inputs, {"images", "references"}))
 
     @property
-    def turn(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def lock(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return TURN if self.backend == "transformers" else nullcontext()
 
     @property
@@ -161,13 +162,13 @@ class MllmJudge(Metric):
         versions = (f"{d}:{version_of(d)}" for d in ("torch", "transformers"))
         return (asked, f"weights:{weights}", f"on:{resolve(self.device)}", *versions)
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         if self.backend == "transformers":
             need_extra(self.name, ("torch", "transformers"))
             transformers_folder(self.name, self.model)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
 
         Raises:
@@ -175,8 +176,8 @@ class MllmJudge(Metric):
                 cannot be read, or (`unusable=error`) an answer is unusable; it names the item.
         """
         questions = self._questions(rows)
-        with counted(self.model, len(questions)) as advance:
-            answers = self._judge().ask(questions, rows.label, up_to(advance))
+        with progress_counter(self.model, len(questions)) as advance:
+            answers = self._judge().ask(questions, rows.label, advance_to(advance))
         scores = np.full(len(rows), math.nan)
         reasons: dict[int, str] = {}
         for i, answer in enumerate(answers):
@@ -192,7 +193,7 @@ class MllmJudge(Metric):
                     f"metric mllm_judge: {rows.label(first)}: {reason} ({count}); "
                     f"unusable=undefined leaves such items out"
                 )
-            rows.remark(self.spec, f"{count}, and their scores undefined")
+            rows.add_remark(self.spec, f"{count}, and their scores undefined")
         return scores
 
     def _judge(self) -> Endpoint | LocalChat:
@@ -230,7 +231,7 @@ class MllmJudge(Metric):
         return [
             Question(_filled(prompt, caption, references), image if seen else None)
             for caption, references, image in zip(
-                rows.candidates, rows.references, rows.images, strict=True
+                rows.captions, rows.references, rows.images, strict=True
             )
         ]
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Metric
 from ..registry import register
+from ..rows import Rows
 from .device import TURN, Device, resolve
 from .store import Array, Features
 from .text import Encoder, TextModel
@@ -49,15 +50,15 @@ class SentenceCosine(Metric):
     backend: Literal["transformers"] = "transformers"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
 
     @property
     def name(self) -> str:
         return "sentence_cosine"
 
-    def _check(self, rows: Rows) -> None:
-        super()._check(rows)
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
         need_extra(self.spec, ("torch", "transformers"))
         transformers_folder(self.spec, self.model)
 
@@ -65,17 +66,17 @@ class SentenceCosine(Metric):
     def programs(self) -> tuple[str, ...]:
         return model_programs(self.spec, self.model, self.device)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
         encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
         position, found = model.of_rows(rows, encoder.what, encoder)
         if note := random_note(folder):
-            rows.remark(self.spec, note)
+            rows.add_remark(self.spec, note)
         if full := sum(
             int((found[i : i + CHUNK][:, -1] >= encoder.limit).sum()) for i in _steps(found)
         ):
-            rows.remark(
+            rows.add_remark(
                 self.spec,
                 f"{full:,} texts reach the model's {encoder.limit} tokens, where they end",
             )
@@ -83,7 +84,7 @@ class SentenceCosine(Metric):
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             here = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(found[[position[rows.candidates[i]] for i in here]])
+            candidates = _directions(found[[position[rows.captions[i]] for i in here]])
             of_rows = [[position[r] for r in rows.references[i]] for i in here]
             references = _directions(found[[p for positions in of_rows for p in positions]])
             ends = np.cumsum([len(positions) for positions in of_rows])

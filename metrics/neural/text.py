@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Rows, version_of
-from ..progress import counted
+from ..base import version_of
+from ..progress import progress_counter
+from ..rows import Rows
 from .device import batches
 from .store import Array, Features, FeatureStore, key_of
 from .weights import check_keys, transformers_hash
@@ -86,7 +87,7 @@ class TextModel:
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             order = sorted(todo, key=lambda i: len(texts[i].split(" ")), reverse=True)
-            with counted(f"{self.metric}: texts", len(order)) as advance:
+            with progress_counter(f"{self.metric}: texts", len(order)) as advance:
                 for some, found in batches(
                     order, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
                 ):
@@ -109,8 +110,8 @@ class TextModel:
         Returns:
             the place of each text among them, and the features.
         """
-        texts = list(dict.fromkeys([*rows.candidates, *(r for rs in rows.references for r in rs)]))
-        found = self.features(texts, what, encode, lambda text: rows.remark(self.metric, text))
+        texts = list(dict.fromkeys([*rows.captions, *(r for rs in rows.references for r in rs)]))
+        found = self.features(texts, what, encode, lambda text: rows.add_remark(self.metric, text))
         return {text: i for i, text in enumerate(texts)}, found
 
 

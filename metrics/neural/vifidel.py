@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ...datasets.errors import InputError
 from ...datasets.files import read_json, read_text
 from ...datasets.table import listed, read_table
-from ..base import Floats, Rows
-from ..item_files import Key, by_key, of_all, row_keys
-from ..progress import counted
+from ..base import Floats
+from ..item_files import Key, index_by_key, look_up_all, row_keys
+from ..progress import progress_counter
 from ..registry import register
+from ..rows import Rows
 from .from_files import FromFiles
 from .weights import need_extra
 
@@ -73,11 +74,11 @@ class Vifidel(FromFiles):
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return frozenset({"references"} if self.importance == "references" else ())
 
-    def _check(self, rows: Rows) -> None:
+    def check_rows(self, rows: Rows) -> None:
         need_extra(self.name, ("sklearn",))
-        super()._check(rows)
+        super().check_rows(rows)
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
 
         Raises:
@@ -87,21 +88,23 @@ class Vifidel(FromFiles):
         file = self.file("labels")
         labels = read_labels(file)
         images = row_keys(rows, ["image_id"], file)
-        objects = [words(" ".join(found)) for found in of_all(labels, images, "label list", file)]
-        captions = [words(c) for c in rows.candidates]
+        objects = [
+            words(" ".join(found)) for found in look_up_all(labels, images, "label list", file)
+        ]
+        captions = [words(c) for c in rows.captions]
         weighing = self.importance == "references"
         references = [[words(r) for r in rs] if weighing else [] for rs in rows.references]
         texts = [*objects, *captions, *(r for rs in references for r in rs)]
         vocabulary = {w for text in texts for w in text}
         vectors = read_vectors(self.file("vectors"), vocabulary)
         if strangers := len(vocabulary) - len(vectors):
-            rows.remark(
+            rows.add_remark(
                 self.spec,
                 f"{strangers} of {len(vocabulary)} words have no vector and are left out",
             )
         known: dict[Any, float] = {}
         scores: list[float] = []
-        with counted(self.spec, len(rows)) as advance:
+        with progress_counter(self.spec, len(rows)) as advance:
             for thing, caption, refs in zip(objects, captions, references, strict=True):
                 key = (tuple(thing), tuple(caption), tuple(map(tuple, refs)))
                 if key not in known:
@@ -205,7 +208,7 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
     table = read_table(path)
     cells = zip(table.places, table.filled("image_id"), table.column("labels"), strict=True)
     entries = ((place, (image,), _labels(value, place)) for place, image, value in cells)
-    return by_key(entries, "label list", operator.eq)
+    return index_by_key(entries, "label list", operator.eq)
 
 
 def _labels(value: Any, place: str) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Rows
-from ..item_files import Key, of_all, row_keys
+from ..base import Floats
+from ..item_files import Key, look_up_all, row_keys
 from ..registry import register
+from ..rows import Rows
 from .embeddings import ENDINGS, Embeddings, Vectors
 from .from_files import FromFiles
 
@@ -47,7 +48,7 @@ class ViLBERTScore(FromFiles):
     backend: Literal["captau"] = "captau"
 
     #: Reading the file takes longer than the matching.
-    cacheable: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("embeddings",)
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"embeddings": ENDINGS}
 
@@ -55,7 +56,7 @@ class ViLBERTScore(FromFiles):
     def name(self) -> str:
         return "vilbertscore"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
 
         Raises:
@@ -67,7 +68,7 @@ class ViLBERTScore(FromFiles):
         entries = file.entries(_KEY)
         keys = row_keys(rows, _KEY, file.path)
         wanted = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]
-        of_all(entries, [*dict.fromkeys([*keys, *wanted])], "embedding", file.path)
+        look_up_all(entries, [*dict.fromkeys([*keys, *wanted])], "embedding", file.path)
         scores = np.empty(len(rows))
         for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
             each = [self._of(file.vectors, entries, key, (key[0], r)) for r in references]

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats, Rows
+from ..base import Floats
 from ..registry import register
+from ..rows import Rows
 from .embeddings import ENDINGS, Embeddings
 from .from_files import FromFiles
 
@@ -36,7 +37,7 @@ class VseCosine(FromFiles):
     needs: ClassVar[frozenset[str]] = frozenset()
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     #: Reading the files takes longer than the cosines.
-    cacheable: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
     file_fields: ClassVar[tuple[str, ...]] = ("images", "texts")
     endings: ClassVar[Mapping[str, tuple[str, ...]]] = {"images": ENDINGS, "texts": ENDINGS}
 
@@ -44,7 +45,7 @@ class VseCosine(FromFiles):
     def name(self) -> str:
         return "vse_cosine"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Cosines of shape (len(rows),).
 
         Raises:

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Items, Pooled, Rows
+from ..base import CorpusResampler, Floats
 from ..registry import register
+from ..rows import Items, Rows
 from .tokens.corpus import Corpus, Ints, added, spread
-from .tokens.ptb import TokenMetric, tokenized
+from .tokens.ptb import TokenMetric, tokenize_rows
 
 ORDERS = 4
 
@@ -37,41 +38,41 @@ class Bleu(TokenMetric):
     n: int = 4
     backend: Literal["captau", "pycocoevalcap"] = "captau"
 
-    named_by: ClassVar[tuple[str, ...]] = ("n",)
+    name_fields: ClassVar[tuple[str, ...]] = ("n",)
 
     @property
     def name(self) -> str:
         return f"bleu_{self.n}"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return np.asarray(_by_pycocoevalcap(rows)[1][self.n - 1])
         return _sentences(rows)[self.n - 1]
 
-    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """BLEU of the summed n-gram counts, not the mean of the sentence scores."""
-        rows = Rows.of(items).required()
-        self._check(rows)
+        rows = Rows.from_items(items).require_any()
+        self.check_rows(rows)
         if self.backend == "pycocoevalcap":
-            return float(_by_pycocoevalcap(rows.repeated())[0][self.n - 1])
+            return float(_by_pycocoevalcap(rows.repeat_by_weight())[0][self.n - 1])
         return bleu((rows.weights @ _statistics(rows)).tolist())[self.n - 1]
 
-    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """BLEU of the summed n-gram counts."""
         if self.backend == "pycocoevalcap":
             return None
-        statistics = _statistics(Rows.of(items))
+        statistics = _statistics(Rows.from_items(items))
 
         def pooled(weights: Floats) -> Floats:
             return np.array([bleu(row)[self.n - 1] for row in (weights.T @ statistics).tolist()])
 
         return pooled
 
-    def summands(self, items: Items, scores: Floats) -> Ints | None:
+    def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """The counts of n-grams and words."""
-        return None if self.backend == "pycocoevalcap" else _statistics(Rows.of(items))
+        return None if self.backend == "pycocoevalcap" else _statistics(Rows.from_items(items))
 
-    def of_sums(self, sums: Sequence[float]) -> float:
+    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """BLEU of the summed counts."""
         return bleu(sums)[self.n - 1]
 
@@ -97,7 +98,7 @@ def _sentences(rows: Rows) -> Floats:
         distinct, inverse = np.unique(_statistics(rows), axis=0, return_inverse=True)
         return np.array([bleu(row) for row in distinct.tolist()]).T[:, inverse]
 
-    return rows.share("bleu", compute)
+    return rows.compute_once("bleu", compute)
 
 
 def _statistics(rows: Rows) -> Ints:
@@ -107,7 +108,7 @@ def _statistics(rows: Rows) -> Ints:
         corpus = Corpus.of(rows)
         return np.concatenate([_chunk(corpus, chunk) for chunk in corpus.chunks()])
 
-    return rows.share("bleu statistics", compute)
+    return rows.compute_once("bleu statistics", compute)
 
 
 def _chunk(corpus: Corpus, chunk: slice) -> Ints:
@@ -142,8 +143,8 @@ def _by_pycocoevalcap(rows: Rows) -> tuple[list[float], list[list[float]]]:
         from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
         scorer = BleuScorer(n=ORDERS)
-        for candidate, references in zip(*tokenized(rows, "pycocoevalcap"), strict=True):
+        for candidate, references in zip(*tokenize_rows(rows, "pycocoevalcap"), strict=True):
             scorer.cook_append(candidate, list(references))
         return scorer.compute_score(option="closest", verbose=0)
 
-    return rows.share("bleu of pycocoevalcap", compute)
+    return rows.compute_once("bleu of pycocoevalcap", compute)

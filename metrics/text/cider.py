@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import field, read_json
-from ..base import Floats, Rows
+from ..base import Floats
 from ..registry import register
+from ..rows import Rows
 from .tokens.corpus import Corpus, Ints, added, ascending, spread
-from .tokens.ptb import TokenMetric, tokenized
+from .tokens.ptb import TokenMetric, tokenize_rows
 
 Ngram = tuple[str, ...]
 
@@ -135,7 +136,7 @@ class Cider(TokenMetric):
     backend: Literal["captau", "pycocoevalcap"] = "captau"
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 10.0)
-    corpus_statistics: ClassVar[bool] = True
+    depends_on_corpus: ClassVar[bool] = True
     file_fields: ClassVar[tuple[str, ...]] = ("df",)
 
     def __post_init__(self) -> None:
@@ -150,11 +151,11 @@ class Cider(TokenMetric):
     def name(self) -> str:
         return "cider"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return self._by_pycocoevalcap(rows)
         corpus = Corpus.of(rows)
-        documents, held = rows.share(self.shared, lambda: self._counted(rows, corpus))
+        documents, held = rows.compute_once(self.shared, lambda: self._counted(rows, corpus))
         weigh = _Idf(math.log(documents) if documents else 0.0, held)
         return np.concatenate([self._chunk(corpus, chunk, weigh) for chunk in corpus.chunks()])
 
@@ -173,7 +174,7 @@ class Cider(TokenMetric):
     def _by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer
 
-        candidates, references = tokenized(rows, "pycocoevalcap")
+        candidates, references = tokenize_rows(rows, "pycocoevalcap")
 
         # It has no weights: a row is handed over as often as it counts.
         scorer = CiderScorer(n=ORDERS, sigma=self.sigma)

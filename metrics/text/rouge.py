@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ..base import Floats, Rows
+from ..base import Floats
 from ..registry import register
+from ..rows import Rows
 from .tokens.corpus import Corpus, Ints, spread
-from .tokens.ptb import TokenMetric, tokenized
+from .tokens.ptb import TokenMetric, tokenize_rows
 
 #: Recall counts 1.44 times as much as precision (Chen et al. 2015, below equation 7).
 BETA = 1.2
@@ -40,7 +41,7 @@ class RougeL(TokenMetric):
     def name(self) -> str:
         return "rouge_l"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return self._by_pycocoevalcap(rows)
         corpus = Corpus.of(rows)
@@ -53,7 +54,7 @@ class RougeL(TokenMetric):
         return np.array(
             [
                 scorer.calc_score([candidate], list(references))
-                for candidate, references in zip(*tokenized(rows, "pycocoevalcap"), strict=True)
+                for candidate, references in zip(*tokenize_rows(rows, "pycocoevalcap"), strict=True)
             ]
         )
 
@@ -126,17 +127,17 @@ class RougeN(TokenMetric):
     n: int = 1
     backend: Literal["captau"] = "captau"
 
-    named_by: ClassVar[tuple[str, ...]] = ("n",)
+    name_fields: ClassVar[tuple[str, ...]] = ("n",)
 
     @property
     def name(self) -> str:
         return f"rouge_{self.n}"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         return np.array(
             [
                 rouge_n(candidate.split(), [r.split() for r in references], self.n)
-                for candidate, references in zip(*tokenized(rows), strict=True)
+                for candidate, references in zip(*tokenize_rows(rows), strict=True)
             ]
         )
 
@@ -157,11 +158,11 @@ class RougeS(TokenMetric):
     def name(self) -> str:
         return "rouge_s"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         return np.array(
             [
                 rouge_s(candidate.split(), [r.split() for r in references], self.distance)
-                for candidate, references in zip(*tokenized(rows), strict=True)
+                for candidate, references in zip(*tokenize_rows(rows), strict=True)
             ]
         )
 

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..base import Floats, Metric, Rows
+from ..base import Floats, Metric
 from ..registry import register
+from ..rows import Rows
 
 
 @register("rouge_score_1", kind="rouge1")
@@ -32,20 +33,20 @@ class RougeScore(Metric):
     backend: Literal["rouge_score"] = "rouge_score"
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "rouge_score", "nltk")
-    named_by: ClassVar[tuple[str, ...]] = ("kind",)
+    name_fields: ClassVar[tuple[str, ...]] = ("kind",)
 
     @property
     def name(self) -> str:
         return f"rouge_score_{self.kind.removeprefix('rouge').lower()}"
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         from rouge_score.rouge_scorer import RougeScorer
 
         scorer = RougeScorer([self.kind], tokenizer=_remembering_tokenizer(self.stemmer))
         return np.array(
             [
                 max(scorer.score(reference, candidate)[self.kind].fmeasure for reference in refs)
-                for candidate, refs in zip(rows.candidates, rows.references, strict=True)
+                for candidate, refs in zip(rows.captions, rows.references, strict=True)
             ]
         )
 

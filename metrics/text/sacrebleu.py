@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import Floats, Items, Metric, Pooled, Rows
+from ..base import CorpusResampler, Floats, Metric
 from ..registry import register
+from ..rows import Items, Rows
 
 
 @register("sacrebleu")
@@ -48,45 +49,47 @@ class SacreBleu(Metric):
             effective_order=effective_order,
         )
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         scorer = self._scorer(self.effective_order)
         return np.array(
             [
                 scorer.sentence_score(candidate, list(references)).score
-                for candidate, references in zip(rows.candidates, rows.references, strict=True)
+                for candidate, references in zip(rows.captions, rows.references, strict=True)
             ]
         )
 
-    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """SacreBLEU's corpus score; effective order is for sentences and is off here."""
-        rows = Rows.of(items).repeated()
-        self._check(rows)
+        rows = Rows.from_items(items).repeat_by_weight()
+        self.check_rows(rows)
         most = max(len(r) for r in rows.references)
         # One stream a reference position; sacreBLEU passes over None.
         streams = [[r[k] if k < len(r) else None for r in rows.references] for k in range(most)]
-        return float(self._scorer(False).corpus_score(rows.candidates, streams).score)
+        return float(self._scorer(False).corpus_score(rows.captions, streams).score)
 
-    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """SacreBLEU of the summed n-gram counts."""
-        counts = self.summands(items, scores)
+        counts = self.corpus_summands(items, scores)
 
         def pooled(weights: Floats) -> Floats:
-            return np.array([self.of_sums(row) for row in (weights.T @ counts).tolist()])
+            return np.array(
+                [self.corpus_score_from_sums(row) for row in (weights.T @ counts).tolist()]
+            )
 
         return pooled
 
-    def summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
+    def corpus_summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
         """Matching n-grams and all of them, by length, and the words of both sides."""
-        rows = Rows.of(items)
+        rows = Rows.from_items(items)
         # Of unsmoothed sentence scores the counts are as they were counted.
         plain = replace(self, smooth_method="none")._scorer(True)
         found = [
             plain.sentence_score(candidate, list(references))
-            for candidate, references in zip(rows.candidates, rows.references, strict=True)
+            for candidate, references in zip(rows.captions, rows.references, strict=True)
         ]
         return np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
 
-    def of_sums(self, sums: Sequence[float]) -> float:
+    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """SacreBLEU of the summed counts."""
         *grams, ours, theirs = (round(value) for value in sums)
         half = len(grams) // 2

@@ -20,7 +20,7 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.large.run import Scored, run
 from captau.benchmarks.options import LargeConfig, metrics_of
-from captau.metrics.base import Rows
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
 METRICS = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider"]

@@ -18,7 +18,7 @@ from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
 from captau.datasets import registry
-from captau.metrics.registry import names
+from captau.metrics.registry import metric_names
 from tests.conftest import run_captau
 
 from .made_runs import ROWS, made_run
@@ -46,7 +46,7 @@ def run(tmp_path_factory):
     return made_run(tmp_path_factory.mktemp("cite") / "run")
 
 
-@pytest.mark.parametrize("name", [n for n in names() if n not in OWN])
+@pytest.mark.parametrize("name", [n for n in metric_names() if n not in OWN])
 def test_every_metric_names_its_papers(name):
     citation = "\n".join(bibliography()[key] for key in read("metric", name)["cites"])
     library = bibtexparser.parse_string(citation)

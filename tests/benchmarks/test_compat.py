@@ -22,7 +22,7 @@ ROWS = [{"caption": c, "references": r} for c, r in zip(CAPTIONS, REFERENCES, st
 def test_calls_of_evaluate(spec: str) -> None:
     one = EvaluateMetric(spec)
     scores = metric(spec).score(ROWS).tolist()
-    expected = {spec: metric(spec).corpus(ROWS), "scores": scores}
+    expected = {spec: metric(spec).corpus_score(ROWS), "scores": scores}
     assert one.compute(predictions=CAPTIONS, references=REFERENCES) == expected
     one.add_batch(predictions=CAPTIONS[:2], references=REFERENCES[:2])
     one.add(prediction=CAPTIONS[2], reference=REFERENCES[2])
@@ -34,13 +34,13 @@ def test_calls_of_evaluate(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["bleu_2", "cider"])
 def test_calls_of_torchmetrics(spec: str) -> None:
     one = AccumulatedMetric(spec)
-    assert one(CAPTIONS[:2], REFERENCES[:2]) == metric(spec).corpus(ROWS[:2])
-    assert one(CAPTIONS[2:], REFERENCES[2:]) == metric(spec).corpus(ROWS[2:])
-    assert one.compute() == metric(spec).corpus(ROWS), "of all batches"
-    assert one.compute() == metric(spec).corpus(ROWS)
+    assert one(CAPTIONS[:2], REFERENCES[:2]) == metric(spec).corpus_score(ROWS[:2])
+    assert one(CAPTIONS[2:], REFERENCES[2:]) == metric(spec).corpus_score(ROWS[2:])
+    assert one.compute() == metric(spec).corpus_score(ROWS), "of all batches"
+    assert one.compute() == metric(spec).corpus_score(ROWS)
     one.reset()
     one.update(CAPTIONS[:1], REFERENCES[:1])
-    assert one.compute() == metric(spec).corpus(ROWS[:1])
+    assert one.compute() == metric(spec).corpus_score(ROWS[:1])
 
 
 def test_faults() -> None:

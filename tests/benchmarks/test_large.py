@@ -66,7 +66,7 @@ def test_the_metrics_own_numbers(whole, rows):
         one = metric(name)
         scores = one.score(items)
         assert found[name].to_numpy().tolist() == scores.tolist()
-        assert corpus[name] == pytest.approx(one.corpus(items, scores), rel=1e-13)
+        assert corpus[name] == pytest.approx(one.corpus_score(items, scores), rel=1e-13)
         part = table[table["metric"] == name]
         np.testing.assert_allclose(
             part["value"], np.percentile(scores, part["percentile"]), rtol=1e-12, atol=1e-300
@@ -87,7 +87,7 @@ def test_other_metrics_in_parts(name, rows, tmp_path):
     scores = one.score(items)
     assert scores_in(tmp_path / "out")[name].tolist() == scores.tolist()
     corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
-    assert corpus[one.spec] == pytest.approx(one.corpus(items, scores), rel=1e-12)
+    assert corpus[one.spec] == pytest.approx(one.corpus_score(items, scores), rel=1e-12)
 
 
 KINDS = ["a.parquet", "a.jsonl", "a.ndjson.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.tar", "a.tar.gz"]

@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.large import stages
-from captau.metrics.base import Metric, Rows
+from captau.metrics.base import Metric
 from captau.metrics.neural import text
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.benchmarks.large_sets import plain, put, rows_of, score, scores_in, write
 
 pytest.importorskip("torch")
@@ -76,10 +77,10 @@ class Slow(Metric):
     needs = frozenset()
     name = "slow"
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         clock[0] += COSTS[self.batch_size]
         if COSTS[self.batch_size] > 100:
-            rows.remark("slow(batch_size=128)", "memory was full: batches of 64")
+            rows.add_remark("slow(batch_size=128)", "memory was full: batches of 64")
         return np.zeros(len(rows))
 
 

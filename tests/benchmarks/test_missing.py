@@ -115,7 +115,7 @@ def test_which_metrics_only_suites_ask_for():
 def test_every_weight_that_is_missing_has_a_remedy(no_weights):
     row = [{"caption": "a", "references": ["b"], "image": "x.png"}]
     for name in MISSING:
-        reason = metric(name).missing(row)
+        reason = metric(name).unavailable_reason(row)
         assert reason is not None
         assert "weights.download=true" in reason or "github.com" in reason
 
@@ -146,16 +146,17 @@ def test_a_published_row_says_why_it_is_not_computed(no_weights, data_root, tmp_
 
 
 def test_remarks_come_back_with_scores_that_were_kept(tmp_path, monkeypatch):
-    from captau.metrics.base import Floats, Rows
+    from captau.metrics.base import Floats
+    from captau.metrics.rows import Rows
     from captau.metrics.text.sacrebleu import SacreBleu
 
-    true = SacreBleu._score
+    true = SacreBleu.compute
 
     def remarks(self, rows: Rows) -> Floats:
-        rows.remark(self.spec, "3 texts were cut short")
+        rows.add_remark(self.spec, "3 texts were cut short")
         return true(self, rows)
 
-    monkeypatch.setattr(SacreBleu, "_score", remarks)
+    monkeypatch.setattr(SacreBleu, "compute", remarks)
     for misses in (1, 0):
         found = captau.bench("demo", "sacrebleu", cache_root=tmp_path)
         assert found.run["scores_computed"] == misses

@@ -14,7 +14,8 @@ from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
 from captau.benchmarks.runs.output_folder import FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
-from captau.metrics.base import Metric, Rows
+from captau.metrics.base import Metric
+from captau.metrics.rows import Rows
 from tests.conftest import says
 
 CAPTIONS = {"42": "a dog runs on the grass", "7": "two cats", "1000": "a\u2028red bus"}
@@ -380,7 +381,7 @@ class Seen(Metric):
     def name(self) -> str:
         return "seen"
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         SEEN.extend(rows.images)
         return np.arange(len(rows), dtype=float)
 

@@ -18,8 +18,8 @@ from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.evaluation.metric_reliability import agreements
 from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
 from captau.benchmarks.statistics.bootstrap import BLOCK, Statistics, blocks, draw
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, run_captau, says
 
 WORDS = [
@@ -102,21 +102,23 @@ def test_pooled_is_the_corpus_score_of_the_drawn_rows(spec: str) -> None:
     frame = pd.DataFrame(pairs, columns=["caption", "references"])
     one, rows = metric(spec), Rows(frame)
     scores = one.score(rows)
-    pooled = one.pooled(rows, scores)
+    pooled = one.corpus_resampler(rows, scores)
     assert pooled is not None
-    assert pooled(np.ones((len(frame), 1)))[0] == pytest.approx(one.corpus(rows, scores), rel=1e-12)
+    assert pooled(np.ones((len(frame), 1)))[0] == pytest.approx(
+        one.corpus_score(rows, scores), rel=1e-12
+    )
     weights = draw(len(frame), 0, 0)[:, :4]
     for column, value in zip(weights.T, pooled(weights), strict=True):
         drawn = np.repeat(np.arange(len(frame)), column.astype(int))
         # The scores of rows are kept, so CIDEr's are not those of the drawn rows' own frequencies.
-        expected = one.corpus(Rows(frame.iloc[drawn]), scores[drawn])
+        expected = one.corpus_score(Rows(frame.iloc[drawn]), scores[drawn])
         assert value == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 def test_a_program_that_would_run_for_every_sample_has_no_interval() -> None:
-    rows = Rows.of([{"caption": "a dog", "references": ["a dog"]}])
+    rows = Rows.from_items([{"caption": "a dog", "references": ["a dog"]}])
     for spec in ("bleu_4(backend=pycocoevalcap)", "meteor(backend=pycocoevalcap)"):
-        assert metric(spec).pooled(rows, np.ones(1)) is None
+        assert metric(spec).corpus_resampler(rows, np.ones(1)) is None
 
 
 def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
@@ -130,7 +132,7 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     for column in draw(40, options.seed, 0).T:
         drawn = np.repeat(np.arange(40), column.astype(int))
         for system, frame in frames.items():
-            values[system].append(metric("bleu_4").corpus(frame.iloc[drawn]))
+            values[system].append(metric("bleu_4").corpus_score(frame.iloc[drawn]))
     for trial in found.trials:
         ends = trial.intervals["bleu_4"]
         expected = np.quantile(values[trial.system], [0.025, 0.975])

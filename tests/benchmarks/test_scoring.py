@@ -23,8 +23,9 @@ from captau.benchmarks.scoring.scorer import Scorer, score_all, side_by_side
 from captau.datasets.cache import cache_folder, cache_root
 from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
-from captau.metrics.base import Metric, Rows
+from captau.metrics.base import Metric
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import says
 
 #: How many rows each call of a metric of this file was asked for.
@@ -41,12 +42,12 @@ class Shared(Metric):
     def name(self) -> str:
         return "shared"
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         CALLS.append(len(rows))
         return np.array(
             [
                 self.factor * (len(set(c.split()) & set(" ".join(r).split())) + 10 * len(r))
-                for c, r in zip(rows.candidates, rows.references, strict=True)
+                for c, r in zip(rows.captions, rows.references, strict=True)
             ]
         )
 
@@ -55,14 +56,14 @@ class Shared(Metric):
 class Crowd(Metric):
     """The weight of all rows that are scored together."""
 
-    corpus_statistics: ClassVar[bool] = True
-    by_content: ClassVar[bool] = False
+    depends_on_corpus: ClassVar[bool] = True
+    depends_only_on_content: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
         return "crowd"
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         CALLS.append(len(rows))
         return np.full(len(rows), float(rows.weights.sum()))
 
@@ -81,24 +82,24 @@ class Length(Metric):
     def start(self) -> None:
         self.started.append(self.name)
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         CALLS.append(0)
-        return np.array([float(len(c.split())) for c in rows.candidates])
+        return np.array([float(len(c.split())) for c in rows.captions])
 
 
 @dataclass(frozen=True)
 class Hole(Shared):
     """Undefined where the one reference is "x"."""
 
-    cacheable: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
         return "hole"
 
-    def _score(self, rows: Rows) -> np.ndarray:
+    def compute(self, rows: Rows) -> np.ndarray:
         gaps = [r == ("x",) for r in rows.references]
-        return np.where(gaps, np.nan, super()._score(rows))
+        return np.where(gaps, np.nan, super().compute(rows))
 
 
 USUAL = Protocol(
@@ -361,7 +362,9 @@ def test_other_inputs_have_other_keys() -> None:
         assert key(chosen) == keys[0], "equal inputs have equal keys"
         moved = items(image=["elsewhere/a.jpg", None, None, None])
         same = key(chosen, moved) == keys[0]
-        assert same == chosen.by_content, "another machine's folders are nothing to text"
+        assert same == chosen.depends_only_on_content, (
+            "another machine's folders are nothing to text"
+        )
 
 
 def test_weights_and_systems_matter_to_corpus_statistics_alone() -> None:

@@ -22,9 +22,10 @@ from captau.benchmarks.options import style
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics import base
-from captau.metrics.base import Metric, Rows
+from captau.metrics.base import Metric
 from captau.metrics.external import PythonFunction, ScoreFile
-from captau.metrics.registry import metric, names, register, registered_name
+from captau.metrics.registry import metric, metric_names, register, registered_name
+from captau.metrics.rows import Rows
 from captau.metrics.text import java
 from captau.metrics.text.cider import document_frequencies
 from captau.metrics.text.tokens import ptb
@@ -39,7 +40,7 @@ NEEDED = {
 #: All but SPICE, which would start a Java for every example; test_spice.py has its laws.
 TEXT = [
     n
-    for n in names()
+    for n in metric_names()
     if type(metric(n + NEEDED.get(n, ""))).__module__.count(".text.") and not n.startswith("spice")
 ]
 POOL = [
@@ -67,8 +68,8 @@ class Words(Metric):
     def name(self) -> str:
         return "words"
 
-    def _score(self, rows: Rows) -> base.Floats:
-        return np.array([self.factor * len(c.split()) for c in rows.candidates])
+    def compute(self, rows: Rows) -> base.Floats:
+        return np.array([self.factor * len(c.split()) for c in rows.captions])
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _tokenised_once():
 # Signatures
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", metric_names())
 def test_each_field_enters_the_signature(name, tmp_path):
     one = made(name, tmp_path)
     seen = [one.signature]
@@ -132,7 +133,7 @@ def test_each_field_enters_the_signature(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "field"),
-    [(n, f) for n in names() for f in type(metric(n + NEEDED.get(n, ""))).file_fields],
+    [(n, f) for n in metric_names() for f in type(metric(n + NEEDED.get(n, ""))).file_fields],
 )
 def test_the_content_of_a_file_enters_the_signature_and_its_path_does_not(name, field, tmp_path):
     path, copy = tmp_path / "a.json", tmp_path / "b.json"
@@ -149,10 +150,10 @@ def test_the_content_of_a_file_enters_the_signature_and_its_path_does_not(name, 
 
 
 def test_signatures_of_registered_metrics_differ(tmp_path):
-    assert len({made(n, tmp_path).signature for n in names()}) == len(names())
+    assert len({made(n, tmp_path).signature for n in metric_names()}) == len(metric_names())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", metric_names())
 def test_versions_enter_the_signature(name, tmp_path, monkeypatch):
     one = made(name, tmp_path)
     before = one.signature
@@ -213,13 +214,13 @@ def test_the_java_enters_the_signature(tmp_path, monkeypatch):
 # Specs
 
 
-@pytest.mark.parametrize("name", sorted(set(names()) - set(NEEDED)))
+@pytest.mark.parametrize("name", sorted(set(metric_names()) - set(NEEDED)))
 def test_a_spec_parses_back(name, tmp_path):
     one = metric(name)
     assert one.name == one.spec == name
     hints = typing.get_type_hints(type(one))
     for field in dataclasses.fields(one):
-        if field.name in one.named_by or len(typing.get_args(hints[field.name])) == 1:
+        if field.name in one.name_fields or len(typing.get_args(hints[field.name])) == 1:
             continue  # told by the name, or nothing else is legal
         for value in others(one, field.name, tmp_path):
             changed = dataclasses.replace(one, **{field.name: value})
@@ -262,7 +263,7 @@ def test_a_function_called_like_a_metric_needs_another_name():
 
 
 def test_the_registered_name_goes_by_the_class():
-    assert all(registered_name(metric(n)) == n for n in set(names()) - set(NEEDED))
+    assert all(registered_name(metric(n)) == n for n in set(metric_names()) - set(NEEDED))
     assert registered_name(metric("file(path=x,name=Mine)")) == "file"
     assert registered_name(Words()) is None
 
@@ -401,7 +402,7 @@ def test_scores_are_within_bounds_and_blind_to_the_order_of_references(name, cas
     np.testing.assert_allclose(turned, scores, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", metric_names())
 def test_no_items_have_no_scores(name, tmp_path):
     for items in ([], pd.DataFrame({"caption": [], "references": []})):
         scores = made(name, tmp_path).score(items)
@@ -470,8 +471,8 @@ def test_items_without_captions():
 
 
 def test_one_reference_may_be_a_bare_text():
-    assert Rows.of([{"caption": "a", "references": "a cat"}]).references == [("a cat",)]
-    assert Rows.of([{"caption": "a", "references": ["a", "b"]}]).references == [("a", "b")]
+    assert Rows.from_items([{"caption": "a", "references": "a cat"}]).references == [("a cat",)]
+    assert Rows.from_items([{"caption": "a", "references": ["a", "b"]}]).references == [("a", "b")]
 
 
 @pytest.mark.parametrize("image", [None, math.nan])
@@ -497,7 +498,7 @@ def test_rows_that_differ_in_their_image_alone_are_two():
 def test_scores_of_the_wrong_shape():
     @dataclass(frozen=True)
     class One(Words):
-        def _score(self, rows: Rows) -> base.Floats:
+        def compute(self, rows: Rows) -> base.Floats:
             return np.zeros(1)
 
     with pytest.raises(InputError, match=r"scores of shape \(1,\) for 2 items"):
@@ -507,13 +508,13 @@ def test_scores_of_the_wrong_shape():
 def test_corpus_is_the_weighted_mean_unless_a_metric_says_otherwise():
     # Worked by hand: 2 words counted once and 5 words counted three times.
     items = [{**row("a dog"), "weight": 1}, {**row("a b c d e"), "weight": 3}]
-    assert Words().corpus(items) == (2 + 3 * 5) / 4
-    assert Words().corpus([row("a dog"), row("a b c d e")]) == 3.5
+    assert Words().corpus_score(items) == (2 + 3 * 5) / 4
+    assert Words().corpus_score([row("a dog"), row("a b c d e")]) == 3.5
 
 
 def test_what_kin_metrics_share_is_computed_once():
-    rows, calls = Rows.of([row()]), []
-    assert [rows.share("key", lambda: calls.append(1) or 7) for _ in range(3)] == [7, 7, 7]
+    rows, calls = Rows.from_items([row()]), []
+    assert [rows.compute_once("key", lambda: calls.append(1) or 7) for _ in range(3)] == [7, 7, 7]
     assert len(calls) == 1
 
 
@@ -757,8 +758,8 @@ def test_items_without_the_key_of_the_score_file(tmp_path):
 
 
 def test_external_scores_are_not_kept_for_a_later_run():
-    assert not ScoreFile.cacheable
-    assert not PythonFunction.cacheable
+    assert not ScoreFile.is_cacheable
+    assert not PythonFunction.is_cacheable
 
 
 @pytest.mark.parametrize("name", ["bleu_1", "meteor", "sacrebleu", "rouge_l"])
@@ -767,15 +768,17 @@ def test_corpus_scores_count_a_row_as_often_as_its_weight(name):
         {"caption": "a dog runs fast today", "references": ["a dog runs fast today"]},
         {"caption": "one cat sleeps on mats", "references": ["two men play chess here"]},
     ]
-    copies = metric(name).corpus([rows[0], rows[1], rows[1], rows[1]])
+    copies = metric(name).corpus_score([rows[0], rows[1], rows[1], rows[1]])
     weighted = [{**rows[0], "weight": 1}, {**rows[1], "weight": 3}]
-    assert metric(name).corpus(weighted) == pytest.approx(copies, abs=1e-12)
+    assert metric(name).corpus_score(weighted) == pytest.approx(copies, abs=1e-12)
     with pytest.raises(InputError, match="no items"):
-        metric(name).corpus([])
+        metric(name).corpus_score([])
 
 
 def test_an_image_is_a_path_as_text_or_as_path() -> None:
-    rows = Rows.of([{"caption": "a", "image": image} for image in ("a.png", Path("a.png"), None)])
+    rows = Rows.from_items(
+        [{"caption": "a", "image": image} for image in ("a.png", Path("a.png"), None)]
+    )
     assert rows.images == ["a.png", "a.png", None]
     with pytest.raises(InputError, match="row 0: the image is 5, not a file's path"):
-        _ = Rows.of([{"caption": "a", "image": 5}]).images
+        _ = Rows.from_items([{"caption": "a", "image": 5}]).images

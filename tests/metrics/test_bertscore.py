@@ -10,11 +10,11 @@ import pytest
 from bert_score.utils import sent_encode
 from safetensors.torch import load_file, save_file
 
-from captau.metrics.base import Rows
 from captau.metrics.neural import bertscore
 from captau.metrics.neural.sentence_cosine import _Encoder
 from captau.metrics.neural.text import load_tokenizer
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import says
 
 ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
@@ -85,13 +85,13 @@ def test_ignored_padding_makes_scores_a_matter_of_content(weights):
     together = chosen.score(rows)
     alone = [chosen.score([row])[0] for row in rows]
     np.testing.assert_allclose(together, alone, atol=1e-7)
-    assert chosen.by_content
-    assert not metric("bertscore").by_content
+    assert chosen.depends_only_on_content
+    assert not metric("bertscore").depends_only_on_content
 
 
 def test_idf_is_taken_over_the_rows(weights):
     chosen = metric("bertscore(idf=true)")
-    assert chosen.corpus_statistics
+    assert chosen.depends_on_corpus
     more = [ROW, {"caption": "a", "references": ["a red red star"] * 3}]
     assert chosen.score(more)[0] == pytest.approx(1)
     row = {**ROW, "caption": "a red star"}
@@ -113,7 +113,7 @@ def test_a_second_run_loads_no_model(weights, monkeypatch):
 
 
 def test_texts_that_reach_the_limit_are_counted(weights):
-    rows = Rows.of([{"caption": "a " * 200, "references": ["a red star"]}])
+    rows = Rows.from_items([{"caption": "a " * 200, "references": ["a red star"]}])
     metric("bertscore").score(rows)
     metric("sentence_cosine").score(rows)
     said = "1 texts reach the model's 128 tokens, where they end"
@@ -199,7 +199,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
         return call(self, texts)
 
     monkeypatch.setattr(_Encoder, "__call__", full)
-    given = Rows.of(rows)
+    given = Rows.from_items(rows)
     found = metric("sentence_cosine(batch_size=7)").score(given)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert sizes == [7, 3, 3, 3]

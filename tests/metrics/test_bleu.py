@@ -82,7 +82,7 @@ def test_the_corpus_score_pools_counts():
         {"caption": "a horse", "references": ("a cat sleeps here",)},
     ]
     pooled = (3 + 1) / (4 + 2) * math.exp(1 - 8 / 6)
-    assert metric("bleu_1").corpus(items) == pytest.approx(pooled, rel=CLOSE)
+    assert metric("bleu_1").corpus_score(items) == pytest.approx(pooled, rel=CLOSE)
     mean = (3 / 4 + 1 / 2 * math.exp(1 - 4 / 2)) / 2
     assert metric("bleu_1").score(items).mean() == pytest.approx(mean, rel=CLOSE)
 

@@ -58,7 +58,7 @@ def test_two_images():
     for spec in ["cider", "cider(variant=plain)", "cider(backend=pycocoevalcap)"]:
         # "sleeps" of the first candidate is known from the second image alone.
         np.testing.assert_allclose(metric(spec).score(rows), expected, rtol=1e-12)
-    assert metric("cider").corpus(rows) == pytest.approx(sum(expected) / 2, rel=1e-12)
+    assert metric("cider").corpus_score(rows) == pytest.approx(sum(expected) / 2, rel=1e-12)
 
 
 def test_three_images_by_logarithms():

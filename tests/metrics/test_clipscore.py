@@ -15,11 +15,12 @@ from safetensors.torch import load_file, save_file
 
 from captau.benchmarks.scoring.scorer import side_by_side
 from captau.datasets.demo import render
-from captau.metrics.base import Rows, UnavailableError
+from captau.metrics.base import UnavailableError
 from captau.metrics.neural import clip as clip_module
 from captau.metrics.neural import clipscore
 from captau.metrics.neural.store import FeatureStore
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
 
 FAMILY = ("clipscore", "refclipscore", "refonlyclipscore", "pac_s", "refpac_s")
@@ -121,7 +122,7 @@ def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):
 
     monkeypatch.setattr(FeatureStore, "_save", count)
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
-    shared = Rows.of(rows)
+    shared = Rows.from_items(rows)
 
     def do(one):
         one.score(shared)
@@ -154,7 +155,9 @@ def test_kin_share_one_pass_and_a_second_run_encodes_nothing(weights, rows, monk
 def test_texts_that_were_cut_short_are_counted(weights, pictures):
     long = "word " * 200
     exact = "dog " * (77 - 2 - 3)  # with the three words of the prefix the context is just full
-    rows = Rows.of([{"caption": c, "image": pictures[0]} for c in (long, long, exact, "short")])
+    rows = Rows.from_items(
+        [{"caption": c, "image": pictures[0]} for c in (long, long, exact, "short")]
+    )
     found = metric("clipscore").score(rows)
     assert (
         "1 texts are longer than the model's context and were cut short"
@@ -279,7 +282,7 @@ def test_full_memory_halves_the_batch(weights, rows, plain, monkeypatch):
         return true(self, batch, *rest, **more)
 
     monkeypatch.setattr(open_clip.CLIP, "encode_image", limited)
-    given = Rows.of(rows)
+    given = Rows.from_items(rows)
     found = metric("clipscore").score(given)
     np.testing.assert_allclose(found, plain["clipscore"], atol=1e-6, rtol=0)
     assert "memory was full: batches of 1" in given.remarks["clipscore"] or (
@@ -335,7 +338,7 @@ def test_without_the_extra(weights, pictures, monkeypatch):
     with says("pip install 'captau[neural]'", "open_clip"):
         score("clipscore", pictures[0])
     row = {"caption": "a dog", "image": pictures[0]}
-    assert "open_clip" in (metric("clipscore").missing([row]) or "")
+    assert "open_clip" in (metric("clipscore").unavailable_reason([row]) or "")
 
 
 def test_missing_says_so_before_anything_is_loaded(weights, tmp_path, pictures, monkeypatch):
@@ -344,10 +347,10 @@ def test_missing_says_so_before_anything_is_loaded(weights, tmp_path, pictures, 
 
     monkeypatch.setattr(clip_module, "_load", never)
     row = {"caption": "a dog", "image": pictures[0]}
-    assert metric("clipscore").missing([row]) is None
-    assert "has none" in (metric("clipscore").missing([{"caption": "a dog"}]) or "")
+    assert metric("clipscore").unavailable_reason([row]) is None
+    assert "has none" in (metric("clipscore").unavailable_reason([{"caption": "a dog"}]) or "")
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    assert "not here" in (metric("clipscore").missing([row]) or "")
+    assert "not here" in (metric("clipscore").unavailable_reason([row]) or "")
     with pytest.raises(UnavailableError):
         metric("clipscore").score([row])
 

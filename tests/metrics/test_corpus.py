@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import corpus as module
 from captau.metrics.text.tokens import ptb
 from captau.metrics.text.tokens.corpus import Corpus, spread
@@ -106,9 +106,9 @@ def test_n_gram_counts_are_those_of_a_counter(rows, n):
 def test_chunks_change_nothing(spec, rows):
     """To the last bit: however the rows are cut, a sum has the same terms in the same order."""
     frame = [{"caption": c, "references": r} for c, r in rows]
-    whole = metric(spec).score(Rows.of(frame))
+    whole = metric(spec).score(Rows.from_items(frame))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WORDS", 7)
         patch.setattr(module, "TEXTS", 2)
-        parts = metric(spec).score(Rows.of(frame))
+        parts = metric(spec).score(Rows.from_items(frame))
     np.testing.assert_array_equal(parts, whole)

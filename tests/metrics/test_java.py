@@ -54,7 +54,7 @@ BOTH = pytest.mark.parametrize("name", ["ptb", "meteor"])
 @pytest.fixture(autouse=True)
 def _known_tokens(monkeypatch):
     """METEOR's tests have their tokens before Java goes wrong; PTB's must ask for theirs."""
-    monkeypatch.setattr(meteor, "tokenized", lambda rows, _: (rows.candidates, rows.references))
+    monkeypatch.setattr(meteor, "tokenize_rows", lambda rows, _: (rows.captions, rows.references))
     monkeypatch.setattr(ptb, "_known", {})
 
 
@@ -252,4 +252,4 @@ def test_meteor_killed_between_two_calls_is_started_again():
     victim.process.wait()
     assert metric(METEOR).score([DOG]) == [SCORE]
     assert meteor_jar._running is not victim
-    assert metric(METEOR).corpus([DOG, DOG]) == SCORE
+    assert metric(METEOR).corpus_score([DOG, DOG]) == SCORE

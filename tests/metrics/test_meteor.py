@@ -124,22 +124,22 @@ def test_the_corpus_score_pools_statistics(backend):
         {"caption": "dog barks loudly", "references": ("dog barks",)},
     ]
     pooled = combined(3 / 5, 3 / 4, chunks=2, matches=3)
-    assert one.corpus(items) == pytest.approx(pooled, rel=1e-12)
-    assert one.corpus([items[0]] * 3) == pytest.approx(one.score(items)[0])
+    assert one.corpus_score(items) == pytest.approx(pooled, rel=1e-12)
+    assert one.corpus_score([items[0]] * 3) == pytest.approx(one.score(items)[0])
     # Thrice the first: 4 of ... 3 + 2 of 9 and 5 of 8 words, in 4 chunks. A weight says the same.
     thrice = combined(5 / 9, 5 / 8, chunks=4, matches=5)
-    assert one.corpus([items[0], *items, items[0]]) == pytest.approx(thrice, rel=1e-12)
+    assert one.corpus_score([items[0], *items, items[0]]) == pytest.approx(thrice, rel=1e-12)
     weighted = [items[0] | {"weight": 3}, items[1] | {"weight": 1}]
-    assert one.corpus(weighted) == pytest.approx(thrice, rel=1e-12)
+    assert one.corpus_score(weighted) == pytest.approx(thrice, rel=1e-12)
     # Rows whose words all match in one chunk add no chunk: 2 + 2 of 2 + 3 words, 1 chunk.
     whole = {"caption": "dog barks", "references": ("dog barks",)}
     both = combined(4 / 5, 1, chunks=1, matches=4)
-    assert one.corpus([whole, items[1]]) == pytest.approx(both, rel=1e-12)
+    assert one.corpus_score([whole, items[1]]) == pytest.approx(both, rel=1e-12)
 
 
 def test_no_rows_have_no_corpus_score():
     with says("no items to score"):
-        metric("meteor").corpus([])
+        metric("meteor").corpus_score([])
 
 
 def test_a_candidate_among_its_references_has_the_greatest_score(meteor):
@@ -188,7 +188,9 @@ def test_statistics_worked_by_hand():
 
 def test_no_java_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("CAPTAU_JAVA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(meteor_module, "tokenized", lambda rows: (rows.candidates, rows.references))
+    monkeypatch.setattr(
+        meteor_module, "tokenize_rows", lambda rows: (rows.captions, rows.references)
+    )
     metric("meteor").start()
     row = {"caption": "dog sleeps", "references": ("dog runs",)}
     assert metric("meteor").score([row]) == pytest.approx(0.2)

@@ -21,10 +21,10 @@ from PIL import Image
 
 from captau.benchmarks.options import metrics_of
 from captau.conf import group
-from captau.metrics.base import Rows
 from captau.metrics.neural import endpoint
 from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
 
 SECRET = "sk-a-key-that-no-file-may-hold"
@@ -841,7 +841,7 @@ def test_a_local_model_that_is_none(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = MllmJudge("absent", inputs="references", device="cpu", backend="transformers")
-    assert "needs the model 'absent', which is not here" in str(one.missing(rows()))
+    assert "needs the model 'absent', which is not here" in str(one.unavailable_reason(rows()))
     assert "weights:missing" in one.signature
     broken = tmp_path / "broken"
     broken.mkdir()

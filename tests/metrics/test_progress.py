@@ -6,23 +6,23 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from captau.metrics.progress import counted, shown
+from captau.metrics.progress import draw_on, progress_counter
 
 
 def test_a_line_on_the_bar_that_is_shown():
     bar = Progress(console=Console(quiet=True))
     bar.add_task("a run", total=2)
-    with shown(bar):
-        with counted("captions", 10) as advance:
+    with draw_on(bar):
+        with progress_counter("captions", 10) as advance:
             advance(4)
             line = bar.tasks[-1]
             assert (line.description, line.completed, line.total) == ("captions", 4, 10)
-        with pytest.raises(KeyError), counted("more", 1):
+        with pytest.raises(KeyError), progress_counter("more", 1):
             raise KeyError
     assert [task.description for task in bar.tasks] == ["a run"]
 
 
 def test_nobody_looks(capsys):
-    with counted("captions", 10) as advance:
+    with progress_counter("captions", 10) as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")

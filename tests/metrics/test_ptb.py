@@ -10,8 +10,8 @@ import unicodedata
 
 import pytest
 
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
@@ -79,12 +79,12 @@ def test_without_java(monkeypatch):
 
 
 def test_backends_do_not_share_tokens(forgetful, monkeypatch):
-    rows = Rows.of([{"caption": "A dog", "references": ["a cat", "A dog"]}])
+    rows = Rows.from_items([{"caption": "A dog", "references": ["a cat", "A dog"]}])
     monkeypatch.setattr(ptb, "_tokenize", lambda lines: [f"java's {line}" for line in lines])
-    assert ptb.tokenized(rows) == (["a dog"], [("a cat", "a dog")])
+    assert ptb.tokenize_rows(rows) == (["a dog"], [("a cat", "a dog")])
     theirs = (["java's A dog"], [("java's a cat", "java's A dog")])
-    assert ptb.tokenized(rows, "pycocoevalcap") == theirs
-    assert ptb.tokenized(rows, "captau") is ptb.tokenized(rows)
+    assert ptb.tokenize_rows(rows, "pycocoevalcap") == theirs
+    assert ptb.tokenize_rows(rows, "captau") is ptb.tokenize_rows(rows)
 
 
 def test_memory_is_bounded(forgetful, monkeypatch):

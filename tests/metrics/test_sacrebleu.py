@@ -77,4 +77,4 @@ def test_the_corpus_score_pools_counts_over_unequal_numbers_of_references():
         {"caption": "a dog runs fast", "references": ("a dog runs away",)},
     ]
     expected = 100 * (7 / 8 * 5 / 6 * 3 / 4 * 1 / 2) ** (1 / 4)
-    assert metric("sacrebleu").corpus(items) == pytest.approx(expected)
+    assert metric("sacrebleu").corpus_score(items) == pytest.approx(expected)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.spice import java_program as spice_java
 from captau.metrics.text.spice import metric as spice
 
@@ -62,7 +62,7 @@ def scored(spice_jars: list[Path]):
     """All rows of this module, scored in one run: rows of WORKED, then each of ODD against itself."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
     rows += [{"caption": c, "references": (c,)} for c in ODD]
-    return spice._scores(Rows.of(rows))
+    return spice._scores(Rows.from_items(rows))
 
 
 @pytest.mark.parametrize("index", range(len(WORKED)))
@@ -90,7 +90,7 @@ def test_f_is_the_harmonic_mean(scored):
 def test_each_row_has_its_own_scores_in_any_order(scored):
     """Every caption is known by now, so that this starts no parser."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
-    turned = spice._scores(Rows.of([*rows[::-1], rows[0]]))
+    turned = spice._scores(Rows.from_items([*rows[::-1], rows[0]]))
     np.testing.assert_array_equal(turned, scored[[*range(len(WORKED) - 1, -1, -1), 0]])
 
 
@@ -98,7 +98,7 @@ def test_kin_metrics_are_columns_of_one_computation(monkeypatch):
     calls = itertools.count()
     columns = np.arange(18.0).reshape(2, 9)
     monkeypatch.setattr(spice, "_scores", lambda rows: (next(calls), columns)[1])
-    rows = Rows.of([{"caption": c, "references": ("a cat",)} for c in ("a dog", "a bird")])
+    rows = Rows.from_items([{"caption": c, "references": ("a cat",)} for c in ("a dog", "a bird")])
     names = ["spice", *metric("spice").companions]
     assert names == [metric(name).name for name in names]
     for i, name in enumerate(names):
@@ -113,10 +113,10 @@ def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
         {"caption": c, "references": ("a",), "weight": w}
         for c, w in zip("abc", (3, 1, 1), strict=True)
     ]
-    assert metric("spice_color").corpus(rows) == pytest.approx(2.5 / 4)
-    assert np.isnan(metric("spice").corpus(rows)), "a caption that failed is no gap to skip"
+    assert metric("spice_color").corpus_score(rows) == pytest.approx(2.5 / 4)
+    assert np.isnan(metric("spice").corpus_score(rows)), "a caption that failed is no gap to skip"
     columns[:] = NAN
-    assert np.isnan(metric("spice_color").corpus(rows))
+    assert np.isnan(metric("spice_color").corpus_score(rows))
 
 
 def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scored, monkeypatch, capsys):

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text import java as java_module
 from captau.metrics.text.spice import java_program as spice_java
 from captau.metrics.text.spice import metric as spice
@@ -31,7 +31,7 @@ SCORES = f'[{{"scores": {{"All": {{"f": 0.5, "pr": 0.25, "re": 1.0}}, {KINDS}}}}
 def script(tmp_path, monkeypatch):
     """Lets a script with these lines stand for Java, and nothing be kept from before."""
     monkeypatch.setattr(spice_java, "jars", list)
-    monkeypatch.setattr(spice, "tokenized", lambda rows: (rows.candidates, rows.references))
+    monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
     monkeypatch.setattr(spice_java, "_DYING", 0.2)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     spice_java.stop_idle()
@@ -74,7 +74,7 @@ def count(parser: Path, name: str) -> int:
 
 
 def rows(*captions: str) -> Rows:
-    return Rows.of(
+    return Rows.from_items(
         [
             {"caption": c, "references": ("a cat",), "item_id": f"x{i}"}
             for i, c in enumerate(captions)

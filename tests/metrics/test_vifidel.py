@@ -114,7 +114,7 @@ def test_what_is_undefined(tmp_path):
 
 
 def test_words_without_a_vector_are_counted(tmp_path):
-    from captau.metrics.base import Rows
+    from captau.metrics.rows import Rows
 
     rows = Rows(pd.DataFrame({"image_id": ["1", "1"], "caption": ["a dog and a gnu", "the cat"]}))
     one = made(tmp_path, {"1": ["dog"]})
@@ -254,6 +254,6 @@ def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch):
     import importlib.util
 
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    assert "give labels=FILE" in str(metric("vifidel").missing(ITEMS))
+    assert "give labels=FILE" in str(metric("vifidel").unavailable_reason(ITEMS))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).missing(ITEMS))
+    assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).unavailable_reason(ITEMS))

@@ -90,6 +90,6 @@ def test_both_backends_agree():
     ]
     ours, java = metric("meteor"), metric("meteor(backend=pycocoevalcap)")
     assert ours.score(rows).tolist() == java.score(rows).tolist()
-    assert ours.corpus(rows) == java.corpus(rows)
+    assert ours.corpus_score(rows) == java.corpus_score(rows)
     assert len(np.unique(ours.score(rows))) == 2
     assert ours.signature != java.signature

@@ -13,8 +13,8 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import corpus
 
 # Few words, so that n-grams repeat; no-break and other spaces, at which some scorers cut and some not.
@@ -48,10 +48,10 @@ def test_scores_are_pycocoevalcaps(rows):
     rows = [(c.strip(" "), tuple(r.strip(" ") for r in refs)) for c, refs in rows]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "tokenize", list)
-        shared = Rows.of([{"caption": c, "references": r} for c, r in rows])
+        shared = Rows.from_items([{"caption": c, "references": r} for c, r in rows])
         for name, (whole, each) in reference(rows).items():
             np.testing.assert_array_equal(metric(name).score(shared), each, name)
-            assert metric(name).corpus(shared) == pytest.approx(whole, rel=1e-12), name
+            assert metric(name).corpus_score(shared) == pytest.approx(whole, rel=1e-12), name
 
 
 @pytest.mark.parametrize("name", ["bleu_4", "rouge_l", "cider"])

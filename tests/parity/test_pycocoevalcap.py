@@ -23,8 +23,8 @@ from pycocoevalcap.rouge.rouge import Rouge
 from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 
 from captau.datasets.registry import load
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
@@ -125,7 +125,7 @@ def test_scores_are_pycocoevalcaps(spec, shared, reference):
     corpus, each = reference(SPECS[spec])
     assert len(each) == len(shared)
     np.testing.assert_allclose(metric(spec).score(shared), each, rtol=1e-9, atol=1e-9)
-    assert metric(spec).corpus(shared) == pytest.approx(corpus, rel=1e-9, abs=1e-9)
+    assert metric(spec).corpus_score(shared) == pytest.approx(corpus, rel=1e-9, abs=1e-9)
 
 
 def test_tokens_are_pycocoevalcaps(rows, tokens):

@@ -11,8 +11,8 @@ import sacrebleu
 from rouge_score.rouge_scorer import RougeScorer
 
 from captau.datasets.registry import load
-from captau.metrics.base import Rows
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
 CASES = ["awkward", "flickr8k_expert", "thumb"]
@@ -50,7 +50,7 @@ def settings(spec: str) -> dict[str, object]:
 def test_sentence_scores_are_sacrebleus(spec, rows):
     expected = [
         sacrebleu.sentence_bleu(candidate, list(references), **settings(spec)).score
-        for candidate, references in zip(rows.candidates, rows.references, strict=True)
+        for candidate, references in zip(rows.captions, rows.references, strict=True)
     ]
     np.testing.assert_allclose(metric(spec).score(rows), expected, rtol=1e-9, atol=1e-9)
     assert len(set(expected)) > 1
@@ -61,9 +61,9 @@ def test_corpus_scores_are_sacrebleus(spec, rows):
     most = max(map(len, rows.references))
     streams = [[r[k] if k < len(r) else None for r in rows.references] for k in range(most)]
     chosen = settings(spec) | {"use_effective_order": False}
-    expected = sacrebleu.corpus_bleu(rows.candidates, streams, **chosen).score
+    expected = sacrebleu.corpus_bleu(rows.captions, streams, **chosen).score
     assert expected > 0
-    assert metric(spec).corpus(rows) == pytest.approx(expected, rel=1e-9)
+    assert metric(spec).corpus_score(rows) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("stemmer", ["false", "true"])
@@ -72,7 +72,7 @@ def test_scores_are_rouge_scores(kind, stemmer, rows):
     scorer = RougeScorer([kind], use_stemmer=stemmer == "true")
     expected = [
         scorer.score_multi(list(references), candidate)[kind].fmeasure
-        for candidate, references in zip(rows.candidates, rows.references, strict=True)
+        for candidate, references in zip(rows.captions, rows.references, strict=True)
     ]
     one = metric(f"rouge_score_{kind[5:].lower()}(stemmer={stemmer})")
     np.testing.assert_allclose(one.score(rows), expected, rtol=1e-9, atol=1e-9)

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
-from captau.metrics.base import Rows
+from captau.metrics.rows import Rows
 from captau.metrics.text.java import jar
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.tokens import ptb
@@ -41,7 +41,7 @@ SHORT = [text for text in dict.fromkeys(AWKWARD) if len(text.split()) < 100]
 
 def plain(rows: Rows, jars: list[Path], folder: Path) -> list[dict[str, dict[str, float | None]]]:
     """What SPICE's program makes of the rows, by kind of tuples."""
-    candidates, references = ptb.tokenized(rows)
+    candidates, references = ptb.tokenize_rows(rows)
     (folder / "plain.js").write_text(PLAIN, encoding="utf-8")
     given = [
         {"image_id": i, "test": c, "refs": list(refs)}

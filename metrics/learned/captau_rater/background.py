@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ...base import Floats, Rows
+from ...base import Floats
 from ...neural.store import Array, key_of
+from ...rows import Rows
 from .similarities import Texts
 
 #: How fast the weight of a neighbour falls with its cosine. Vectors are of the first.
@@ -150,7 +151,7 @@ class Background:
                 owners.setdefault(number, []).append(image)
         return [
             [image for text in {c, *rs} for image in owners.get(_hash(text), ())]
-            for c, rs in zip(rows.candidates[here], rows.references[here], strict=True)
+            for c, rs in zip(rows.captions[here], rows.references[here], strict=True)
         ]
 
 

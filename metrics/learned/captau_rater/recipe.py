@@ -18,10 +18,11 @@ import numpy as np
 import scipy
 
 from ....datasets.errors import InputError
-from ...base import Floats, Rows, version_of
+from ...base import Floats, version_of
 from ...neural.device import resolve
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder, transformers_hash
+from ...rows import Rows
 from ..common.recipe import Examples, Model, Recipe, correlate_with_ratings, register_recipe
 from ..common.training import clip_gradients, schedule_learning_rates
 from ..common.weights import fill, load_tensors, save_tensors

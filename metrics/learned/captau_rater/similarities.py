@@ -13,11 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...base import Floats, Rows
+from ...base import Floats
 from ...neural.store import Array, FeatureStore, key_of
 from ...neural.text import Encoder, TextModel
-from ...progress import counted
+from ...progress import progress_counter
 from ...registry import metric
+from ...rows import Rows
 
 #: Where similarities to several references are read off; of five references, at each one's.
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -58,7 +59,7 @@ class Texts:
         encoder = _States(model, kept_layers(model.layers), min(limit, model.limit))
         what = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
         position, self._found = model.of_rows(rows, what, encoder)
-        self.candidates = [position[c] for c in rows.candidates]
+        self.candidates = [position[c] for c in rows.captions]
         self.references = [[position[r] for r in sorted(rs)] for rs in rows.references]
         self.lengths = self._found.lengths
         self.signature = f"{what}|{model.signature}"
@@ -105,7 +106,7 @@ def similarities(texts: Texts, rows: Rows, *, spice: bool) -> tuple[list[str], F
     """
     keys = [
         key_of("\0".join([c, *sorted(rs)]))
-        for c, rs in zip(rows.candidates, rows.references, strict=True)
+        for c, rs in zip(rows.captions, rows.references, strict=True)
     ]
 
     def described(todo: list[int]) -> Iterator[tuple[list[int], list[Array]]]:
@@ -113,7 +114,7 @@ def similarities(texts: Texts, rows: Rows, *, spice: bool) -> tuple[list[str], F
         order = sorted(todo, key=lambda i: texts.references[i])
         last: list[int] | None = None
         side: _References | None = None
-        with counted("similarities, rows", len(order)) as advance:
+        with progress_counter("similarities, rows", len(order)) as advance:
             for i in order:
                 if texts.references[i] != last or side is None:
                     last = texts.references[i]

@@ -20,7 +20,7 @@ import numpy as np
 
 from ....datasets.errors import InputError, unknown
 from ....datasets.files import sha256
-from ...base import Floats, Rows, UnavailableError
+from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
 from ...neural.device import resolve
 from ...neural.embeddings import ENDINGS, Embeddings
@@ -28,6 +28,7 @@ from ...neural.sentence_cosine import sentence_embeddings
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder
 from ...registry import split_parameters
+from ...rows import Rows
 from . import demo_features
 
 Kind = Literal["images", "texts", "labels"]
@@ -69,7 +70,7 @@ class _Demo(Source):
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "images":
             return np.stack([demo_features.image(s) for s in _scenes(rows)])
-        return np.stack([demo_features.text(c) for c in rows.candidates])
+        return np.stack([demo_features.text(c) for c in rows.captions])
 
     def sequences(self, rows: Rows) -> list[Floats]:
         return [demo_features.objects(s) for s in _scenes(rows)]
@@ -84,7 +85,7 @@ class _InContext(Source):
     """Images and captions of the demo in each other's light, as ViLBERT has them."""
 
     def vectors(self, rows: Rows) -> Floats:
-        pairs = zip(_scenes(rows), rows.candidates, strict=True)
+        pairs = zip(_scenes(rows), rows.captions, strict=True)
         which = 0 if self.kind == "images" else 1
         return np.stack([demo_features.attended(s, c)[which] for s, c in pairs])
 
@@ -149,7 +150,7 @@ class _Clip(Source):
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "texts":
             # Behind the embedding stands whether the text was cut short.
-            return _unique(rows.candidates, lambda t: self.clip.texts(t, _quiet)[:][:, :-1])
+            return _unique(rows.captions, lambda t: self.clip.texts(t, _quiet)[:][:, :-1])
         for i, image in enumerate(rows.images):
             if image is None:
                 raise UnavailableError(
@@ -168,7 +169,7 @@ class _Sentence(Source):
     model: TextModel
 
     def vectors(self, rows: Rows) -> Floats:
-        return _unique(rows.candidates, lambda t: sentence_embeddings(self.model, t, _quiet))
+        return _unique(rows.captions, lambda t: sentence_embeddings(self.model, t, _quiet))
 
     @property
     def signature(self) -> str:

@@ -22,8 +22,9 @@ import scipy
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError, unknown
-from ...base import Floats, Rows
-from ...registry import import_all
+from ...base import Floats
+from ...registry import import_modules
+from ...rows import Rows
 from .training import Session
 
 Ints = NDArray[np.intp]
@@ -218,7 +219,7 @@ def register_recipe(name: str) -> Callable[[RecipeClass], RecipeClass]:
 
 def recipe_names() -> list[str]:
     """Return the names of all recipes in `metrics/learned/`, sorted."""
-    import_all((__package__ or "").rpartition(".")[0])
+    import_modules((__package__ or "").rpartition(".")[0])
     return sorted(_RECIPES)
 
 

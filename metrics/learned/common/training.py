@@ -20,7 +20,7 @@ import numpy as np
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-from ...progress import counted
+from ...progress import progress_counter
 
 if TYPE_CHECKING:
     import torch
@@ -160,7 +160,7 @@ class Session:
         if checkpoint is not None and checkpoint.is_file():
             state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()
-        with counted(f"{stage}: epochs", epochs) as advance:
+        with progress_counter(f"{stage}: epochs", epochs) as advance:
             advance(state.epoch)
             while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch

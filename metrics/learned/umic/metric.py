@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from ....datasets.errors import InputError
-from ...base import Floats, Metric, Rows, UnavailableError
+from ...base import Floats, Metric, UnavailableError
 from ...item_files import row_keys
 from ...neural.device import TURN, Device, on, resolve
 from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
 from ...registry import register
+from ...rows import Rows
 from .regions import Regions, regions_hash
 from .uniter import Head, WordPieces, fitting, load_uniter, rate, vocabulary_of
 
@@ -62,10 +63,10 @@ class Umic(Metric):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     #: The image is known by its id, which equal rows need not share.
-    by_content: ClassVar[bool] = False
-    turn: ClassVar[AbstractContextManager[Any]] = TURN
+    depends_only_on_content: ClassVar[bool] = False
+    lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "tokenizers")
-    named_by: ClassVar[tuple[str, ...]] = ("head",)
+    name_fields: ClassVar[tuple[str, ...]] = ("head",)
 
     @property
     def name(self) -> str:
@@ -114,9 +115,9 @@ class Umic(Metric):
             )
         return path
 
-    def _check(self, rows: Rows) -> None:
+    def check_rows(self, rows: Rows) -> None:
         need_extra(self.spec, ("torch", "tokenizers", "safetensors"))
-        super()._check(rows)
+        super().check_rows(rows)
         self._vocabulary()
         with Regions(self._features()) as regions:
             image_ids = dict.fromkeys(self._image_ids(rows))
@@ -146,7 +147,7 @@ class Umic(Metric):
                 parts.append(f"{what}:missing")
         return (*parts, on(self.device))
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         """Scores of shape (len(rows),).
 
         Raises:
@@ -160,19 +161,19 @@ class Umic(Metric):
                 f"{self._vocabulary()}: {len(pieces)} word pieces, but {path} was trained with "
                 f"{network.shape.vocabulary}; another vocabulary?"
             )
-        pairs = list(zip(self._image_ids(rows), rows.candidates, strict=True))
+        pairs = list(zip(self._image_ids(rows), rows.captions, strict=True))
         unique = list(dict.fromkeys(pairs))
         place = {pair: i for i, pair in enumerate(unique)}
         texts, long = fitting(
             WordPieces(pieces)([caption for _, caption in unique]), network.shape.positions
         )
         if long:
-            rows.remark(
+            rows.add_remark(
                 self.spec,
                 f"{long:,} captions are longer than the model's context and were cut short",
             )
         if note := random_note(path.parent):
-            rows.remark(self.spec, note)
+            rows.add_remark(self.spec, note)
         with Regions(self._features()) as regions:
             scores = rate(
                 network,
@@ -182,6 +183,6 @@ class Umic(Metric):
                 head=self.head,
                 batch_size=self.batch_size,
                 metric=self.spec,
-                remark=lambda text: rows.remark(self.spec, text),
+                remark=lambda text: rows.add_remark(self.spec, text),
             )
         return scores[[place[pair] for pair in pairs]]

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-from ...base import Floats, Rows, UnavailableError
+from ...base import Floats, UnavailableError
 from ...neural.device import resolve
 from ...neural.weights import hash_of, local, need_extra
+from ...rows import Rows
 from ..common.captioned_images import Captioned, captioned
 from ..common.features import image_ids
 from ..common.recipe import Examples, Model, Recipe, register_recipe
@@ -432,7 +433,7 @@ class UmicModel(Model):
 
     def predict(self, rows: Rows) -> Floats:
         images = image_ids(rows)
-        texts, _ = fitting(WordPieces(self.pieces)(rows.candidates), self.network.shape.positions)
+        texts, _ = fitting(WordPieces(self.pieces)(rows.captions), self.network.shape.positions)
         with self.recipe.open() as regions:
             return rate(
                 self.network.eval(),

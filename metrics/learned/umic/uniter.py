@@ -14,7 +14,7 @@ from ....datasets.files import read_text
 from ...base import Floats
 from ...neural.device import batches
 from ...neural.weights import load_checkpoint
-from ...progress import counted
+from ...progress import progress_counter
 from ..common.weights import card_of, save_tensors
 from .regions import Regions, Seen
 
@@ -251,7 +251,7 @@ def rate(
     logits = np.empty(len(texts))
     # An image's captions are rated together, so that its features are read once.
     order = sorted(range(len(texts)), key=lambda i: image_ids[i])
-    with counted(f"{metric}: captions", len(texts)) as advance:
+    with progress_counter(f"{metric}: captions", len(texts)) as advance:
         for start in range(0, len(order), CHUNK):
             chunk = order[start : start + CHUNK]
             seen = {i: regions[i] for i in dict.fromkeys(image_ids[j] for j in chunk)}

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from ....datasets.cache import cache_folder, replacing
 from ....datasets.errors import InputError
-from ...progress import counted, up_to
+from ...progress import advance_to, progress_counter
 from ..java import jar
 
 #: Changes with the layout, so that an index of another version is not read.
@@ -344,6 +344,6 @@ def _trie(texts: Ints) -> tuple[Ints, Ints, Ints]:
 @contextmanager
 def _share_done() -> Generator[Progress]:
     """What to call with the share of the compilation that is done."""
-    with counted("METEOR's tables, once", 100) as advance:
-        done = up_to(advance)
+    with progress_counter("METEOR's tables, once", 100) as advance:
+        done = advance_to(advance)
         yield lambda share: done(round(100 * share))

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ...base import Floats, Items, Pooled, Rows, version_of
+from ...base import CorpusResampler, Floats, version_of
 from ...registry import register
-from ..tokens.ptb import TokenMetric, tokenized
+from ...rows import Items, Rows
+from ..tokens.ptb import TokenMetric, tokenize_rows
 from . import java_program as meteor_jar
 from .alignment import CHUNK, MATCHES, Aligner
 from .index import Ints, index
@@ -59,37 +60,37 @@ class Meteor(TokenMetric):
         if self.backend == "pycocoevalcap":
             meteor_jar.program()
 
-    def _score(self, rows: Rows) -> Floats:
+    def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return np.array(meteor_jar.program().evaluate(_lines(rows))[0])
         return _scored(rows)[0]
 
-    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """METEOR of the summed statistics, not the mean of the sentence scores."""
         if self.backend == "pycocoevalcap":
-            rows = Rows.of(items).repeated()
-            self._check(rows)
+            rows = Rows.from_items(items).repeat_by_weight()
+            self.check_rows(rows)
             unique, inverse = rows.unique
             lines = _lines(unique)
             return meteor_jar.program().evaluate([lines[i] for i in inverse])[1]
-        rows = Rows.of(items).required()
-        self._check(rows)
+        rows = Rows.from_items(items).require_any()
+        self.check_rows(rows)
         unique = rows.unique[0]
         return float(score(unique.weights[None] @ _scored(unique)[1])[0])
 
-    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """METEOR of the summed statistics."""
-        statistics = self.summands(items, scores)
+        statistics = self.corpus_summands(items, scores)
         return None if statistics is None else lambda weights: score(weights.T @ statistics)
 
-    def summands(self, items: Items, scores: Floats) -> Ints | None:
+    def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """The statistics of matches."""
         if self.backend == "pycocoevalcap":
             return None
-        unique, inverse = Rows.of(items).unique
+        unique, inverse = Rows.from_items(items).unique
         return _scored(unique)[1][inverse]
 
-    def of_sums(self, sums: Sequence[float]) -> float:
+    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """METEOR of the summed statistics."""
         return float(score(np.array([sums]))[0])
 
@@ -98,9 +99,9 @@ def _lines(rows: Rows) -> list[str]:
     """The Java program's statistics of each row."""
 
     def compute() -> list[str]:
-        return meteor_jar.program().statistics(*tokenized(rows, "pycocoevalcap"))
+        return meteor_jar.program().statistics(*tokenize_rows(rows, "pycocoevalcap"))
 
-    return rows.share("meteor(backend=pycocoevalcap)", compute)
+    return rows.compute_once("meteor(backend=pycocoevalcap)", compute)
 
 
 def _scored(rows: Rows) -> tuple[Floats, Ints]:
@@ -109,13 +110,13 @@ def _scored(rows: Rows) -> tuple[Floats, Ints]:
     def compute() -> tuple[Floats, Ints]:
         scores: list[Floats] = []
         pooled: list[Ints] = []
-        for some in statistics(*tokenized(rows), rows.label):
+        for some in statistics(*tokenize_rows(rows), rows.label):
             scores.append(score(some))
             some[_whole(some), _CHUNKS] = 0
             pooled.append(some)
         return np.concatenate(scores), np.concatenate(pooled)
 
-    return rows.share("meteor(backend=captau)", compute)
+    return rows.compute_once("meteor(backend=captau)", compute)
 
 
 def statistics(

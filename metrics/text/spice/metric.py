@@ -20,10 +20,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ....datasets.cache import cache_folder
-from ...base import Floats, Items, Pooled, Rows, version_of
-from ...progress import counted
+from ...base import CorpusResampler, Floats, version_of
+from ...progress import progress_counter
 from ...registry import register
-from ..tokens.ptb import TokenMetric, tokenized
+from ...rows import Items, Rows
+from ..tokens.ptb import TokenMetric, tokenize_rows
 from .java_program import limits, parse, score
 from .models import CORENLP
 from .scene_store import Failure, Parsed, SceneStore
@@ -68,7 +69,7 @@ class Spice(TokenMetric):
     part: Part = "f"
     backend: Literal["pycocoevalcap"] = "pycocoevalcap"
 
-    named_by: ClassVar[tuple[str, ...]] = ("part",)
+    name_fields: ClassVar[tuple[str, ...]] = ("part",)
 
     @property
     def name(self) -> str:
@@ -82,24 +83,24 @@ class Spice(TokenMetric):
     def companions(self) -> tuple[str, ...]:
         return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
 
-    def _score(self, rows: Rows) -> Floats:
-        scores = rows.share("spice", lambda: _scores(rows))
+    def compute(self, rows: Rows) -> Floats:
+        scores = rows.compute_once("spice", lambda: _scores(rows))
         return scores[:, list(PARTS).index(self.part)]
 
-    def corpus(self, items: Items, scores: Floats | None = None) -> float:
+    def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """The mean over the rows where it is defined, as the jar's own average is."""
-        rows = Rows.of(items)
+        rows = Rows.from_items(items)
         values = self.score(rows) if scores is None else scores
         defined = ~np.isnan(values)
         if self.part == "f" or not defined.any():
-            return super().corpus(rows, values)
+            return super().corpus_score(rows, values)
         return float(np.average(values[defined], weights=rows.weights[defined]))
 
-    def pooled(self, items: Items, scores: Floats) -> Pooled | None:
+    def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """The mean over the rows where it is defined."""
         defined = ~np.isnan(scores)
         if self.part == "f" or defined.all():
-            return super().pooled(items, scores)
+            return super().corpus_resampler(items, scores)
 
         def pooled(weights: Floats) -> Floats:
             with np.errstate(invalid="ignore"):
@@ -107,13 +108,13 @@ class Spice(TokenMetric):
 
         return pooled
 
-    def summands(self, items: Items, scores: Floats) -> Floats:
+    def corpus_summands(self, items: Items, scores: Floats) -> Floats:
         """Scores, 0 where undefined, and whether each is defined."""
         if self.part == "f":
             return np.stack([scores, np.ones(len(scores))], axis=1)
         return np.stack([np.nan_to_num(scores), ~np.isnan(scores)], axis=1)
 
-    def of_sums(self, sums: Sequence[float]) -> float:
+    def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """The mean over the rows where it is defined."""
         return float(sums[0] / sums[1]) if sums[1] else float("nan")
 
@@ -129,7 +130,7 @@ def _scores(rows: Rows) -> Floats:
 
 def figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     """The figures of each row that could be parsed, by kind of tuple, as the jar prints them."""
-    candidates, references = tokenized(rows)
+    candidates, references = tokenize_rows(rows)
     texts = [(c, *refs) for c, refs in zip(candidates, references, strict=True)]
     parsed = scenes(t for row in texts for t in row)
     failed = {t: found for t, found in parsed.items() if isinstance(found, Failure)}
@@ -139,7 +140,7 @@ def figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     whole = [i for i, row in enumerate(texts) if not any(t in failed for t in row)]
     if not whole:
         return
-    with counted("SPICE, rows", len(whole)) as advance:
+    with progress_counter("SPICE, rows", len(whole)) as advance:
         requests = ([scenes_of[t] for t in texts[i]] for i in whole)
         for i, by_kind in zip(whole, score(requests), strict=True):
             yield i, by_kind
@@ -169,7 +170,10 @@ def scenes(captions: Iterable[str]) -> dict[str, Parsed]:
     fresh: dict[str, Parsed] = {}
     kept = time.monotonic()
     try:
-        with counted("SPICE, captions parsed", len(new)) as advance, closing(parse(new)) as done:
+        with (
+            progress_counter("SPICE, captions parsed", len(new)) as advance,
+            closing(parse(new)) as done,
+        ):
             for caption, found in done:
                 fresh[caption] = known[caption] = found
                 advance(1)

@@ -19,7 +19,7 @@ from ....datasets.cache import cache_folder
 from ....datasets.errors import InputError
 from ....datasets.files import sha256
 from ....datasets.folder import Note, silent
-from ...progress import counted
+from ...progress import progress_counter
 
 #: What `captau data fetch dataset=` calls them.
 NAME = "spice_models"
@@ -151,7 +151,9 @@ def fetch(root: Path, note: Note = silent) -> list[Path]:
             needed = list(dict.fromkeys([*missing(root), *wrong(root)]))
             shutil.rmtree(staging, ignore_errors=True)  # what a killed run left is torn
             try:
-                with counted("SPICE's models, MB", sum(j.size for j in needed) // 10**6) as advance:
+                with progress_counter(
+                    "SPICE's models, MB", sum(j.size for j in needed) // 10**6
+                ) as advance:
                     for jar in needed:
                         path = root / jar.file
                         _from_maven(jar, staging, advance, needed).replace(path)

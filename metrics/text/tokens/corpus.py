@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ...base import Rows
+from ...rows import Rows
 from .ptb import tokenize
 
 Ints = NDArray[np.int64]
@@ -68,7 +68,7 @@ class Corpus:
     @classmethod
     def of(cls, rows: Rows) -> Corpus:
         """The rows' corpus, made once for all metrics that share these rows."""
-        return rows.share("corpus", lambda: cls(rows.candidates, rows.references))
+        return rows.compute_once("corpus", lambda: cls(rows.captions, rows.references))
 
     def _tokenise(self, texts: dict[str, int]) -> None:
         lengths: list[int] = []

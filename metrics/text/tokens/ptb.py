@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ....datasets.errors import InputError
-from ...base import Metric, Rows, version_of
+from ...base import Metric, version_of
+from ...rows import Rows
 from ..java import identity, jar, java, run
 from .penn import plain_words, tokens
 
@@ -62,7 +63,7 @@ class _Memory:
 
 # By who made the tokens.
 _known: dict[str, _Memory] = {}
-# Of texts that come again and again (`keep_tokens`); never thrown away.
+# Of texts that come again and again (`pin_tokens`); never thrown away.
 _standing: dict[str, str] = {}
 
 
@@ -104,7 +105,7 @@ def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
     return [standing[t] if t in standing else known.tokens[t] for t in wanted]
 
 
-def keep_tokens(texts: Iterable[str]) -> None:
+def pin_tokens(texts: Iterable[str]) -> None:
     """Keep the tokens of texts for as long as the process lasts.
 
     Of references that one submission after another is scored against: `tokenize` forgets what is more
@@ -114,18 +115,20 @@ def keep_tokens(texts: Iterable[str]) -> None:
     _standing.update(zip(wanted, tokenize(wanted), strict=True))
 
 
-def tokenized(rows: Rows, backend: Backend = "captau") -> tuple[list[str], list[tuple[str, ...]]]:
+def tokenize_rows(
+    rows: Rows, backend: Backend = "captau"
+) -> tuple[list[str], list[tuple[str, ...]]]:
     """The rows' candidates and references, tokenised."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
-        texts = [*rows.candidates, *(r for refs in rows.references for r in refs)]
+        texts = [*rows.captions, *(r for refs in rows.references for r in refs)]
         made = iter(tokenize(texts, backend))
         return (
-            [next(made) for _ in rows.candidates],
+            [next(made) for _ in rows.captions],
             [tuple(next(made) for _ in refs) for refs in rows.references],
         )
 
-    return rows.share(f"ptb {backend}", compute)
+    return rows.compute_once(f"ptb {backend}", compute)
 
 
 def _words(line: str) -> str:

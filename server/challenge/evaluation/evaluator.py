@@ -39,7 +39,7 @@ from ....datasets.streams import Source
 from ....datasets.table import read_table
 from ....metrics.base import Floats, Metric
 from ....metrics.external import ScoreFile
-from ....metrics.text.tokens.ptb import keep_tokens
+from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition_file import Challenge, References
 
 #: What a metric that was submitted is called.
@@ -146,7 +146,7 @@ class Prepared:
         self.check()
         if self.challenge.kind == "captions":
             texts = (refs for one in self.sets.values() for refs in one.texts.values())
-            keep_tokens(t for refs in texts for t in refs)
+            pin_tokens(t for refs in texts for t in refs)
             trial("", "", self._some(), self.metrics, ScoreStore(None), _Told(0, _silent))
 
     def _some(self) -> pd.DataFrame:

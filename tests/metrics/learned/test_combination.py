@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
-from captau.metrics.base import Rows
 from captau.metrics.learned.combination import Combination, preferences
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
+from captau.metrics.rows import Rows
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
 
@@ -135,7 +135,7 @@ def test_a_saved_rater_is_the_same(rows, tmp_path):
 
 def test_any_caption_has_a_score(rows, tmp_path):
     model = Combination(METRICS).fit(drawn(rows, 2000), drawn(rows, 2).take([]), Session(0))
-    found = model.predict(Rows.of([{"caption": c, "references": AWKWARD} for c in AWKWARD]))
+    found = model.predict(Rows.from_items([{"caption": c, "references": AWKWARD} for c in AWKWARD]))
     assert np.isfinite(found).all()
 
 

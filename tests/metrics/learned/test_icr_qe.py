@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch")
 
 import captau  # noqa: E402
 from captau.datasets import demo  # noqa: E402
-from captau.metrics.base import Rows  # noqa: E402
 from captau.metrics.learned.common import captioned_images as captioned  # noqa: E402
 from captau.metrics.learned.common import demo_features  # noqa: E402
 from captau.metrics.learned.common.features import source  # noqa: E402
@@ -19,6 +18,7 @@ from captau.metrics.learned.common.recipe import Examples, correlate_with_rating
 from captau.metrics.learned.common.training import Session  # noqa: E402
 from captau.metrics.learned.icr import IcrModel  # noqa: E402
 from captau.metrics.learned.qe import Qe, _network  # noqa: E402
+from captau.metrics.rows import Rows  # noqa: E402
 from tests.conftest import says  # noqa: E402
 
 ICR = {"images": "demo_context", "texts": "demo_context", "epochs": 600, "learning_rate": 1e-3}

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from captau.datasets.errors import InputError
-from captau.metrics.base import Rows
 from captau.metrics.learned.common import recipe as recipes
 from captau.metrics.learned.common.recipe import (
     Examples,
@@ -26,6 +25,7 @@ from captau.metrics.learned.common.recipe import (
 )
 from captau.metrics.learned.rater import CARD_FILE, RaterCard, find_rater_folder
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import says
 
 
@@ -57,7 +57,7 @@ class Counting(Model):
         self.factor = factor
 
     def predict(self, rows):
-        return np.array([self.factor * len(c.split()) for c in rows.candidates])
+        return np.array([self.factor * len(c.split()) for c in rows.captions])
 
     def save(self, folder):
         (folder / "model.json").write_text(json.dumps(self.factor))
@@ -97,13 +97,13 @@ def test_the_signature_follows_the_weights(folder):
 
 def test_images_of_its_training_are_refused_or_marked(folder):
     one = metric(f"rater(path='{folder}')")
-    assert one.judged_on(["c.jpg", "d.jpg"]) is None
+    assert one.training_overlap_note(["c.jpg", "d.jpg"]) is None
     with says(
         "was trained on, or chosen by, 1 of the 2 images", "protocol.split=test", "seen=mark"
     ):
-        one.judged_on(["b.jpg", "c.jpg", "c.jpg"])
+        one.training_overlap_note(["b.jpg", "c.jpg", "c.jpg"])
     marked = metric(f"rater(path='{folder}',seen=mark)")
-    assert "1 of the 2 images" in (marked.judged_on(["b.jpg", "c.jpg"]) or "")
+    assert "1 of the 2 images" in (marked.training_overlap_note(["b.jpg", "c.jpg"]) or "")
 
 
 def test_faults_of_the_folder(folder, tmp_path):

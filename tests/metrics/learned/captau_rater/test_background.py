@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from captau.metrics.base import Rows
 from captau.metrics.learned.captau_rater.background import ROUND, TEMPERATURES, Background
 from captau.metrics.learned.captau_rater.recipe import Captau
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
 IMAGES = {

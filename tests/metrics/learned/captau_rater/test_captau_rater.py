@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.metrics.base import Rows
 from captau.metrics.learned.captau_rater import kernel_ridge as kernel
 from captau.metrics.learned.captau_rater.recipe import Captau, midranks
 from captau.metrics.learned.captau_rater.similarities import likeness, similarities
 from captau.metrics.learned.common.recipe import Examples
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.common.weights import load_tensors, save_tensors
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.base import Rows, UnavailableError
+from captau.metrics.base import UnavailableError
 from captau.metrics.learned.umic.metric import Umic
 from captau.metrics.learned.umic.regions import Regions, write_regions
 from captau.metrics.learned.umic.uniter import WordPieces, collate, save_uniter, vocabulary_of
 from captau.metrics.registry import metric
+from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
 
 torch = pytest.importorskip("torch")
@@ -92,7 +93,7 @@ def test_names_and_signatures(home):
 def test_needs_neither_references_nor_pictures(home):
     assert not Umic.needs
     assert "references" not in ITEMS.columns
-    assert metric("umic").missing(ITEMS) is None
+    assert metric("umic").unavailable_reason(ITEMS) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_needs_neither_references_nor_pictures(home):
 )
 def test_what_is_missing(home, gone, parts):
     (home / gone).rename(home / "elsewhere")
-    reason = metric("umic").missing(ITEMS)
+    reason = metric("umic").unavailable_reason(ITEMS)
     assert reason is not None
     for part in parts:
         assert part in reason
@@ -142,7 +143,7 @@ def test_awkward_captions(home):
     """Every caption has a score; the two of more than the model's 12 positions are cut, and counted."""
     rows = pd.DataFrame({"image_id": "1", "caption": AWKWARD})
     one = metric("umic")
-    held = Rows.of(rows)
+    held = Rows.from_items(rows)
     scores = one.score(held)
     assert np.isfinite(scores).all()
     assert held.remarks["umic"] == [

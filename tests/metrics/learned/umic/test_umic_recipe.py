@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from captau.datasets import demo
-from captau.metrics.base import Rows
 from captau.metrics.learned.common.captioned_images import Captioned
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.umic.recipe import UmicRecipe, _means, _Table
 from captau.metrics.learned.umic.uniter import load_uniter, save_uniter
+from captau.metrics.rows import Rows
 from tests.conftest import says
 
 torch = pytest.importorskip("torch")

@@ -1,0 +1,192 @@
+"""The rows that a metric scores: candidate captions with their references, images and weights.
+
+`Metric.score` makes `Rows` of whatever its caller has; scorers make them once and hand them to all metrics,
+which share tokens and features through `Rows.compute_once`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..datasets.errors import InputError
+from ..datasets.schema import CaptionSet
+
+Result = TypeVar("Result")
+
+
+class Rows:
+    """Candidate captions with what is known of each.
+
+    Attributes:
+        frame: a DataFrame with the column `caption` and optionally `references` (tuples of str),
+            `image`, `item_id`, `image_id`, `system`, and `weight`: how many data points a row stands
+            for, which only corpus statistics use (default 1).
+        allows_gaps: whether a file of scores may lack rows; their scores are then undefined.
+        remarks: remarks that metrics made while scoring (captions cut short), by spec.
+    """
+
+    def __init__(self, frame: pd.DataFrame, *, allows_gaps: bool = False) -> None:
+        self.allows_gaps = allows_gaps
+        if "caption" not in frame.columns:
+            raise InputError("items lack the column caption")
+        self.frame = frame
+        self.remarks: dict[str, list[str]] = {}
+        self._results: dict[str, Any] = {}
+        self._locks: dict[str, threading.Lock] = {}
+
+    @classmethod
+    def from_items(cls, items: Items) -> Rows:
+        """Make rows of a `CaptionSet`, a DataFrame or a list of dicts; return `Rows` unchanged.
+
+        Raises:
+            InputError: if the items are anything else.
+        """
+        if isinstance(items, Rows):
+            return items
+        if isinstance(items, CaptionSet):
+            return cls(items.items)
+        if isinstance(items, pd.DataFrame):
+            return cls(items)
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            kind = type(items).__name__
+            raise InputError(f"items are a list of dicts with caption and references, not {kind}")
+        dicts = list(items)
+        for i, row in enumerate(dicts):
+            if not isinstance(row, Mapping):
+                raise InputError(f"row {i} is {row!r}, not a dict with caption and references")
+        try:
+            return cls(pd.DataFrame([dict(row) for row in dicts] or {"caption": []}))
+        except UnicodeEncodeError as error:
+            text = ascii(error.object)
+            raise InputError(f"{text} holds half a character (a lone surrogate)") from error
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def _column(self, name: str, default: Any) -> list[Any]:
+        return list(self.frame[name]) if name in self.frame.columns else [default] * len(self)
+
+    @cached_property
+    def captions(self) -> list[str]:
+        return self._column("caption", "")
+
+    @cached_property
+    def references(self) -> list[tuple[str, ...]]:
+        cells = self._column("references", ())
+        return [self._reference_tuple(i, cell) for i, cell in enumerate(cells)]
+
+    def _reference_tuple(self, index: int, cell: Any) -> tuple[str, ...]:
+        if isinstance(cell, str):
+            return (cell,)
+        if _is_absent(cell):
+            return ()
+        if not isinstance(cell, list | tuple | np.ndarray | pd.Series):
+            raise InputError(f"{self.label(index)}: the references are {cell!r}, not texts")
+        return tuple(cell)
+
+    @cached_property
+    def images(self) -> list[str | None]:
+        return [self._image_path(i, cell) for i, cell in enumerate(self._column("image", None))]
+
+    def _image_path(self, index: int, cell: Any) -> str | None:
+        if _is_absent(cell):
+            return None
+        if isinstance(cell, Path):
+            return str(cell)
+        if not isinstance(cell, str):
+            raise InputError(f"{self.label(index)}: the image is {cell!r}, not a file's path")
+        return cell
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        column = self._column("weight", 1)
+        try:
+            values = np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the weights of the items are no numbers ({error})") from error
+        valid = (values >= 1) & (values < 2**53) & (np.floor(values) == values)
+        if not valid.all():
+            i = int(np.argmin(valid))
+            raise InputError(
+                f"{self.label(i)}: the weight is {column[i]}; a whole number from 1 on is expected"
+            )
+        return values.astype(np.int64)
+
+    def label(self, index: int) -> str:
+        """Return a row's name for messages: its `item_id`, or `row N`."""
+        return str(self._column("item_id", f"row {index}")[index])
+
+    @property
+    def unique(self) -> tuple[Rows, NDArray[np.intp]]:
+        """The distinct (caption, references, image) rows with summed weights, and the way back.
+
+        The second part has shape (len(self),): the index of each row among the distinct ones.
+        """
+        return self.compute_once("unique", self._find_unique)
+
+    def _find_unique(self) -> tuple[Rows, NDArray[np.intp]]:
+        numbers: dict[tuple[str, tuple[str, ...], str | None], int] = {}
+        inverse = np.empty(len(self), dtype=np.intp)
+        first: list[int] = []
+        for i, key in enumerate(zip(self.captions, self.references, self.images, strict=True)):
+            inverse[i] = numbers.setdefault(key, len(numbers))
+            if inverse[i] == len(first):
+                first.append(i)
+        if len(first) == len(self):
+            return self, inverse
+        weights = np.bincount(inverse, weights=self.weights, minlength=len(first))
+        frame = self.frame.iloc[first].assign(weight=weights.astype(np.int64))
+        return Rows(frame), inverse
+
+    def require_any(self) -> Rows:
+        """Return these rows, for scores that are undefined without any.
+
+        Raises:
+            InputError: if there are none.
+        """
+        if not len(self):
+            raise InputError("there are no items to score")
+        return self
+
+    def repeat_by_weight(self) -> Rows:
+        """Repeat each row as often as its weight says, for programs that know no weights.
+
+        Raises:
+            InputError: if there are no rows.
+        """
+        self.require_any()
+        if (self.weights == 1).all():
+            return self
+        index = np.repeat(np.arange(len(self)), self.weights)
+        return Rows(self.frame.iloc[index].assign(weight=1))
+
+    def add_remark(self, spec: str, text: str) -> None:
+        """Add a remark on a metric's scores, to be printed below the table; repetitions are dropped."""
+        remarks = self.remarks.setdefault(spec, [])
+        if text not in remarks:
+            remarks.append(text)
+
+    def compute_once(self, key: str, compute: Callable[[], Result]) -> Result:
+        """Return the result of `compute()`, which runs once for these rows: related metrics share it."""
+        # Metrics run side by side; the second to ask waits for the first.
+        with self._locks.setdefault(key, threading.Lock()):
+            if key not in self._results:
+                self._results[key] = compute()
+            return self._results[key]
+
+
+Items = CaptionSet | pd.DataFrame | Sequence[Mapping[str, Any]] | Rows
+
+
+def _is_absent(cell: Any) -> bool:
+    """Return whether a cell is None, or the NaN that pandas puts where a dict lacks the key."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
