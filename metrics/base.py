@@ -62,6 +62,8 @@ class Metric(ABC):
     file_fields: ClassVar[tuple[str, ...]] = ()
     #: Fields that the registered name implies, such as the 4 of `bleu_4`; the spec leaves them out.
     name_fields: ClassVar[tuple[str, ...]] = ()
+    #: Whether `start` has a program to start; such metrics are scored last.
+    starts_slowly: ClassVar[bool] = False
     #: Held while the metric scores; metrics that cannot run side by side share a lock.
     lock: ClassVar[AbstractContextManager[Any]] = nullcontext()
 

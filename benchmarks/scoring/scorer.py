@@ -213,7 +213,7 @@ def score_all(
             for spec in metric.companions:
                 beside[spec] = scorer.score(metric_of(spec), store, companion=True)
 
-    side_by_side(one, sorted(metrics, key=lambda m: hasattr(m, "start")))
+    side_by_side(one, sorted(metrics, key=lambda m: m.starts_slowly))
     asked = {m.spec: scores[m.spec] for m in metrics}
     companions = {spec: beside[spec] for m in metrics for spec in m.companions}
     return asked | {spec: column for spec, column in companions.items() if spec not in asked}

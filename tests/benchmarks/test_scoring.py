@@ -73,6 +73,7 @@ class Length(Metric):
     """The caption's words; it needs no references, and starts slowly."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    starts_slowly: ClassVar[bool] = True
     started: ClassVar[list[str]] = []
 
     @property

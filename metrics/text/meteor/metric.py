@@ -45,6 +45,7 @@ class Meteor(TokenMetric):
     backend: Literal["captau", "pycocoevalcap"] = "captau"
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "snowballstemmer")
+    starts_slowly: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
