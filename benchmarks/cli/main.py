@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from .log_lines import show_log
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -128,6 +129,7 @@ _MODELS = {"data fetch": ("spice_models",), "data verify": ("spice_models",)}
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     given = sys.argv[1:] if arguments is None else arguments
+    show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without τ prints "?"

@@ -11,13 +11,14 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
+from ..evaluation.measured_dataset import no_dimension
+from ..evaluation.provenance import provenance
 from ..options import AgreeConfig
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import Table, number
 from ..scoring.protocol import Protocol
 from ..statistics.rater_agreement import Found, RatingTable, distribution, measures
-from .bench import no_dimension, provenance
 
 AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
 

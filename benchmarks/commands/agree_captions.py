@@ -22,6 +22,7 @@ from ...datasets.files import sha256
 from ...datasets.schema import CaptionSet, make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
+from ..evaluation.provenance import provenance
 from ..options import HumanConfig, Where, style
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
@@ -32,7 +33,6 @@ from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import Missing, lacking, listed
 from .agree import AGREEMENT_COLUMNS
-from .bench import provenance
 
 #: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
 HUMAN_COLUMNS = (

@@ -28,6 +28,8 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
+from ..evaluation.measured_dataset import Measured, measure
+from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
 from ..options import PaperTable, ReproduceConfig, usual_protocol
 from ..runs.progress_bar import Progress
@@ -38,7 +40,6 @@ from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..statistics.rater_agreement import RatingTable, measures
 from .agree_captions import measured
-from .bench import Measured, measure, provenance
 
 COMPARISON_COLUMNS = (
     "paper",

@@ -36,14 +36,16 @@ from ...metrics.learned.common.recipe import Examples, Ints, Model
 from ...metrics.learned.common.training import HISTORY_COLUMNS, Session
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ...metrics.rows import Rows
+from ..evaluation.correlation_tables import table_of
+from ..evaluation.measured_dataset import Measured
+from ..evaluation.provenance import provenance
 from ..options import TrainConfig
 from ..runs.output_folder import RECORD
 from ..runs.progress_bar import Progress
 from ..runs.results import correlation_rows, environment, table_files, to_csv, with_record
 from ..runs.tables import Table, number
 from ..scoring.protocol import Protocol
-from ..scoring.scorer import Scorer, score_all
-from .bench import Measured, marks_of, provenance, table_of
+from ..scoring.scorer import Scorer, marks_of, score_all
 
 #: The dimension that is learnt where a dataset has several.
 OVERALL = ("overall", "total")

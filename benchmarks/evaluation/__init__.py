@@ -1,1 +1,1 @@
-"""The package benchmarks.evaluation."""
+"""Scores meet ratings: measured datasets, their tables and wording, and the numbers of papers and studies."""

@@ -12,7 +12,6 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ..commands.bench import no_dimension, provenance
 from ..options import ComplementConfig, SensitivityConfig, ThresholdsConfig
 from ..runs.progress_bar import Progress
 from ..scoring.protocol import Protocol
@@ -22,6 +21,8 @@ from ..statistics.bootstrap import clusters
 from ..statistics.coefficients import Agreement, why_undefined
 from ..statistics.levels import correlate_at
 from ..statistics.weighted_coefficients import Ints
+from .measured_dataset import no_dimension
+from .provenance import provenance
 
 
 @dataclass(frozen=True)

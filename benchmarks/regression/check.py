@@ -20,7 +20,7 @@ from ...metrics.base import Metric, version_of
 from ...metrics.external import PythonFunction, ScoreFile
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import registered_name
-from ..commands.bench import Measured, measure
+from ..evaluation.measured_dataset import Measured, measure
 from ..options import CheckConfig, metrics_of, optional_of, usual_protocol
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import Progress

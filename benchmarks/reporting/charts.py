@@ -15,8 +15,8 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
-from ..commands.bench import FLOORS
 from ..commands.thresholds import curve_of, draw_curves, good_of
+from ..evaluation.floors import FLOORS
 from ..options import METRIC_KINDS, ChartOptions
 from ..runs.finished_run import Finished
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ...conf import group
 from ...datasets.registry import card
-from ..commands.bench import interval_words, rank_words
+from ..evaluation.wording import interval_words, rank_words
 from ..options import read
 from ..runs.tables import latex_escape
 from ..scoring.protocol import Protocol

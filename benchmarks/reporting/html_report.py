@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from ...datasets.errors import InputError
-from ..commands.bench import describe
+from ..evaluation.wording import describe_protocol
 from ..options import CHARTS, ReportConfig
 from ..runs.finished_run import Finished, read_run
 from ..runs.output_folder import write_file
@@ -224,7 +224,7 @@ def _protocol(part: Part) -> str:
     if not isinstance(options, dict) or set(options) != set(Protocol.__dataclass_fields__):
         return f"{said}; protocol {part.protocol}."
     plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    return f"{said}; protocol {part.protocol}: {describe(Protocol(**plain))}."
+    return f"{said}; protocol {part.protocol}: {describe_protocol(Protocol(**plain))}."
 
 
 def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:

@@ -20,8 +20,8 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...metrics.registry import metric
-from ..commands.bench import describe, interval_words, rank_words
 from ..evaluation.published_numbers import COMPARED, Printed, differences, printed, short, show
+from ..evaluation.wording import describe_protocol, interval_words, rank_words
 from ..options import METRIC_KINDS, MetricStyle, TableConfig, style
 from ..runs.finished_run import Finished, check_same_data, read_run
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, number
@@ -555,7 +555,7 @@ def _on_data(
         what = "preference pairs" if set(same["coefficient"]) == {"accuracy"} else "data points"
         notes.append(
             f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
-            f"{same['n_ratings'].max():,} {what}; protocol {protocol.name}: {describe(protocol)}."
+            f"{same['n_ratings'].max():,} {what}; protocol {protocol.name}: {describe_protocol(protocol)}."
         )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
         notes += remarks(ours, labels, protocol.level)

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ..commands.bench import interval_words
+from ..evaluation.wording import interval_words
 from ..options import GatherConfig
 from ..reporting.joined_table import Source, words_of
 from ..runs.finished_run import Finished, read_run

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from captau.benchmarks.commands.bench import FLOORS
+from captau.benchmarks.evaluation.floors import FLOORS
 from captau.benchmarks.options import MetricStyle, style, usual_protocol
 from captau.benchmarks.runs.results import (
     FORMAT,

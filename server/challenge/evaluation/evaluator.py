@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ....benchmarks.commands.agree_captions import run as agree
-from ....benchmarks.commands.bench import measure
+from ....benchmarks.evaluation.measured_dataset import measure
 from ....benchmarks.options import HumanConfig
 from ....benchmarks.runs.progress_bar import Progress
 from ....benchmarks.runs.results import environment

@@ -1,0 +1,63 @@
+"""The data, metrics and versions that a run rests on, for its `run.json`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ...datasets import registry
+from ...datasets.files import locate, sha256
+from ...datasets.folder import used
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
+from ..options import Where
+from ..runs.results import environment
+
+logger = logging.getLogger(__name__)
+
+
+def provenance(
+    metrics: Sequence[Metric], caption_sets: Sequence[CaptionSet], where: Where
+) -> dict[str, Any]:
+    """Return the data, metrics and versions that numbers rest on, for `run.json`.
+
+    Logs a warning for each file that is not of its card's revision.
+
+    Args:
+        metrics: those that were computed.
+        caption_sets: each named once in the result, however often it stands here.
+        where: its `data_root` says where the datasets' files lie.
+    """
+    root = registry.data_root(where.data_root)
+    data: dict[str, Any] = {}
+    for caption_set in {c.name: c for c in caption_sets}.values():
+        card = caption_set.card
+        files: dict[str, str] = {}
+        for source in used(root, card):
+            path = locate(root, card, source)
+            if path is None:
+                continue
+            files[source.path] = sha256(path)
+            if source.sha256 and files[source.path] != source.sha256:
+                logger.warning(
+                    "%s is not revision %s of %s; its numbers may differ from published ones",
+                    path,
+                    card.revision[:12],
+                    card.title,
+                )
+        data[card.name] = {
+            "revision": card.revision,
+            "title": card.title,
+            "synthetic": card.synthetic,
+            "scales": {name: vars(scale) for name, scale in card.scales.items()},
+            "licence": card.licence,
+            "citation": card.citation,
+            "digest": caption_set.digest,
+            "files": files,
+        }
+    return {
+        "signatures": {m.spec: m.signature for m in metrics},
+        "data": data,
+        **environment(),
+    }
