@@ -1,30 +1,44 @@
-# make bench and make test are all a newcomer needs: each makes .venv, installs and runs.
-# Nothing has to be there but Python 3.11+ and make; uv is used where it is on the PATH.
+# `make bench` and `make test` are all that a newcomer needs: each makes .venv, installs and runs.
+# Nothing but Python 3.11+ and make has to be there; uv is used where it is on the PATH.
 
 PYTHON ?= python3
 # Tests run in two processes; more would each start Java and load models of their own.
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGES := benchmarks captau conf datasets metrics server
+# What the quick tier leaves out: tests marked by what they need (see CONTRIBUTING.md) …
+SLOW_MARKERS := java neural browser database cluster wheel docs kill training
+NOTHING :=
+QUICK := not ($(subst $(NOTHING) $(NOTHING), or ,$(SLOW_MARKERS)))
+# … and types of modules that import what the extra [test] does not install.
+HEAVY := bert_score|fsspec|huggingface_hub|hydra_plugins|open_clip|ray|safetensors|submitit|textblob|tokenizers|torch|transformers
+LIGHT_MODULES = $(shell grep -rLE '^ *(import|from) ($(HEAVY))\b' --include='*.py' $(PACKAGES))
 
-.PHONY: bench test docs lint format clean
+.PHONY: bench test test-all docs lint types format clean
 
 bench: $(VENV)/.runtime
 	$(BIN)/captau bench $(ARGS)
 
-test: lint
+# Minutes: what a contributor runs before each commit.
+test: $(VENV)/.test lint
+	$(BIN)/basedpyright $(LIGHT_MODULES)
+	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)" $(ARGS)
+
+# Everything: what CI runs.
+test-all: $(VENV)/.dev lint
+	$(BIN)/basedpyright
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 # Into build/site, of pages that open from disk.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-lint: $(VENV)/.dev
+lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright
 
-format: $(VENV)/.dev
+format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -36,9 +50,13 @@ $(VENV)/.runtime: pyproject.toml
 	$(call install,.)
 	@touch $@
 
+$(VENV)/.test: pyproject.toml
+	$(call install,.[test])
+	@touch $@ $(VENV)/.runtime
+
 $(VENV)/.dev: pyproject.toml
 	$(call install,.[dev])
-	@touch $@ $(VENV)/.runtime
+	@touch $@ $(VENV)/.test $(VENV)/.runtime
 
 define install
 	@if command -v uv >/dev/null 2>&1; then \
@@ -49,4 +67,5 @@ define install
 	  test -d $(VENV) || $(PYTHON) -m venv $(VENV); \
 	  $(BIN)/pip install --quiet --disable-pip-version-check -e '$(1)'; \
 	fi
+	@$(BIN)/python scripts/link_packages.py
 endef

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark.expression import Expression
 from absl import logging as absl_logging
 from hypothesis import settings
 
@@ -277,6 +279,25 @@ def site() -> Iterator[Site]:
     one = Site()
     yield one
     one.close()
+
+
+def read_module_marks(path: Path) -> set[str]:
+    """Return the names of the marks in a test module's `pytestmark`, without importing it."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            marks = ast.walk(node.value)
+            return {m.attr for m in marks if isinstance(m, ast.Attribute)} - {"mark"}
+    return set()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules that their own marks deselect: what they import may not be installed."""
+    expression = config.getoption("markexpr")
+    if collection_path.suffix != ".py" or not expression:
+        return None
+    marks = read_module_marks(collection_path)
+    is_selected = Expression.compile(expression).evaluate(lambda name, **_: name in marks)
+    return True if marks and not is_selected else None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
