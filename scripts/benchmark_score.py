@@ -85,14 +85,16 @@ def call(who: str, folder: Path) -> None:
 def score(_: str, folder: Path) -> dict[str, Any]:
     """What `captau score` does, once the command line is read."""
     from captau.benchmarks.commands.score import run
-    from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
+    from captau.benchmarks.options import ScoreOptions, files_of
+    from captau.benchmarks.scoring.catalog import metrics_of
+    from captau.benchmarks.scoring.locations import Locations
 
-    config = ScoreConfig(
+    config = ScoreOptions(
         files_of(str(folder / "results.json"), "candidates"),
         files_of(str(folder / "annotations.json"), "references"),
         None,
         metrics_of("text"),
-        where=Where(use_cache=False),
+        locations=Locations(use_cache=False),
         trust="published",
     )
     began = time.perf_counter()

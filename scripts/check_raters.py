@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 import captau
 from captau.benchmarks.commands.train import Corpus, shuffled_labels
-from captau.benchmarks.options import usual_protocol
+from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets import demo
 from captau.metrics.learned.common.recipe import make_recipe

@@ -11,7 +11,7 @@ from docs_text import ROOT, code, escaped, linked, plain, table
 from omegaconf import OmegaConf
 
 from captau.benchmarks.cli.main import COMMANDS, _options
-from captau.benchmarks.options import read
+from captau.benchmarks.scoring.catalog import read
 from captau.conf import group
 from captau.conf.schema import OPTIONS
 

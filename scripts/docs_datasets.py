@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
-from captau.benchmarks.options import read
+from captau.benchmarks.scoring.catalog import read
 from captau.datasets import registry as datasets
 from captau.datasets.schema import Card
 

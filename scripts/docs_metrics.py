@@ -11,7 +11,7 @@ from typing import Any
 
 from docs_text import code, docstring, guides, plain, table
 
-from captau.benchmarks.options import METRIC_KINDS, bibliography, read
+from captau.benchmarks.scoring.catalog import METRIC_KINDS, bibliography, read
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics import registry as metrics

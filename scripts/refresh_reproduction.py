@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.options import read
+from captau.benchmarks.scoring.catalog import read
 
 DOCS = Path(__file__).parents[1] / "docs"
 CSV = DOCS / "reproduction.csv"

@@ -113,7 +113,7 @@ def test_scipys_statistics_load_when_they_are_used():
 
 
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
-    from captau.benchmarks.options import metrics_of, read
+    from captau.benchmarks.scoring.catalog import metrics_of, read
     from captau.conf import group
     from captau.metrics.registry import metric_names
 

@@ -537,7 +537,7 @@ def _bench(config: DictConfig) -> None:
 
     chosen = bench_config(config)
     command = "compare" if chosen.tests else "bench"
-    if summary := _finish(command, chosen.where.output_dir, lambda: run(chosen)).summary:
+    if summary := _finish(command, chosen.locations.output_dir, lambda: run(chosen)).summary:
         print(summary)
 
 
@@ -550,13 +550,13 @@ def _agree(config: DictConfig) -> None:
 
     if config.kind not in ("captions", "words"):
         chosen = agree_config(config)
-        _finish("agree", chosen.where.output_dir, lambda: agree.run(chosen))
+        _finish("agree", chosen.locations.output_dir, lambda: agree.run(chosen))
         return
     people = human_config(config)
     if people.kind == "captions":
-        _finish("agree", people.where.output_dir, lambda: human.run(people))
+        _finish("agree", people.locations.output_dir, lambda: human.run(people))
         return
-    _finish("agree", people.where.output_dir, lambda: words.run(people))
+    _finish("agree", people.locations.output_dir, lambda: words.run(people))
     if not can_draw():
         print(NO_FIGURES)
 
@@ -567,7 +567,7 @@ def _sensitivity(config: DictConfig) -> None:
     from ..reporting.figure_files import NO_FIGURES, can_draw
 
     chosen = sensitivity_config(config)
-    if summary := _finish("sensitivity", chosen.where.output_dir, lambda: run(chosen)).summary:
+    if summary := _finish("sensitivity", chosen.locations.output_dir, lambda: run(chosen)).summary:
         print(summary)
     if not can_draw():
         print(NO_FIGURES)
@@ -578,7 +578,7 @@ def _complement(config: DictConfig) -> None:
     from ..options import complement_config
 
     chosen = complement_config(config)
-    if summary := _finish("complement", chosen.where.output_dir, lambda: run(chosen)).summary:
+    if summary := _finish("complement", chosen.locations.output_dir, lambda: run(chosen)).summary:
         print(summary)
 
 
@@ -588,7 +588,7 @@ def _thresholds(config: DictConfig) -> None:
     from ..reporting.figure_files import NO_FIGURES, can_draw
 
     chosen = thresholds_config(config)
-    if summary := _finish("thresholds", chosen.where.output_dir, lambda: run(chosen)).summary:
+    if summary := _finish("thresholds", chosen.locations.output_dir, lambda: run(chosen)).summary:
         print(summary)
     if not can_draw():
         print(NO_FIGURES)
@@ -601,7 +601,7 @@ def _train(config: DictConfig) -> None:
     from ..options import train_config
 
     chosen = train_config(config, HydraConfig.get().overrides.task)
-    with _folder(chosen.where.output_dir, "train") as folder:
+    with _folder(chosen.locations.output_dir, "train") as folder:
         found = run(chosen, folder.path)
         folder.write(found.files())
     for spare in found.spare:
@@ -619,7 +619,7 @@ def _reproduce(config: DictConfig) -> None:
     chosen = reproduce_config(config)
     if not chosen.papers:
         raise InputError(f"the option paper=… is needed: {', '.join(group('paper'))}, or all")
-    print(_finish("reproduce", chosen.where.output_dir, lambda: run(chosen)).summary)
+    print(_finish("reproduce", chosen.locations.output_dir, lambda: run(chosen)).summary)
 
 
 def _score(config: DictConfig) -> None:
@@ -631,12 +631,12 @@ def _score(config: DictConfig) -> None:
         return
     chosen = score_config(config)
     if chosen.stdout == "table":
-        _finish("score", chosen.where.output_dir, lambda: run(chosen))
+        _finish("score", chosen.locations.output_dir, lambda: run(chosen))
         return
-    if chosen.where.output_dir is None:  # in a pipe nobody asked for a folder
+    if chosen.locations.output_dir is None:  # in a pipe nobody asked for a folder
         found = run(chosen)
     else:
-        with _folder(chosen.where.output_dir, "score") as folder:
+        with _folder(chosen.locations.output_dir, "score") as folder:
             found = run(chosen)
             folder.write(found.files())
     sys.stdout.flush()

@@ -13,7 +13,7 @@ import pandas as pd
 from ...datasets.schema import CaptionSet
 from ..evaluation.measured_dataset import no_dimension
 from ..evaluation.provenance import provenance
-from ..options import AgreeConfig
+from ..options import AgreeOptions
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import Table, number
@@ -47,7 +47,7 @@ class Agreed:
         }
 
 
-def run(config: AgreeConfig) -> Agreed:
+def run(config: AgreeOptions) -> Agreed:
     """Measure how well raters agree.
 
     Raises:
@@ -62,7 +62,7 @@ def run(config: AgreeConfig) -> Agreed:
     with Progress(len(config.datasets)) as progress:
         for name, protocol in config.datasets.items():
             with progress.step(name):
-                caption_set = config.where.load(name)
+                caption_set = config.locations.load(name)
                 caption_sets.append(caption_set)
                 found, apart, spread = _measure(caption_set, protocol.on(caption_set), config)
                 distributions |= spread
@@ -76,13 +76,13 @@ def run(config: AgreeConfig) -> Agreed:
         agreement=agreement,
         run={
             "command": "agree",
-            "config": dict(config.resolved),
+            "config": dict(config.configuration),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
             "seed": config.seed,
             "draws": config.draws,
             "rating_distribution": distributions,
             "stability_histogram": histograms,
-            **provenance([], caption_sets, config.where),
+            **provenance([], caption_sets, config.locations),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
@@ -95,7 +95,7 @@ def run(config: AgreeConfig) -> Agreed:
 
 
 def _measure(
-    caption_set: CaptionSet, protocol: Protocol, config: AgreeConfig
+    caption_set: CaptionSet, protocol: Protocol, config: AgreeOptions
 ) -> tuple[dict[str, Found], dict[str, dict[float, float]], dict[str, dict[float, int]]]:
     """The measures of each dimension; by dataset and dimension, the histograms of differences
     and the distributions of ratings.

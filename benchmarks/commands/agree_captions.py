@@ -23,12 +23,14 @@ from ...datasets.schema import CaptionSet, make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ..evaluation.provenance import provenance
-from ..options import HumanConfig, Where, style
+from ..options import HumanConfig
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import MISSING, Table, number
 from ..scoring.caption_files import read_references
+from ..scoring.catalog import style
 from ..scoring.corpus_scores import scorer_of
+from ..scoring.locations import Locations
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
 from ..scoring.unavailable_metrics import Missing, lacking, listed
@@ -109,7 +111,7 @@ def described(config: HumanConfig) -> list[Described]:
     if config.references is not None:
         path = config.references
         return [Described(path.stem, read_references(path).texts, 0, source=path)]
-    return [_of_dataset(config.where.load(name)) for name in config.datasets]
+    return [_of_dataset(config.locations.load(name)) for name in config.datasets]
 
 
 def _of_dataset(caption_set: CaptionSet) -> Described:
@@ -126,14 +128,14 @@ def _of_dataset(caption_set: CaptionSet) -> Described:
 
 
 def told(
-    config: HumanConfig, sets: Sequence[Described], metrics: Sequence[Metric], where: Where
+    config: HumanConfig, sets: Sequence[Described], metrics: Sequence[Metric], locations: Locations
 ) -> dict[str, Any]:
     """For run.json: what the numbers rest on."""
-    found = provenance(metrics, [s.caption_set for s in sets if s.caption_set], where)
+    found = provenance(metrics, [s.caption_set for s in sets if s.caption_set], locations)
     files = {str(s.source): sha256(s.source) for s in sets if s.source is not None}
     return {
         "command": "agree",
-        "config": dict(config.resolved),
+        "config": dict(config.configuration),
         "kind": config.kind,
         "seed": config.seed,
         **found,
@@ -176,7 +178,7 @@ def run(config: HumanConfig) -> Human:
     """
     began = time.perf_counter()
     started = datetime.now(UTC)
-    store = config.where.store()
+    store = config.locations.store()
     sets = described(config)
     choices: list[dict[str, Any]] = []
     tables: list[Table] = []
@@ -201,7 +203,7 @@ def run(config: HumanConfig) -> Human:
         agreement=_agreement(frame),
         choices=frame,
         run={
-            **told(config, sets, computed, config.where),
+            **told(config, sets, computed, config.locations),
             "missing": {n: {m.spec: r for m, r in a.items()} for n, a in missing.items()},
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),

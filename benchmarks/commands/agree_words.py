@@ -255,7 +255,7 @@ def run(config: HumanConfig) -> Words:
         agreement=agreement,
         words=pd.concat(frames, ignore_index=True),
         run={
-            **told(config, sets, [], config.where),
+            **told(config, sets, [], config.locations),
             "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
             "replicates": Statistics().replicates,
             "started": started.isoformat(timespec="seconds"),

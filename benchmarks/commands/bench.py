@@ -22,17 +22,7 @@ from ..evaluation.correlation_tables import (
 from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import Measured, measure
 from ..evaluation.provenance import provenance
-from ..options import (
-    BenchConfig,
-    Where,
-    changes_of,
-    metrics_of,
-    names_of,
-    optional_of,
-    statistics_of,
-    style,
-    usual_protocol,
-)
+from ..options import BenchOptions, changes_of, names_of, statistics_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import Progress
 from ..runs.results import (
@@ -41,6 +31,8 @@ from ..runs.results import (
     Results,
 )
 from ..runs.tables import Table
+from ..scoring.catalog import metrics_of, optional_of, style, usual_protocol
+from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
 from ..scoring.unavailable_metrics import Missing, advice, listed, missing_rows, present
 from ..statistics.rater_agreement import CEILINGS
@@ -89,16 +81,16 @@ def bench(
     chosen_statistics = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
-    config = BenchConfig(
+    config = BenchOptions(
         datasets={name: Protocol.resolve(name, usual_protocol(name), changes) for name in chosen},
         metrics=wanted,
-        where=Where(
+        locations=Locations(
             data_root=Path(data_root) if data_root else None,
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
-            own=dict(file or {}),
+            file_options=dict(file or {}),
         ),
-        resolved={
+        configuration={
             "dataset": chosen,
             "metrics": [m.spec for m in wanted],
             "protocol": changes,
@@ -123,7 +115,7 @@ def bench(
     return results
 
 
-def run(config: BenchConfig) -> Results:
+def run(config: BenchOptions) -> Results:
     """Run a benchmark.
 
     Raises:
@@ -131,12 +123,12 @@ def run(config: BenchConfig) -> Results:
     """
     began = time.perf_counter()
     started = datetime.now(UTC)
-    store = config.where.store()
+    store = config.locations.store()
     measured: list[Measured] = []
     missing: list[Missing] = []
     with Progress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
-            caption_set = config.where.load(name)
+            caption_set = config.locations.load(name)
             metrics, lacking = present(config.metrics, config.optional, protocol, caption_set)
             missing.append(lacking)
             found = measure(
@@ -162,9 +154,9 @@ def run(config: BenchConfig) -> Results:
         scores=pd.concat([m.scores for m in measured], ignore_index=True),
         run={
             "command": "compare" if config.tests else "bench",
-            "config": dict(config.resolved),
+            "config": dict(config.configuration),
             "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
-            **provenance(reached, [m.caption_set for m in measured], config.where),
+            **provenance(reached, [m.caption_set for m in measured], config.locations),
             "metrics": {m.spec: vars(style(m)) for m in config.metrics},
             "floors": FLOORS,
             "ceilings": CEILINGS,

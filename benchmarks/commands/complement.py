@@ -21,10 +21,11 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import Study, told
-from ..options import ComplementConfig, style
+from ..options import ComplementOptions
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import MISSING, Table, number
+from ..scoring.catalog import style
 from ..scoring.unavailable_metrics import advice
 from ..statistics.bootstrap import clusters
 from ..statistics.coefficients import correlate, why_undefined
@@ -78,7 +79,7 @@ class Complement:
         }
 
 
-def run(config: ComplementConfig) -> Complement:
+def run(config: ComplementOptions) -> Complement:
     """Compare metrics with one another.
 
     Raises:
@@ -118,7 +119,7 @@ def run(config: ComplementConfig) -> Complement:
 
 
 def _of_dimension(
-    study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ComplementConfig
+    study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ComplementOptions
 ) -> Iterator[dict[str, Any]]:
     points = study.protocol.points(study.set, study.items, dimension)
     rated = points["item_id"].unique()
@@ -282,7 +283,7 @@ def _squares(gram: Floats, beta: Floats, used: list[int]) -> float:
 
 
 def _selected(
-    study: Study, points: pd.DataFrame, usable: Mapping[str, Floats], config: ComplementConfig
+    study: Study, points: pd.DataFrame, usable: Mapping[str, Floats], config: ComplementOptions
 ) -> Iterator[dict[str, Any]]:
     """Forward selection, on the points on which all usable metrics are defined."""
     keep = np.ones(len(points), dtype=bool)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...datasets.errors import InputError
-from ..options import PlotConfig
+from ..options import PlotOptions
 from ..reporting import figure_files as figures
 from ..reporting.charts import charts_of, parts_of
 from ..runs.finished_run import read_run
@@ -29,7 +29,7 @@ class Plots:
     lacking: list[str]
 
 
-def run(config: PlotConfig) -> Plots:
+def run(config: PlotOptions) -> Plots:
     """Draw the charts and write them.
 
     Raises:
@@ -44,7 +44,7 @@ def run(config: PlotConfig) -> Plots:
     return plots
 
 
-def draw(config: PlotConfig) -> Plots:
+def draw(config: PlotOptions) -> Plots:
     """Draw the charts; equal bytes for equal results on a platform.
 
     Raises:

@@ -31,11 +31,12 @@ from ...metrics.registry import metric, metric_names
 from ..evaluation.measured_dataset import Measured, measure
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
-from ..options import PaperTable, ReproduceConfig, usual_protocol
+from ..options import PaperTable, ReproduceOptions
 from ..runs.progress_bar import Progress
 from ..runs.results import SCORE_COLUMNS, Results, correlation_rows, environment
 from ..runs.tables import MISSING, Table, number
 from ..scoring.caption_files import read_candidates, read_references
+from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..statistics.rater_agreement import RatingTable, measures
@@ -72,7 +73,7 @@ class Cell:
 class Workshop:
     """What the tables of a run share: datasets read once, scores kept, rows for the results."""
 
-    config: ReproduceConfig
+    config: ReproduceOptions
     store: ScoreStore
     progress: Progress
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
@@ -100,7 +101,7 @@ class Workshop:
 
     def caption_set(self, name: str) -> CaptionSet:
         if name not in self.caption_sets:
-            self.caption_sets[name] = registry.load(name, self.config.where.data_root)
+            self.caption_sets[name] = registry.load(name, self.config.locations.data_root)
         return self.caption_sets[name]
 
     def protocol(self, table: PaperTable, label: str, changes: Mapping[str, Any]) -> Protocol:
@@ -123,7 +124,7 @@ class Workshop:
 Cells = dict[tuple[str, str], Cell]
 
 
-def run(config: ReproduceConfig) -> Results:
+def run(config: ReproduceOptions) -> Results:
     """Rebuild the tables of papers.
 
     Raises:
@@ -134,7 +135,7 @@ def run(config: ReproduceConfig) -> Results:
     frames: list[pd.DataFrame] = []
     tables: list[Table] = []
     with Progress(sum(len(t.rows) for ts in config.papers.values() for t in ts)) as progress:
-        workshop = Workshop(config, config.where.store(), progress)
+        workshop = Workshop(config, config.locations.store(), progress)
         for paper, paper_tables in config.papers.items():
             published = read_published(paper)
             for table in paper_tables:
@@ -157,12 +158,12 @@ def run(config: ReproduceConfig) -> Results:
         scores=scores.drop_duplicates(ignore_index=True),
         run={
             "command": "reproduce",
-            "config": dict(config.resolved),
+            "config": dict(config.configuration),
             "protocols": workshop.protocols,
             **provenance(
                 list(workshop.metrics.values()),
                 list(workshop.caption_sets.values()),
-                config.where,
+                config.locations,
             ),
             **environment(),
             "started": started.isoformat(timespec="seconds"),
@@ -344,7 +345,7 @@ def _agreement(workshop: Workshop, table: PaperTable, label: str) -> Cells:
 
 
 def _human(workshop: Workshop, table: PaperTable, label: str) -> Cells:
-    root = registry.data_root(workshop.config.where.data_root)
+    root = registry.data_root(workshop.config.locations.data_root)
     cells = Cells()
     for column, options in table.columns.items():
         names = options["references"], options["held_out"]
@@ -376,7 +377,7 @@ def _human(workshop: Workshop, table: PaperTable, label: str) -> Cells:
 
 
 def _counts(workshop: Workshop, table: PaperTable, label: str) -> Cells:
-    root = registry.data_root(workshop.config.where.data_root)
+    root = registry.data_root(workshop.config.locations.data_root)
     cells = Cells()
     for row, file in table.rows.items():
         path = root / str(file)

@@ -20,7 +20,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.metric_reliability import Agreement, agreements
-from ..options import Named, ScoreConfig
+from ..options import Named, ScoreOptions
 from ..reporting.corpus_score_tables import tables_of
 from ..runs.progress_bar import Progress
 from ..runs.results import FORMAT, environment, table_files, to_csv, to_json
@@ -146,7 +146,7 @@ class Scored:
         return "".join(f"{line}\n" for line in lines).encode()
 
 
-def run(config: ScoreConfig) -> Scored:
+def run(config: ScoreOptions) -> Scored:
     """Score captions.
 
     Raises:
@@ -175,7 +175,7 @@ def run(config: ScoreConfig) -> Scored:
     }
     missing = lacking(config.metrics, config.optional, next(iter(items.values())))
     metrics = [m for m in config.metrics if m not in missing]
-    store, options = config.where.store(), config.statistics
+    store, options = config.locations.store(), config.statistics
     draws = blocks(options.replicates) * max(len(sets), 1) if options.resamples else 0
     trials: list[Trial] = []
     differences: dict[str, list[Difference]] = {}
@@ -205,7 +205,7 @@ def run(config: ScoreConfig) -> Scored:
         run={
             "command": "score",
             "format": FORMAT,
-            "config": dict(config.resolved),
+            "config": dict(config.configuration),
             "candidates": _paths(config.candidates),
             "references": _paths(config.references) if config.references else None,
             "undefined": _undefined(trials),
@@ -253,7 +253,7 @@ def _undefined(trials: list[Trial]) -> dict[str, Any]:
     return next(iter(found.values())) if len(trials) == 1 else found
 
 
-def _needing(config: ScoreConfig) -> list[str]:
+def _needing(config: ScoreOptions) -> list[str]:
     """The metrics that need references and were named, or all where nothing else was asked for."""
     needing = [m.spec for m in config.metrics if "references" in m.needs]
     named = [spec for spec in needing if spec not in config.optional]

@@ -18,12 +18,13 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import Study, told
-from ..options import SensitivityConfig, style
+from ..options import SensitivityOptions
 from ..reporting.figure_files import can_draw, files_of, legend
 from ..reporting.figure_files import style as figure_style
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
+from ..scoring.catalog import style
 from ..scoring.protocol import RATINGS, REFERENCES, Protocol
 from ..scoring.unavailable_metrics import advice
 from ..statistics.bootstrap import BLOCK
@@ -86,7 +87,7 @@ class Sensitivity:
         }
 
 
-def run(config: SensitivityConfig) -> Sensitivity:
+def run(config: SensitivityOptions) -> Sensitivity:
     """Vary what a number rests on.
 
     Raises:
@@ -119,7 +120,7 @@ def run(config: SensitivityConfig) -> Sensitivity:
 class _Study(Study):
     """A dataset, and what is varied of it."""
 
-    def __init__(self, config: SensitivityConfig, name: str, progress: Progress) -> None:
+    def __init__(self, config: SensitivityOptions, name: str, progress: Progress) -> None:
         super().__init__(config, name, progress)
         self.config = config
 
@@ -435,7 +436,7 @@ def duplicates(items: pd.DataFrame) -> pd.Series:
     return again | pd.Series(quoted, index=items.index)
 
 
-def _tables(rows: pd.DataFrame, config: SensitivityConfig) -> list[Table]:
+def _tables(rows: pd.DataFrame, config: SensitivityOptions) -> list[Table]:
     """What one dataset and kind is printed as."""
     labels = {m.spec: style(m).label for m in config.metrics}
     tables: list[Table] = []

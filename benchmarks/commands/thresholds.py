@@ -20,12 +20,13 @@ from ...datasets.errors import InputError
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
 from ..evaluation.study import Study, told
-from ..options import ThresholdsConfig, style
+from ..options import ThresholdsOptions
 from ..reporting.figure_files import MUTED, SERIES, can_draw, files_of, legend
 from ..reporting.figure_files import style as figure_style
 from ..runs.progress_bar import Progress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import Table, number
+from ..scoring.catalog import style
 from ..scoring.unavailable_metrics import advice
 
 THRESHOLD_COLUMNS = (
@@ -128,7 +129,7 @@ class Thresholds:
         }
 
 
-def run(config: ThresholdsConfig) -> Thresholds:
+def run(config: ThresholdsOptions) -> Thresholds:
     """Find the curves.
 
     Raises:
@@ -235,7 +236,7 @@ def curve_of(
 
 
 def _tables(
-    found: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsConfig
+    found: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsOptions
 ) -> list[Table]:
     tables: list[Table] = []
     wanted = f"recall at precision {config.precision:g}"

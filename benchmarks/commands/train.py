@@ -39,7 +39,7 @@ from ...metrics.rows import Rows
 from ..evaluation.correlation_tables import table_of
 from ..evaluation.measured_dataset import Measured
 from ..evaluation.provenance import provenance
-from ..options import TrainConfig
+from ..options import TrainOptions
 from ..runs.output_folder import RECORD
 from ..runs.progress_bar import Progress
 from ..runs.results import correlation_rows, environment, table_files, to_csv, with_record
@@ -156,7 +156,7 @@ class Job:
     tested: frozenset[str] = frozenset()
 
 
-def jobs_of(config: TrainConfig, corpora: Mapping[str, Corpus]) -> list[Job]:
+def jobs_of(config: TrainOptions, corpora: Mapping[str, Corpus]) -> list[Job]:
     """The trainings of a design.
 
     Raises:
@@ -182,7 +182,7 @@ def _tested(job: Job, corpora: Mapping[str, Corpus]) -> frozenset[str]:
     )
 
 
-def _split(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
+def _split(config: TrainOptions, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
     train, validation = (
         Examples.join([_side(c, side) for c in corpora.values()])
         for side in ("train", "validation")
@@ -197,7 +197,7 @@ def _split(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Ite
     )
 
 
-def _transfer(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
+def _transfer(config: TrainOptions, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
     for name, corpus in corpora.items():
         yield Job(
             f"{name}-seed-{seed}",
@@ -209,7 +209,7 @@ def _transfer(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> 
         )
 
 
-def _folds(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
+def _folds(config: TrainOptions, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
     if len(corpora) != 1:
         raise InputError("design=folds is of one dataset at a time; name one")
     ((name, corpus),) = corpora.items()
@@ -255,7 +255,7 @@ def _borrowed(corpus: Corpus) -> dict[int, set[str]]:
     }
 
 
-def _leave_one_out(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
+def _leave_one_out(config: TrainOptions, corpora: Mapping[str, Corpus], seed: int) -> Iterator[Job]:
     if len(corpora) < 2:
         raise InputError("design=leave_one_out wants two datasets at least: dataset=[a,b,…]")
     for name, corpus in corpora.items():
@@ -283,7 +283,7 @@ def _leave_one_out(config: TrainConfig, corpora: Mapping[str, Corpus], seed: int
         )
 
 
-def _label(config: TrainConfig, seed: int, more: str = "") -> str:
+def _label(config: TrainOptions, seed: int, more: str = "") -> str:
     parts = [config.recipe.name, more, f"seed {seed}" if len(config.seeds) > 1 else ""]
     return " ".join(p for p in parts if p)
 
@@ -382,7 +382,7 @@ class Predicted(Metric):
         return self.model.predict(rows)
 
 
-def run(config: TrainConfig, folder: Path) -> Trained:
+def run(config: TrainOptions, folder: Path) -> Trained:
     """Train raters into folders of their own in `folder`, and measure their predictions.
 
     Where a training of just these options was stopped there, it goes on; where it was finished, it is
@@ -395,7 +395,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
     began = time.perf_counter()
     started = datetime.now(UTC)
     corpora = {
-        name: Corpus.of(config.where.load(name), protocol, config.target)
+        name: Corpus.of(config.locations.load(name), protocol, config.target)
         for name, protocol in config.datasets.items()
     }
     jobs = jobs_of(config, corpora)
@@ -408,7 +408,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
     tested = {name: np.zeros(len(c.items), dtype=bool) for name, c in corpora.items()}
     histories: list[pd.DataFrame] = []
-    store = config.where.store()
+    store = config.locations.store()
     with _locked(folder), Progress(len(jobs)) as progress:
         print(
             f"captau: training in {folder}; if stopped, output_dir={folder} goes on",
@@ -449,7 +449,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
         training=pd.concat(histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run={
             "command": "train",
-            "config": dict(config.resolved),
+            "config": dict(config.configuration),
             "rater": config.recipe.name,
             "options": config.recipe.options,
             "design": config.design,
@@ -465,7 +465,7 @@ def run(config: TrainConfig, folder: Path) -> Trained:
                 }
                 for job in jobs
             },
-            **provenance(list(config.metrics), [c.set for c in corpora.values()], config.where),
+            **provenance(list(config.metrics), [c.set for c in corpora.values()], config.locations),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
@@ -497,7 +497,7 @@ def _locked(folder: Path) -> Generator[None]:
 
 
 def _trained(
-    config: TrainConfig, job: Job, corpora: Mapping[str, Corpus], folder: Path
+    config: TrainOptions, job: Job, corpora: Mapping[str, Corpus], folder: Path
 ) -> tuple[Model, RaterCard]:
     """The rater of a job: trained, gone on with, or read where it is whole."""
     made = config.recipe
@@ -587,7 +587,7 @@ def _counts(examples: Examples) -> dict[str, dict[str, int]]:
     }
 
 
-def _fingerprint(config: TrainConfig, job: Job) -> str:
+def _fingerprint(config: TrainOptions, job: Job) -> str:
     digest = hashlib.sha256()
     table = [
         config.recipe.name,
@@ -625,7 +625,7 @@ def _measured(
     corpus: Corpus,
     tested: NDArray[np.bool_],
     columns: Mapping[str, Floats],
-    config: TrainConfig,
+    config: TrainOptions,
     store: Any,
     progress: Progress,
 ) -> tuple[Measured, list[Metric]]:
@@ -643,7 +643,7 @@ def _measured(
 
 
 def _add_scores(
-    config: TrainConfig,
+    config: TrainOptions,
     cards: Mapping[str, RaterCard],
     jobs: Sequence[Job],
     measured: Sequence[tuple[Measured, list[Metric]]],
@@ -660,7 +660,7 @@ def _add_scores(
         )
 
 
-def _means(frame: pd.DataFrame, config: TrainConfig) -> tuple[list[dict[str, Any]], list[float]]:
+def _means(frame: pd.DataFrame, config: TrainOptions) -> tuple[list[dict[str, Any]], list[float]]:
     """Means over seeds as rows of correlations, and their standard deviations; none of a single seed."""
     rows: list[dict[str, Any]] = []
     deviations: list[float] = []
@@ -689,7 +689,7 @@ def _means(frame: pd.DataFrame, config: TrainConfig) -> tuple[list[dict[str, Any
 
 
 def _mean_tables(
-    means: Sequence[Mapping[str, Any]], deviations: Sequence[float], config: TrainConfig
+    means: Sequence[Mapping[str, Any]], deviations: Sequence[float], config: TrainOptions
 ) -> list[Table]:
     if not means:
         return []
@@ -702,7 +702,7 @@ def _mean_tables(
     return [Table(title, "rater: dataset, dimension", ["coefficient", "mean", "std"], rows)]
 
 
-def _notes(config: TrainConfig, jobs: Sequence[Job]) -> list[str]:
+def _notes(config: TrainOptions, jobs: Sequence[Job]) -> list[str]:
     """What a reader has to know of the design."""
     said = {
         "split": "trained on the shared split's training images, chosen on its validation images; "
@@ -724,7 +724,7 @@ def _notes(config: TrainConfig, jobs: Sequence[Job]) -> list[str]:
     return notes
 
 
-def _advice(config: TrainConfig, jobs: Sequence[Job], folder: Path) -> str:
+def _advice(config: TrainOptions, jobs: Sequence[Job], folder: Path) -> str:
     path = folder / jobs[0].name
     where = {
         "leave_one_out": f" dataset={next(iter(jobs[0].test))}",

@@ -24,7 +24,7 @@ from ...datasets.errors import InputError
 from ...datasets.registry import load
 from ...datasets.table import Table, read_table
 from ...metrics.text.tokens.ptb import tokenize
-from ..options import ValidateConfig
+from ..options import ValidateOptions
 from ..scoring.caption_files import read_references
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Verdict:
     summary: str
 
 
-def validate(config: ValidateConfig) -> Verdict:
+def validate(config: ValidateOptions) -> Verdict:
     """Check a submission.
 
     Raises:
@@ -115,7 +115,7 @@ def validate(config: ValidateConfig) -> Verdict:
     )
 
 
-def _captions(config: ValidateConfig, faults: Faults) -> str:
+def _captions(config: ValidateOptions, faults: Faults) -> str:
     """Check captions; returns what was found."""
     wanted = None if config.references is None else list(read_references(config.references).texts)
     try:
@@ -387,7 +387,7 @@ def _says_something(caption: str) -> bool:
     return any(map(str.isalnum, caption)) or bool(next(iter(tokenize([caption]))))
 
 
-def _scores(config: ValidateConfig, faults: Faults) -> str:
+def _scores(config: ValidateOptions, faults: Faults) -> str:
     """Check a metric's scores; returns what was found."""
     items = None if config.dataset is None else load(config.dataset, config.data_root).items
     _, found = check_scores(config.file, items, faults)

@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
-from ..options import (
-    BenchConfig,
-    style,
-)
+from ..options import BenchOptions
 from ..runs.tables import COEFFICIENT_STYLE, Table, number
+from ..scoring.catalog import style
 from ..statistics.intervals import (
     p_column,
 )
@@ -109,7 +107,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
 
 
 def significance_frames(
-    measured: Sequence[Measured], config: BenchConfig
+    measured: Sequence[Measured], config: BenchOptions
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The differences by the tests that were asked for; and the corrected p-values as a matrix with a
     row a metric, columns `dataset, protocol, dimension, coefficient, test, metric` and the metrics.
@@ -136,7 +134,7 @@ def significance_frames(
     return frame, pd.DataFrame(rows, columns=pd.Index([*keys, "metric", *metrics]))
 
 
-def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
+def difference_tables(measured: Measured, config: BenchOptions) -> list[Table]:
     """What `captau compare` prints: of each coefficient every two metrics, the better one first."""
     if measured.uncertainty is None or not config.tests:
         return []
@@ -178,7 +176,7 @@ def difference_tables(measured: Measured, config: BenchConfig) -> list[Table]:
     return tables
 
 
-def disattenuated_tables(measured: Measured, config: BenchConfig) -> list[Table]:
+def disattenuated_tables(measured: Measured, config: BenchOptions) -> list[Table]:
     """Pearson's r before and after correction for the ratings' noise, a table a dimension."""
     labels = {**FLOORS, **{m.spec: style(m).label for m in config.metrics}}
     tables: list[Table] = []

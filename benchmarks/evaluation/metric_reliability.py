@@ -13,9 +13,9 @@ import numpy as np
 from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
-from ..options import read
 from ..runs.finished_run import read_run
 from ..runs.tables import COEFFICIENT_STYLE, number
+from ..scoring.catalog import read
 from .published_numbers import numbers
 
 #: The value of the option `trust` that stands for the papers' numbers.

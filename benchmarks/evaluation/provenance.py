@@ -11,14 +11,14 @@ from ...datasets.files import locate, sha256
 from ...datasets.folder import used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..options import Where
 from ..runs.results import environment
+from ..scoring.locations import Locations
 
 logger = logging.getLogger(__name__)
 
 
 def provenance(
-    metrics: Sequence[Metric], caption_sets: Sequence[CaptionSet], where: Where
+    metrics: Sequence[Metric], caption_sets: Sequence[CaptionSet], locations: Locations
 ) -> dict[str, Any]:
     """Return the data, metrics and versions that numbers rest on, for `run.json`.
 
@@ -27,9 +27,9 @@ def provenance(
     Args:
         metrics: those that were computed.
         caption_sets: each named once in the result, however often it stands here.
-        where: its `data_root` says where the datasets' files lie.
+        locations: its `data_root` says where the datasets' files lie.
     """
-    root = registry.data_root(where.data_root)
+    root = registry.data_root(locations.data_root)
     data: dict[str, Any] = {}
     for caption_set in {c.name: c for c in caption_sets}.values():
         card = caption_set.card

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..options import read, usual_protocol
 from ..runs.tables import COEFFICIENT_STYLE
+from ..scoring.catalog import read, usual_protocol
 from ..scoring.protocol import Protocol
 
 #: What of a protocol decides whether two numbers can be compared.

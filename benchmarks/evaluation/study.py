@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ..options import ComplementConfig, SensitivityConfig, ThresholdsConfig
+from ..options import ComplementOptions, SensitivityOptions, ThresholdsOptions
 from ..runs.progress_bar import Progress
 from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, marks_of, score_all
@@ -45,7 +45,7 @@ class Points:
         return correlate_at(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
 
-StudyConfig = SensitivityConfig | ComplementConfig | ThresholdsConfig
+StudyConfig = SensitivityOptions | ComplementOptions | ThresholdsOptions
 
 
 class Study:
@@ -67,11 +67,11 @@ class Study:
         name: str,
         progress: Progress,
     ) -> None:
-        caption_set = config.where.load(name)
+        caption_set = config.locations.load(name)
         self.set = caption_set
         self.protocol = config.datasets[name].on(caption_set)
         self.progress = progress
-        self._store = config.where.store()
+        self._store = config.locations.store()
         if not self.protocol.dimension:
             raise no_dimension(caption_set, "it has preferences and no ratings to correlate with")
         self.items = self.protocol.select(caption_set)
@@ -127,10 +127,10 @@ def told(
     computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
     return {
         "command": command,
-        "config": dict(config.resolved),
+        "config": dict(config.configuration),
         "protocols": {n: vars(p) for n, p in config.datasets.items()},
         **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
-        **provenance(computed, [s.set for s in studies], config.where),
+        **provenance(computed, [s.set for s in studies], config.locations),
         "missing": {
             s.set.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies
         },

@@ -23,11 +23,12 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards import Columns, Shard
-from ..options import FilterConfig, metrics_of
+from ..options import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import Flow
 from ..runs.results import environment, table_files, to_csv, to_json
 from ..runs.tables import MISSING, Table, number
+from ..scoring.catalog import metrics_of
 from . import stages
 from .engines import engine_of
 from .exact import digit_counts, percentiles
@@ -87,7 +88,7 @@ class Filtered:
     folder: Path
 
 
-def run(config: FilterConfig) -> Filtered:
+def run(config: FilterOptions) -> Filtered:
     """Filter.
 
     Raises:
@@ -100,7 +101,7 @@ def run(config: FilterConfig) -> Filtered:
         raise InputError(stages.said(error, str(config.output_dir))) from error
 
 
-def _run(config: FilterConfig) -> Filtered:
+def _run(config: FilterOptions) -> Filtered:
     begun, started = time.perf_counter(), datetime.now(UTC)
     source = Folder(config.run)
     manifest = _manifest(source)
@@ -160,7 +161,7 @@ def _run(config: FilterConfig) -> Filtered:
                 "run.json": to_json(
                     {
                         "command": "filter",
-                        "config": dict(config.resolved),
+                        "config": dict(config.configuration),
                         "scores": config.run,
                         "metric": config.metric,
                         "signature": manifest["signatures"][config.metric],
@@ -201,7 +202,7 @@ def _manifest(source: Folder) -> dict[str, Any]:
         ) from error
 
 
-def _known(config: FilterConfig, signature: str) -> Known:
+def _known(config: FilterOptions, signature: str) -> Known:
     """The threshold, and what is known of the captions above it.
 
     Raises:
@@ -361,7 +362,7 @@ class _Look:
 
 
 def _shards(
-    config: FilterConfig,
+    config: FilterOptions,
     plan: Path,
     manifest: Mapping[str, Any],
     known: Known,

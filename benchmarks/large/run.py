@@ -32,12 +32,13 @@ from ...metrics.base import Metric
 from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
-from ..options import LargeConfig, style
+from ..options import LargeOptions
 from ..reporting.corpus_score_tables import scale_of
 from ..runs.output_folder import FILES, ON_DEMAND, RECORD
 from ..runs.progress_bar import Flow
 from ..runs.results import environment, table_files, to_csv, to_json
 from ..runs.tables import Table, number
+from ..scoring.catalog import style
 from ..scoring.unavailable_metrics import lacking, listed
 from . import stages
 from .engines import engine_of
@@ -74,7 +75,7 @@ class Scored:
     summary: str
 
 
-def run(config: LargeConfig) -> Scored:
+def run(config: LargeOptions) -> Scored:
     """Score a large set; what an earlier run of the same settings did is not done again.
 
     Raises:
@@ -131,7 +132,7 @@ def partitions_of(parts: int) -> int:
 
 
 class _Run:
-    def __init__(self, config: LargeConfig) -> None:
+    def __init__(self, config: LargeOptions) -> None:
         self.config = config
         self.output = Folder(config.output)
         # A folder of this run's own: it is removed at the end.
@@ -602,7 +603,7 @@ class _Run:
             "run.json": to_json(
                 {
                     "command": "score",
-                    "config": dict(self.config.resolved),
+                    "config": dict(self.config.configuration),
                     "candidates": list(self.config.candidates),
                     "references": list(self.config.references) or None,
                     "signatures": manifest["signatures"],

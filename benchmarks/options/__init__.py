@@ -2,64 +2,50 @@
 
 from __future__ import annotations
 
-from ..scoring.catalog import (
-    METRIC_KINDS,
-    MetricStyle,
-    bibliography,
-    metrics_of,
-    optional_of,
-    read,
-    style,
-    usual_protocol,
-)
-from .agree import AgreeConfig, HumanConfig, agree_config, human_config
-from .bench import BenchConfig, bench_config
-from .check import CheckConfig, check_config
+from .agree import AgreeOptions, HumanConfig, agree_config, human_config
+from .bench import BenchOptions, bench_config
+from .check import CheckOptions, check_config
 from .collect import collect_config, stability_config
-from .common import Named, Where, changes_of, files_of, names_of, statistics_of
-from .complement import ComplementConfig, complement_config
+from .common import Named, changes_of, files_of, names_of, statistics_of
+from .complement import ComplementOptions, complement_config
 from .data import data_config, df_config
-from .filter import FilterConfig, filter_config
-from .gather import GatherConfig, gather_config
-from .large import LargeConfig, is_large, large_config
-from .report import CHARTS, ChartOptions, PlotConfig, ReportConfig, plot_config, report_config
-from .reproduce import PaperTable, ReproduceConfig, reproduce_config
-from .score import ScoreConfig, score_config
-from .sensitivity import SensitivityConfig, sensitivity_config
-from .table import STYLES, TableConfig, cite_config, table_config
-from .thresholds import ThresholdsConfig, thresholds_config
-from .train import TrainConfig, train_config
-from .validate import ValidateConfig, validate_config
+from .filter import FilterOptions, filter_config
+from .gather import GatherOptions, gather_config
+from .large import LargeOptions, is_large, large_config
+from .report import CHARTS, ChartOptions, PlotOptions, ReportOptions, plot_config, report_config
+from .reproduce import PaperTable, ReproduceOptions, reproduce_config
+from .score import ScoreOptions, score_config
+from .sensitivity import SensitivityOptions, sensitivity_config
+from .table import STYLES, TableOptions, cite_config, table_config
+from .thresholds import ThresholdsOptions, thresholds_config
+from .train import TrainOptions, train_config
+from .validate import ValidateOptions, validate_config
 
 __all__ = [
     "CHARTS",
-    "METRIC_KINDS",
     "STYLES",
-    "AgreeConfig",
-    "BenchConfig",
+    "AgreeOptions",
+    "BenchOptions",
     "ChartOptions",
-    "CheckConfig",
-    "ComplementConfig",
-    "FilterConfig",
-    "GatherConfig",
+    "CheckOptions",
+    "ComplementOptions",
+    "FilterOptions",
+    "GatherOptions",
     "HumanConfig",
-    "LargeConfig",
-    "MetricStyle",
+    "LargeOptions",
     "Named",
     "PaperTable",
-    "PlotConfig",
-    "ReportConfig",
-    "ReproduceConfig",
-    "ScoreConfig",
-    "SensitivityConfig",
-    "TableConfig",
-    "ThresholdsConfig",
-    "TrainConfig",
-    "ValidateConfig",
-    "Where",
+    "PlotOptions",
+    "ReportOptions",
+    "ReproduceOptions",
+    "ScoreOptions",
+    "SensitivityOptions",
+    "TableOptions",
+    "ThresholdsOptions",
+    "TrainOptions",
+    "ValidateOptions",
     "agree_config",
     "bench_config",
-    "bibliography",
     "changes_of",
     "check_config",
     "cite_config",
@@ -73,21 +59,16 @@ __all__ = [
     "human_config",
     "is_large",
     "large_config",
-    "metrics_of",
     "names_of",
-    "optional_of",
     "plot_config",
-    "read",
     "report_config",
     "reproduce_config",
     "score_config",
     "sensitivity_config",
     "stability_config",
     "statistics_of",
-    "style",
     "table_config",
     "thresholds_config",
     "train_config",
-    "usual_protocol",
     "validate_config",
 ]

@@ -13,18 +13,18 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..scoring.catalog import metrics_of, optional_of
 from ..scoring.protocol import Protocol
-from .common import Where, datasets_of, names_of, path_of, plain_of, where_of
+from .common import Locations, datasets_of, locations_of, names_of, path_of, plain_of
 
 
 @dataclass(frozen=True)
-class AgreeConfig:
+class AgreeOptions:
     """What `captau agree` does: datasets with their protocols, and what is drawn by lot."""
 
     datasets: dict[str, Protocol]
     seed: int = 0
     draws: int = 20
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -66,8 +66,8 @@ class HumanConfig:
     n_words: int = 1000
     scores: Path | None = None
     label: tuple[str, ...] = ()
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if self.held_out not in HELD_OUT:
@@ -115,10 +115,12 @@ def _agreed(config: DictConfig) -> dict[str, Any]:
     return plain
 
 
-def agree_config(config: DictConfig) -> AgreeConfig:
+def agree_config(config: DictConfig) -> AgreeOptions:
     """From the composed configuration of `captau agree kind=ratings`."""
     plain = _agreed(config)
-    return AgreeConfig(datasets_of(plain), plain["seed"], plain["draws"], where_of(plain), plain)
+    return AgreeOptions(
+        datasets_of(plain), plain["seed"], plain["draws"], locations_of(plain), plain
+    )
 
 
 def human_config(config: DictConfig) -> HumanConfig:
@@ -149,6 +151,6 @@ def human_config(config: DictConfig) -> HumanConfig:
         n_words=words["n"],
         scores=path_of(words["scores"]),
         label=tuple(map(str, label)),
-        where=where_of(plain),
-        resolved=plain,
+        locations=locations_of(plain),
+        configuration=plain,
     )

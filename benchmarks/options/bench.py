@@ -12,19 +12,19 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import TESTS, Statistics
-from .common import Where, plain_of, scored, statistics_of
+from .common import Locations, plain_of, scored, statistics_of
 
 
 @dataclass(frozen=True)
-class BenchConfig:
+class BenchOptions:
     """What `captau bench` does: datasets with their protocols, and metrics; and `captau compare`, which
     has `tests` besides.
     """
 
     datasets: dict[str, Protocol]
     metrics: tuple[Metric, ...]
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ceilings: bool = True
     floors: bool = False
     statistics: Statistics = field(default_factory=Statistics)
@@ -46,10 +46,10 @@ class BenchConfig:
             )
 
 
-def bench_config(config: DictConfig) -> BenchConfig:
+def bench_config(config: DictConfig) -> BenchOptions:
     """From the composed configuration of `captau bench` or `captau compare`."""
     plain = plain_of(config)
-    return BenchConfig(
+    return BenchOptions(
         **scored(plain),
         ceilings=plain["ceilings"],
         floors=plain["floors"],

@@ -13,18 +13,18 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..regression.baseline_file import POLICIES, TOLERANCES, tolerance_fault
 from ..scoring.catalog import metrics_of, optional_of
-from .common import Where, names_of, own_of, path_of, plain_of
+from .common import Locations, file_options_of, names_of, path_of, plain_of
 
 
 @dataclass(frozen=True)
-class CheckConfig:
+class CheckOptions:
     """What `captau check` does. What goes into a baseline is None where the file says it, or the default.
 
     Attributes:
         baseline: the file.
         update: whether to write it.
         dataset, protocol, metrics: what is scored, how (what differs from the usual), and with what.
-        optional: as in `BenchConfig`.
+        optional: as in `BenchOptions`.
         sample: how many items' scores the file shows; drawn with `seed`.
         tolerance: how far a score may move.
         versions: which changed versions fail by themselves, one of `baseline.POLICIES`.
@@ -44,7 +44,7 @@ class CheckConfig:
     versions: str | None = None
     packages: tuple[str, ...] = ()
     junit: Path | None = None
-    where: Where = field(default_factory=Where)
+    locations: Locations = field(default_factory=Locations)
 
     def __post_init__(self) -> None:
         if self.sample is not None and self.sample < 1:
@@ -57,7 +57,7 @@ class CheckConfig:
             raise unknown("value of versions", self.versions, POLICIES)
 
 
-def check_config(config: DictConfig, given: Iterable[str]) -> CheckConfig:
+def check_config(config: DictConfig, given: Iterable[str]) -> CheckOptions:
     """From the composed configuration of `captau check`.
 
     Args:
@@ -73,7 +73,7 @@ def check_config(config: DictConfig, given: Iterable[str]) -> CheckConfig:
     if len(names) > 1:
         raise InputError(f"dataset is [{','.join(names)}]; a baseline is of one dataset")
     packages: Any = plain["packages"]
-    return CheckConfig(
+    return CheckOptions(
         baseline=Path(plain["baseline"]).expanduser(),
         update=plain["update"],
         dataset=names[0] if "dataset" in typed else None,
@@ -88,10 +88,10 @@ def check_config(config: DictConfig, given: Iterable[str]) -> CheckConfig:
         versions=plain["versions"],
         packages=(packages,) if isinstance(packages, str) else tuple(map(str, packages)),
         junit=path_of(plain["junit"]),
-        where=Where(
+        locations=Locations(
             data_root=path_of(plain["data"]["root"]),
             cache_root=path_of(plain["cache"]["root"]),
             use_cache=False,
-            own=own_of(plain),
+            file_options=file_options_of(plain),
         ),
     )

@@ -4,51 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from ...conf import group
-from ...datasets.cache import cache_root, keep
+from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
-from ...datasets.registry import load
-from ...datasets.schema import CaptionSet
 from ...datasets.streams import STDIN
 from ...metrics.text.java import java
 from ..scoring.catalog import metrics_of, optional_of, read
+from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
-from ..scoring.score_store import ScoreStore, place_of
 from ..statistics.bootstrap import Statistics
-
-#: The dataset that reads judgements of your own.
-OWN = "file"
-
-
-@dataclass(frozen=True)
-class Where:
-    """Folders of a run, and where a user's own judgements are: the options of the dataset `file`."""
-
-    data_root: Path | None = None
-    cache_root: Path | None = None
-    use_cache: bool = True
-    #: Where scores are kept, if not there: a folder, or a URL.
-    cache_scores: str | None = None
-    output_dir: Path | None = None
-    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def load(self, dataset: str) -> CaptionSet:
-        """A dataset from these folders."""
-        options = self.own if dataset == OWN else {}
-        return load(dataset, self.data_root, **options)
-
-    def store(self) -> ScoreStore:
-        """Where scores are kept."""
-        if not self.use_cache:
-            return ScoreStore(None)
-        scores = place_of(self.cache_scores) if self.cache_scores else None
-        return ScoreStore(cache_root(self.cache_root), scores)
 
 
 def check_shares(good: float, precision: float) -> None:
@@ -75,8 +45,8 @@ def scored(plain: Mapping[str, Any]) -> dict[str, Any]:
         "datasets": datasets_of(plain),
         "metrics": metrics_of(plain["metrics"]),
         "optional": optional_of(plain["metrics"]),
-        "where": where_of(plain),
-        "resolved": plain,
+        "locations": locations_of(plain),
+        "configuration": plain,
     }
 
 
@@ -236,18 +206,18 @@ def plain_of(config: DictConfig) -> dict[str, Any]:
     return plain
 
 
-def where_of(plain: Mapping[str, Any]) -> Where:
-    return Where(
+def locations_of(plain: Mapping[str, Any]) -> Locations:
+    return Locations(
         data_root=path_of(plain["data"]["root"]),
         cache_root=path_of(plain["cache"]["root"]),
         use_cache=plain["cache"]["use"],
         cache_scores=plain["cache"].get("scores"),
         output_dir=path_of(plain["output_dir"]),
-        own=own_of(plain),
+        file_options=file_options_of(plain),
     )
 
 
-def own_of(plain: Mapping[str, Any]) -> dict[str, Any]:
+def file_options_of(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The given options of the dataset `file`.
 
     Raises:

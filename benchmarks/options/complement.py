@@ -11,20 +11,20 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..scoring.protocol import Protocol
-from .common import Where, plain_of, scored
+from .common import Locations, plain_of, scored
 
 
 @dataclass(frozen=True)
-class ComplementConfig:
+class ComplementOptions:
     """What `captau complement` does: datasets with their protocols, metrics, and how often to draw."""
 
     datasets: dict[str, Protocol]
     metrics: tuple[Metric, ...]
     seed: int = 0
     draws: int = 100
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchConfig`.
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchOptions`.
     optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class ComplementConfig:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
 
 
-def complement_config(config: DictConfig) -> ComplementConfig:
+def complement_config(config: DictConfig) -> ComplementOptions:
     """From the composed configuration of `captau complement`."""
     plain = plain_of(config)
-    return ComplementConfig(**scored(plain), seed=plain["seed"], draws=plain["draws"])
+    return ComplementOptions(**scored(plain), seed=plain["seed"], draws=plain["draws"])

@@ -17,7 +17,7 @@ from .large import check_engine
 
 
 @dataclass(frozen=True)
-class FilterConfig:
+class FilterOptions:
     """What `captau filter` does.
 
     Attributes:
@@ -27,7 +27,7 @@ class FilterConfig:
         thresholds: the folder of a run of `captau thresholds`; None where nothing is known of precision.
         precision: what share of the kept captions shall be good.
         dataset, dimension: which of that run's curves, where it has several.
-        engine, workers, address: as in `LargeConfig`.
+        engine, workers, address: as in `LargeOptions`.
     """
 
     run: str
@@ -41,7 +41,7 @@ class FilterConfig:
     engine: str = "local"
     workers: int | None = None
     address: str | None = None
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         check_engine(self.engine, self.workers, self.address)
@@ -59,7 +59,7 @@ class FilterConfig:
             )
 
 
-def filter_config(config: DictConfig) -> FilterConfig:
+def filter_config(config: DictConfig) -> FilterOptions:
     """From the composed configuration of `captau filter`.
 
     Raises:
@@ -68,7 +68,7 @@ def filter_config(config: DictConfig) -> FilterConfig:
     plain = plain_of(config)
     if plain["keep"]["metric"] is None:
         raise InputError("say which metric decides: keep.metric=METRIC")
-    return FilterConfig(
+    return FilterOptions(
         run=str(plain["run"]),
         metric=metrics_of(plain["keep"]["metric"])[0].spec,
         above=plain["keep"]["above"],
@@ -80,5 +80,5 @@ def filter_config(config: DictConfig) -> FilterConfig:
         engine=plain["engine"],
         workers=plain["workers"],
         address=plain["ray"]["address"],
-        resolved=plain,
+        configuration=plain,
     )

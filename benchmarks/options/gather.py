@@ -11,7 +11,7 @@ from .common import path_of, plain_of
 
 
 @dataclass(frozen=True)
-class GatherConfig:
+class GatherOptions:
     """What `captau gather` does.
 
     Attributes:
@@ -25,9 +25,9 @@ class GatherConfig:
     output_dir: Path | None = None
 
 
-def gather_config(config: DictConfig) -> GatherConfig:
+def gather_config(config: DictConfig) -> GatherOptions:
     """From the composed configuration of `captau gather`."""
     plain = plain_of(config)
-    return GatherConfig(
+    return GatherOptions(
         Path(plain["run"]).expanduser(), plain["rerun"], path_of(plain["output_dir"])
     )

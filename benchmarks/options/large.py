@@ -25,7 +25,7 @@ _OF_SMALL: dict[str, Any] = {"partial": False, "stdout": "table"}
 
 
 @dataclass(frozen=True)
-class LargeConfig:
+class LargeOptions:
     """What `captau score` does with a large set.
 
     Attributes:
@@ -40,7 +40,7 @@ class LargeConfig:
         rows: of a part.
         columns: the columns' names.
         skip_corrupt: whether a shard that cannot be read is left out.
-        trust: as in `ScoreConfig`.
+        trust: as in `ScoreOptions`.
     """
 
     candidates: tuple[str, ...]
@@ -57,7 +57,7 @@ class LargeConfig:
     columns: Columns = field(default_factory=Columns)
     skip_corrupt: bool = False
     trust: str | None = None
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         check_engine(self.engine, self.workers, self.address)
@@ -110,7 +110,7 @@ def _paths(given: Any) -> list[str]:
     return [str(path) for path in (given if isinstance(given, list | tuple) else [given])]
 
 
-def large_config(config: DictConfig, output: str) -> LargeConfig:
+def large_config(config: DictConfig, output: str) -> LargeOptions:
     """From the composed configuration of `captau score`.
 
     Args:
@@ -135,7 +135,7 @@ def large_config(config: DictConfig, output: str) -> LargeConfig:
             raise InputError(
                 f"candidates: '{match[1]}=' names a system; of large sets several files are shards of one"
             )
-    return LargeConfig(
+    return LargeOptions(
         candidates=tuple(candidates),
         references=tuple(_paths(plain["references"])) if plain["references"] else (),
         metrics=metrics_of(plain["metrics"]),
@@ -150,5 +150,5 @@ def large_config(config: DictConfig, output: str) -> LargeConfig:
         columns=Columns(**plain["columns"]),
         skip_corrupt=plain["skip_corrupt"],
         trust=plain["trust"],
-        resolved=plain,
+        configuration=plain,
     )

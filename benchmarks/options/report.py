@@ -25,7 +25,7 @@ CHARTS = {
 
 @dataclass(frozen=True)
 class ChartOptions:
-    """What charts can be told; `good` and `precision` as in `ThresholdsConfig`."""
+    """What charts can be told; `good` and `precision` as in `ThresholdsOptions`."""
 
     good: float = 0.5
     precision: float = 0.8
@@ -35,7 +35,7 @@ class ChartOptions:
 
 
 @dataclass(frozen=True)
-class ReportConfig:
+class ReportOptions:
     """What `captau report` does.
 
     Attributes:
@@ -60,7 +60,7 @@ class ReportConfig:
 
 
 @dataclass(frozen=True)
-class PlotConfig:
+class PlotOptions:
     """What `captau plot` does.
 
     Attributes:
@@ -83,10 +83,10 @@ class PlotConfig:
             raise InputError(f"kind is empty; name one at least: {', '.join(CHARTS)}")
 
 
-def report_config(config: DictConfig) -> ReportConfig:
+def report_config(config: DictConfig) -> ReportOptions:
     """From the composed configuration of `captau report`."""
     plain = plain_of(config)
-    return ReportConfig(
+    return ReportOptions(
         run=Path(plain["run"]).expanduser(),
         output=path_of(plain["output"]),
         images=path_of(plain["images"]),
@@ -95,12 +95,12 @@ def report_config(config: DictConfig) -> ReportConfig:
     )
 
 
-def plot_config(config: DictConfig) -> PlotConfig:
+def plot_config(config: DictConfig) -> PlotOptions:
     """From the composed configuration of `captau plot`."""
     plain = plain_of(config)
     kind = plain["kind"]
     chosen = list(CHARTS) if kind is None else kind if isinstance(kind, list) else [kind]
-    return PlotConfig(
+    return PlotOptions(
         run=Path(plain["run"]).expanduser(),
         kinds=tuple(dict.fromkeys(map(str, chosen))),
         output_dir=path_of(plain["output_dir"]),

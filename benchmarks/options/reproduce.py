@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from ...datasets.errors import unknown
 from ...metrics.registry import metric_names
-from .common import Where, plain_of, where_of
+from .common import Locations, locations_of, plain_of
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class PaperTable:
 
 
 @dataclass(frozen=True)
-class ReproduceConfig:
+class ReproduceOptions:
     """What `captau reproduce` does: papers with their tables, but for some metrics."""
 
     papers: dict[str, tuple[PaperTable, ...]]
     leave_out: tuple[str, ...] = ()
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def reproduce_config(config: DictConfig) -> ReproduceConfig:
+def reproduce_config(config: DictConfig) -> ReproduceOptions:
     """From the composed configuration of `captau reproduce`."""
     plain = plain_of(config)
     papers = {
@@ -48,4 +48,4 @@ def reproduce_config(config: DictConfig) -> ReproduceConfig:
     for name in plain["leave_out"]:
         if name not in metric_names():
             raise unknown("metric", name, metric_names())
-    return ReproduceConfig(papers, tuple(plain["leave_out"]), where_of(plain), plain)
+    return ReproduceOptions(papers, tuple(plain["leave_out"]), locations_of(plain), plain)

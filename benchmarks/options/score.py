@@ -14,14 +14,14 @@ from ...datasets.streams import STDIN
 from ...metrics.base import Metric
 from ..scoring.catalog import metrics_of, optional_of
 from ..statistics.bootstrap import Statistics
-from .common import Named, Where, files_of, path_of, plain_of, statistics_of, where_of
+from .common import Locations, Named, files_of, locations_of, path_of, plain_of, statistics_of
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
 
 
 @dataclass(frozen=True)
-class ScoreConfig:
+class ScoreOptions:
     """What `captau score` does.
 
     Attributes:
@@ -40,8 +40,8 @@ class ScoreConfig:
     images: Path | None
     metrics: tuple[Metric, ...]
     optional: frozenset[str] = frozenset()
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
     keep: tuple[str, float] | None = None
     partial: bool = False
     trust: str | None = None
@@ -63,7 +63,7 @@ class ScoreConfig:
             raise InputError("standard input can be read once; name a file for the others")
 
 
-def score_config(config: DictConfig) -> ScoreConfig:
+def score_config(config: DictConfig) -> ScoreOptions:
     """From the composed configuration of `captau score`.
 
     Raises:
@@ -80,15 +80,15 @@ def score_config(config: DictConfig) -> ScoreConfig:
         known = [m.spec for m in metrics_of(plain["metrics"])]
         if keep[0] not in known:
             raise unknown("metric to keep by", keep[0], known)
-    return ScoreConfig(
+    return ScoreOptions(
         keep=keep,
         candidates=files_of(plain["candidates"], "candidates"),
         references=files_of(plain["references"], "references") if plain["references"] else (),
         images=path_of(plain["images"]),
         metrics=metrics_of(plain["metrics"]),
         optional=optional_of(plain["metrics"]),
-        where=where_of(plain),
-        resolved=plain,
+        locations=locations_of(plain),
+        configuration=plain,
         partial=plain["partial"],
         trust=plain["trust"],
         stdout=plain["stdout"],

@@ -11,14 +11,14 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..scoring.protocol import Protocol
-from .common import Where, plain_of, scored
+from .common import Locations, plain_of, scored
 
 #: What `captau sensitivity` varies.
 KINDS = ("images", "raters", "references", "power", "protocols")
 
 
 @dataclass(frozen=True)
-class SensitivityConfig:
+class SensitivityOptions:
     """What `captau sensitivity` does: datasets with their protocols, metrics, and what is varied."""
 
     datasets: dict[str, Protocol]
@@ -26,9 +26,9 @@ class SensitivityConfig:
     kinds: tuple[str, ...] = ("images",)
     seed: int = 0
     draws: int | None = None
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchConfig`.
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchOptions`.
     optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class SensitivityConfig:
             raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
 
 
-def sensitivity_config(config: DictConfig) -> SensitivityConfig:
+def sensitivity_config(config: DictConfig) -> SensitivityOptions:
     """From the composed configuration of `captau sensitivity`.
 
     Raises:
@@ -52,7 +52,7 @@ def sensitivity_config(config: DictConfig) -> SensitivityConfig:
     plain = plain_of(config)
     kind = plain["kind"]
     kinds = kind if isinstance(kind, list) else [kind]
-    return SensitivityConfig(
+    return SensitivityOptions(
         **scored(plain),
         kinds=tuple(dict.fromkeys(map(str, kinds))),
         seed=plain["seed"],

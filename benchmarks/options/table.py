@@ -19,7 +19,7 @@ SHOWN_AS = ("subscript", "plusminus", "none")
 
 
 @dataclass(frozen=True)
-class TableConfig:
+class TableOptions:
     """What `captau table` does.
 
     Attributes:
@@ -57,18 +57,18 @@ class TableConfig:
 
 
 @dataclass(frozen=True)
-class CiteConfig:
+class CiteOptions:
     """What `captau cite` does: folders of finished runs, and the file to write, if any."""
 
     runs: tuple[Path, ...]
     output: Path | None = None
 
 
-def table_config(config: DictConfig) -> TableConfig:
+def table_config(config: DictConfig) -> TableOptions:
     """From the composed configuration of `captau table`."""
     plain = plain_of(config)
     published = listed(plain["published"], "published")
-    return TableConfig(
+    return TableOptions(
         runs=runs_of(plain),
         style=str(plain["style"]),
         intervals=str(plain["intervals"] or "none"),
@@ -81,7 +81,7 @@ def table_config(config: DictConfig) -> TableConfig:
     )
 
 
-def cite_config(config: DictConfig) -> CiteConfig:
+def cite_config(config: DictConfig) -> CiteOptions:
     """From the composed configuration of `captau cite`."""
     plain = plain_of(config)
-    return CiteConfig(runs_of(plain), path_of(plain["output"]))
+    return CiteOptions(runs_of(plain), path_of(plain["output"]))

@@ -10,11 +10,11 @@ from omegaconf import DictConfig
 
 from ...metrics.base import Metric
 from ..scoring.protocol import Protocol
-from .common import Where, check_shares, plain_of, scored
+from .common import Locations, check_shares, plain_of, scored
 
 
 @dataclass(frozen=True)
-class ThresholdsConfig:
+class ThresholdsOptions:
     """What `captau thresholds` does.
 
     Attributes:
@@ -26,16 +26,16 @@ class ThresholdsConfig:
     metrics: tuple[Metric, ...]
     good: float = 0.5
     precision: float = 0.8
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchConfig`.
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    #: As in `BenchOptions`.
     optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         check_shares(self.good, self.precision)
 
 
-def thresholds_config(config: DictConfig) -> ThresholdsConfig:
+def thresholds_config(config: DictConfig) -> ThresholdsOptions:
     """From the composed configuration of `captau thresholds`."""
     plain = plain_of(config)
-    return ThresholdsConfig(**scored(plain), good=plain["good"], precision=plain["precision"])
+    return ThresholdsOptions(**scored(plain), good=plain["good"], precision=plain["precision"])

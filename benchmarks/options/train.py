@@ -17,7 +17,7 @@ from ...metrics.neural.device import Device, resolve
 from ..scoring.catalog import metrics_of
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import Statistics
-from .common import Where, datasets_of, plain_of, statistics_of, where_of, whole_numbers
+from .common import Locations, datasets_of, locations_of, plain_of, statistics_of, whole_numbers
 
 #: In a rater's file, an option that has no default.
 NEEDED = "needed"
@@ -26,7 +26,7 @@ DESIGNS = ("split", "transfer", "folds", "leave_one_out")
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainOptions:
     """What `captau train` does.
 
     Attributes:
@@ -56,8 +56,8 @@ class TrainConfig:
     device: str = "cpu"
     threads: int | None = None
     statistics: Statistics = field(default_factory=Statistics)
-    where: Where = field(default_factory=Where)
-    resolved: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    locations: Locations = field(default_factory=Locations)
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         if self.design not in DESIGNS:
@@ -74,7 +74,7 @@ class TrainConfig:
             raise InputError("strict=true is of design=folds")
 
 
-def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
+def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainOptions:
     """From the composed configuration of `captau train`.
 
     Args:
@@ -104,7 +104,7 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
     options = {k: _absolute(v) for k, v in options.items()}
     seeds: Any = plain["seeds"]
     design = plain["design"]
-    return TrainConfig(
+    return TrainOptions(
         recipe=make_recipe(name, options),
         datasets=datasets_of(plain),
         design=design,
@@ -118,8 +118,8 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainConfig:
         device=resolve(plain["device"]),
         threads=plain["threads"],
         statistics=statistics_of(plain["statistics"]),
-        where=where_of(plain),
-        resolved={**plain, "rater": {"name": name, **options}},
+        locations=locations_of(plain),
+        configuration={**plain, "rater": {"name": name, **options}},
     )
 
 

@@ -17,7 +17,7 @@ _SCORES = (".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True)
-class ValidateConfig:
+class ValidateOptions:
     """What `captau validate` does.
 
     Attributes:
@@ -56,7 +56,7 @@ class ValidateConfig:
         return self.dataset is not None or self.file.suffix.lower() in _SCORES
 
 
-def validate_config(config: DictConfig) -> ValidateConfig:
+def validate_config(config: DictConfig) -> ValidateOptions:
     """From the composed configuration of `captau validate`.
 
     Raises:
@@ -66,7 +66,7 @@ def validate_config(config: DictConfig) -> ValidateConfig:
     names = list(plain["datasets"])
     if len(names) > 1:
         raise InputError(f"dataset is [{','.join(names)}]; scores are of one dataset")
-    return ValidateConfig(
+    return ValidateOptions(
         file=Path(plain["file"]).expanduser(),
         kind=plain["kind"],
         references=path_of(plain["references"]),

@@ -21,8 +21,10 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
-from ..options import CheckConfig, Where, changes_of, metrics_of, optional_of
+from ..options import CheckOptions, changes_of
 from ..runs.tables import markdown_of
+from ..scoring.catalog import metrics_of, optional_of
+from ..scoring.locations import Locations
 from .baseline_file import read
 from .check import run
 
@@ -85,7 +87,7 @@ def assert_scores(
             f"{path} has other metrics as well ({', '.join(sorted(others))}); one baseline a call"
         )
     checked = run(
-        CheckConfig(
+        CheckOptions(
             baseline=path,
             update=update,
             dataset=dataset,
@@ -97,7 +99,7 @@ def assert_scores(
             tolerance=tolerance,
             versions=versions,
             packages=tuple(packages),
-            where=Where(data_root=Path(data_root) if data_root else None),
+            locations=Locations(data_root=Path(data_root) if data_root else None),
         )
     )
     if checked.status:

@@ -21,11 +21,12 @@ from ...metrics.external import PythonFunction, ScoreFile
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import registered_name
 from ..evaluation.measured_dataset import Measured, measure
-from ..options import CheckConfig, metrics_of, optional_of, usual_protocol
+from ..options import CheckOptions
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import Progress
 from ..runs.tables import COEFFICIENT_STYLE, Table, markdown_of
 from ..runs.tables import number as printed
+from ..scoring.catalog import metrics_of, optional_of, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import present
@@ -184,7 +185,7 @@ def _legal(text: str) -> str:
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
 
 
-def run(config: CheckConfig) -> Checked:
+def run(config: CheckOptions) -> Checked:
     """Compute everything anew, and hold it against the baseline, or write that.
 
     Raises:
@@ -255,7 +256,7 @@ def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
 class _Plan:
     """What is computed: of the options, else of the baseline, else the defaults."""
 
-    config: CheckConfig
+    config: CheckOptions
     dataset: str
     own: Mapping[str, Any]
     protocol: Protocol
@@ -268,13 +269,13 @@ class _Plan:
     packages: tuple[str, ...]
 
 
-def _plan(config: CheckConfig, before: Baseline | None) -> _Plan:
+def _plan(config: CheckOptions, before: Baseline | None) -> _Plan:
     dataset = config.dataset or (before.dataset if before else "demo")
     if before is not None and dataset == before.dataset and config.protocol is None:
         protocol = before.protocol
     else:
         protocol = Protocol.resolve(dataset, usual_protocol(dataset), config.protocol or {})
-    own = config.where.own
+    own = config.locations.file_options
     if not own and before is not None and dataset == before.dataset:
         own = before.own
     metrics, optional = config.metrics, config.optional
@@ -329,7 +330,7 @@ def _made(path: Path, before: Baseline, name: str) -> Metric:
     return one
 
 
-def _check_options(config: CheckConfig, plan: _Plan, before: Baseline) -> None:
+def _check_options(config: CheckOptions, plan: _Plan, before: Baseline) -> None:
     """That what was given is what the baseline has.
 
     Raises:
@@ -360,7 +361,7 @@ def _check_options(config: CheckConfig, plan: _Plan, before: Baseline) -> None:
 
 def _measured(plan: _Plan) -> tuple[Measured, list[Metric], dict[Metric, str]]:
     """Scores and correlations of now, with nothing read back; the metrics; and those left out."""
-    where = replace(plan.config.where, own=plan.own)
+    where = replace(plan.config.locations, file_options=plan.own)
     caption_set = where.load(plan.dataset)
     metrics, lacking = list(plan.metrics), dict[Metric, str]()
     if plan.config.update:  # else all must be computed, and one that cannot be says why

@@ -17,9 +17,10 @@ from ...datasets.schema import Scale
 from ...metrics.base import Floats
 from ..commands.thresholds import curve_of, draw_curves, good_of
 from ..evaluation.floors import FLOORS
-from ..options import METRIC_KINDS, ChartOptions
+from ..options import ChartOptions
 from ..runs.finished_run import Finished
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
+from ..scoring.catalog import METRIC_KINDS
 from ..statistics.intervals import p_column
 from ..statistics.preferences import MEAN
 from ..statistics.rater_agreement import (

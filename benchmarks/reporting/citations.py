@@ -14,8 +14,8 @@ import pandas as pd
 from ...conf import group
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
-from ..options import read
 from ..runs.tables import latex_escape
+from ..scoring.catalog import read
 from ..scoring.protocol import Protocol
 from .joined_table import Source, brief, read_sources, words_of
 from .table_layouts import breaking

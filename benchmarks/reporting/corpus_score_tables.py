@@ -9,8 +9,9 @@ import pandas as pd
 
 from ...metrics.base import Metric
 from ..evaluation.metric_reliability import PUBLISHED, UNKNOWN, sources
-from ..options import MetricStyle, ScoreConfig, style
+from ..options import ScoreOptions
 from ..runs.tables import MISSING, Table, number
+from ..scoring.catalog import MetricStyle, style
 from ..scoring.corpus_scores import Trial
 from ..scoring.unavailable_metrics import Missing, listed
 
@@ -22,7 +23,7 @@ STAR = "*"
 
 
 def tables_of(
-    config: ScoreConfig,
+    config: ScoreOptions,
     metrics: Sequence[Metric],
     missing: Missing,
     found: Scored,
@@ -44,7 +45,7 @@ def tables_of(
 
 
 def _scores(
-    config: ScoreConfig,
+    config: ScoreOptions,
     metrics: Sequence[Metric],
     missing: Missing,
     found: Scored,
@@ -114,7 +115,7 @@ def scale_of(styles: Sequence[MetricStyle]) -> str:
 
 
 def _notes(
-    config: ScoreConfig,
+    config: ScoreOptions,
     styles: Sequence[tuple[MetricStyle, str]],
     found: Scored,
     images: Mapping[str, int],
@@ -163,7 +164,7 @@ def _notes(
 
 
 def _trusted(
-    config: ScoreConfig, styles: Sequence[tuple[MetricStyle, str]], found: Scored
+    config: ScoreOptions, styles: Sequence[tuple[MetricStyle, str]], found: Scored
 ) -> list[str]:
     """Where the metrics' agreement with people is from."""
     labels = {spec: s.label for s, spec in styles}
@@ -184,7 +185,7 @@ def _trusted(
 
 
 def _differences(
-    title: str, metrics: Sequence[Metric], rows: pd.DataFrame, config: ScoreConfig
+    title: str, metrics: Sequence[Metric], rows: pd.DataFrame, config: ScoreOptions
 ) -> Table:
     options = config.statistics
     p_value = {"none": "p_value"}.get(options.correction, f"p_{options.correction}")

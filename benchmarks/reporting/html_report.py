@@ -17,7 +17,7 @@ import yaml
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import describe_protocol
-from ..options import CHARTS, ReportConfig
+from ..options import CHARTS, ReportOptions
 from ..runs.finished_run import Finished, read_run
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import Progress
@@ -64,7 +64,7 @@ class Report:
         return ", ".join(told)
 
 
-def run(config: ReportConfig) -> Report:
+def run(config: ReportOptions) -> Report:
     """Make the page and write it.
 
     Raises:
@@ -76,7 +76,7 @@ def run(config: ReportConfig) -> Report:
     return report
 
 
-def build(config: ReportConfig) -> Report:
+def build(config: ReportOptions) -> Report:
     """Make the page; equal bytes for equal results.
 
     Raises:

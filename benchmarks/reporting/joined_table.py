@@ -22,9 +22,10 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.registry import metric
 from ..evaluation.published_numbers import COMPARED, Printed, differences, printed, short, show
 from ..evaluation.wording import describe_protocol, interval_words, rank_words
-from ..options import METRIC_KINDS, MetricStyle, TableConfig, style
+from ..options import TableOptions
 from ..runs.finished_run import Finished, check_same_data, read_run
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, number
+from ..scoring.catalog import METRIC_KINDS, MetricStyle, style
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import Statistics
 from ..statistics.levels import remarks
@@ -249,7 +250,7 @@ class _Draft:
     apart: set[Key] = field(default_factory=set[Key])
 
 
-def join(config: TableConfig) -> JoinedTable:
+def join(config: TableOptions) -> JoinedTable:
     """Finished runs and published numbers as one table.
 
     Of a metric with one signature that two runs have, the first run counts.
@@ -316,7 +317,7 @@ def _letter(index: int) -> str:
     return (_letter(more - 1) if more else "") + ascii_lowercase[rest]
 
 
-def _columns(sources: Sequence[Source], config: TableConfig) -> dict[Key, Column]:
+def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Column]:
     """The columns in the runs' order, those of a dataset under one protocol side by side.
 
     Raises:
@@ -494,7 +495,7 @@ def _notes(
     sources: Sequence[Source],
     columns: Mapping[Key, Column],
     drafts: Sequence[_Draft],
-    config: TableConfig,
+    config: TableOptions,
 ) -> list[str]:
     """What stands below the table, but for footnotes, signatures, and what bold means."""
     cells = [c for d in drafts for c in d.cells.values()]

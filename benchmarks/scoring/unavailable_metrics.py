@@ -11,9 +11,9 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..options import style
 from ..runs.results import correlation_rows
 from ..runs.tables import MISSING, Table
+from ..scoring.catalog import style
 from .protocol import Protocol
 
 #: Metrics and why they cannot be computed.

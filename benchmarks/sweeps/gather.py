@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options import GatherConfig
+from ..options import GatherOptions
 from ..reporting.joined_table import Source, words_of
 from ..runs.finished_run import Finished, read_run
 from ..runs.output_folder import OutputFolder
@@ -154,7 +154,7 @@ class Gathered:
         }
 
 
-def run(config: GatherConfig) -> Gathered:
+def run(config: GatherOptions) -> Gathered:
     """Gather what a sweep's jobs found, and write it; where it is asked for, run the lacking jobs first.
 
     Raises:

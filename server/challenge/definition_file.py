@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.options import metrics_of, usual_protocol
+from ...benchmarks.scoring.catalog import metrics_of, usual_protocol
 from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import Statistics
 from ...conf import group

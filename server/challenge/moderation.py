@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select, update
 
-from ...benchmarks.options import style
 from ...benchmarks.runs.tables import COEFFICIENT_STYLE
+from ...benchmarks.scoring.catalog import style
 from ...benchmarks.statistics.weighted_coefficients import Floats
 from ..web import MissingError, RefusedError
 from .definition_file import Challenge, ranked

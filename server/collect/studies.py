@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
-from ...benchmarks.options import metrics_of
+from ...benchmarks.scoring.catalog import metrics_of
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.images import find_image

@@ -19,7 +19,8 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.large.run import Scored, run
-from captau.benchmarks.options import LargeConfig, metrics_of
+from captau.benchmarks.options import LargeOptions
+from captau.benchmarks.scoring.catalog import metrics_of
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
@@ -105,7 +106,7 @@ def score(candidates: Any, output: Any, metrics: Sequence[str] = METRICS, **opti
     paths = candidates if isinstance(candidates, list | tuple) else [candidates]
     given = {"workers": 0, "references": (), **options}
     return run(
-        LargeConfig(
+        LargeOptions(
             candidates=tuple(map(str, paths)),
             metrics=metrics_of(list(metrics)),
             output=str(output),

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from captau.benchmarks.evaluation.floors import FLOORS
-from captau.benchmarks.options import MetricStyle, style, usual_protocol
 from captau.benchmarks.runs.results import (
     FORMAT,
     RANK_COLUMNS,
@@ -21,6 +20,7 @@ from captau.benchmarks.runs.results import (
     to_csv,
     to_parquet,
 )
+from captau.benchmarks.scoring.catalog import MetricStyle, style, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.registry import card

@@ -528,7 +528,9 @@ def test_one_dimension_has_no_prefix_and_several_do(agree, monkeypatch):
         for i in range(30)
     ]
     caption_set = made(ratings, {"overall": FIVE, "detail": Scale(1, 4, 1)})
-    monkeypatch.setattr("captau.benchmarks.options.Where.load", lambda *_: caption_set)
+    monkeypatch.setattr(
+        "captau.benchmarks.scoring.locations.Locations.load", lambda *_: caption_set
+    )
     folder = agree("protocol.dimension=detail")[3]
     frame = pd.read_csv(folder / "agreement.csv").set_index("measure")
     assert "icc1" in frame.index
@@ -544,7 +546,9 @@ def test_one_dimension_has_no_prefix_and_several_do(agree, monkeypatch):
 
 def test_one_rating_an_item_is_undefined_and_says_so(agree, monkeypatch):
     caption_set = made([{"overall": [1 + i % 5]} for i in range(20)])
-    monkeypatch.setattr("captau.benchmarks.options.Where.load", lambda *_: caption_set)
+    monkeypatch.setattr(
+        "captau.benchmarks.scoring.locations.Locations.load", lambda *_: caption_set
+    )
     status, out, err, folder = agree()
     assert status == 0, err
     frame = pd.read_csv(folder / "agreement.csv")
@@ -656,7 +660,9 @@ def test_a_rating_an_item_has_no_ceilings(data_root):
 
 def test_equal_ratings_have_undefined_ceilings(monkeypatch):
     caption_set = made([{"overall": [2, 2, 2]} for _ in range(9)])
-    monkeypatch.setattr("captau.benchmarks.options.Where.load", lambda *_: caption_set)
+    monkeypatch.setattr(
+        "captau.benchmarks.scoring.locations.Locations.load", lambda *_: caption_set
+    )
     results = captau.bench("demo", "rouge_1", protocol={"coefficients": ["tau_c"]})
     frame = results.correlations.set_index("metric")
     assert frame["value"].isna().all()

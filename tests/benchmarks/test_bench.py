@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.options import metrics_of
 from captau.benchmarks.runs.output_folder import FILES, OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
+from captau.benchmarks.scoring.catalog import metrics_of
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau

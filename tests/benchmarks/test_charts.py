@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import captau
 from captau.benchmarks.commands.plot import draw
-from captau.benchmarks.options import CHARTS, ChartOptions, PlotConfig
+from captau.benchmarks.options import CHARTS, ChartOptions, PlotOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.charts import charts_of, parts_of, slug
 from captau.benchmarks.runs.finished_run import read_run
@@ -200,7 +200,7 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     names = [c.name for kind in CHARTS for c in charts_of(one, kind)[0]]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
     assert f"{len(files)} files" in out
-    again = draw(PlotConfig(compared)).files
+    again = draw(PlotOptions(compared)).files
     for path in files:
         content = path.read_bytes()
         assert content == again[path.name], path.name

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options import CheckConfig, usual_protocol
+from captau.benchmarks.options import CheckOptions
 from captau.benchmarks.regression.baseline_file import (
     PARTS,
     Baseline,
@@ -38,6 +38,7 @@ from captau.benchmarks.regression.baseline_file import (
 )
 from captau.benchmarks.regression.check import Checked, Difference, run
 from captau.benchmarks.runs.output_folder import write_file
+from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
 from captau.metrics.text.cider import Cider
@@ -550,7 +551,7 @@ def test_an_edited_baseline_is_told_in_a_line_and_left_alone(base, old, new, sai
     before = base.read_bytes()
     for update in (False, True):
         with pytest.raises(InputError) as caught:
-            run(CheckConfig(base, update=update))
+            run(CheckOptions(base, update=update))
         line, message = fault(f"captau: {caught.value}", base)
         assert said in message
         assert 1 <= line <= before.count(b"\n") + 1
@@ -713,7 +714,7 @@ def test_flickr8k_is_as_the_golden_baseline_has_it(check, data_root):
 
 @pytest.mark.parametrize("name", ["demo", "flickr8k_expert"])
 def test_golden_baselines_hold_all_text_metrics_and_no_data(name):
-    from captau.benchmarks.options import read as conf
+    from captau.benchmarks.scoring.catalog import read as conf
 
     path = GOLDEN / f"{name}.yaml"
     found = read(path)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options import bibliography, read
 from captau.benchmarks.reporting import citations as module
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
+from captau.benchmarks.scoring.catalog import bibliography, read
 from captau.benchmarks.scoring.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
 from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS

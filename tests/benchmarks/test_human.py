@@ -10,7 +10,9 @@ import pytest
 
 from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
 from captau.benchmarks.commands.agree_captions import HUMAN_COLUMNS, held_out, interval, run
-from captau.benchmarks.options import HumanConfig, Where, metrics_of
+from captau.benchmarks.options import HumanConfig
+from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -25,7 +27,11 @@ CAPTIONS = {
 def config(path, **options) -> HumanConfig:
     options.setdefault("metrics", metrics_of(["bleu_1", "bleu_4", "rouge_l", "cider"]))
     return HumanConfig(
-        kind="captions", datasets=(), references=path, where=Where(use_cache=False), **options
+        kind="captions",
+        datasets=(),
+        references=path,
+        locations=Locations(use_cache=False),
+        **options,
     )
 
 
@@ -169,7 +175,7 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
     metrics = metrics_of(["python(any:looks)"])
-    run(HumanConfig("captions", ("demo",), metrics=metrics, held_out="last", where=Where()))
+    run(HumanConfig("captions", ("demo",), metrics=metrics, held_out="last", locations=Locations()))
     assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
 

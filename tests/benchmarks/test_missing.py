@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.options import metrics_of, optional_of
+from captau.benchmarks.scoring.catalog import metrics_of, optional_of
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from tests.conftest import run_captau
@@ -164,7 +164,7 @@ def test_remarks_come_back_with_scores_that_were_kept(tmp_path, monkeypatch):
 
 
 def test_an_image_that_was_replaced_is_scored_anew(tmp_path):
-    from captau.benchmarks.options import usual_protocol
+    from captau.benchmarks.scoring.catalog import usual_protocol
     from captau.benchmarks.scoring.protocol import Protocol
     from captau.benchmarks.scoring.score_store import ScoreStore
     from captau.benchmarks.scoring.scorer import Scorer

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from captau.benchmarks.commands.score import Scored, run
-from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.options import ScoreOptions, files_of
 from captau.benchmarks.runs.output_folder import FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
+from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
@@ -121,10 +123,10 @@ def test_one_image(name: str, key: Any, tmp_path: Path) -> None:
 
 def config_of(
     candidates: Any, references: Any, specs: Any, images: Path | None = None, **options: Any
-) -> ScoreConfig:
+) -> ScoreOptions:
     """Options of a run; files as `candidates=` and `references=` take them."""
     options.setdefault("partial", True)  # REFERENCES has an image without a caption
-    return ScoreConfig(
+    return ScoreOptions(
         files_of(_typed(candidates), "candidates"),
         files_of(_typed(references), "references") if references else (),
         images,
@@ -329,9 +331,11 @@ def test_files_of_a_run(tmp_path: Path) -> None:
 def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
     candidates = write(tmp_path, candidates_as("lines", int))
     references = write(tmp_path, references_as("annotations", int))
-    where = Where(cache_root=tmp_path / "cache")
+    where = Locations(cache_root=tmp_path / "cache")
     chosen = metrics_of(["rouge_1", "cider"])
-    config = config_of(candidates, references, list(chosen), where=where, resolved={"metrics": "x"})
+    config = config_of(
+        candidates, references, list(chosen), locations=where, configuration={"metrics": "x"}
+    )
     first, again = run(config), run(config)
     told = first.run
     assert told["config"] == {"metrics": "x"}

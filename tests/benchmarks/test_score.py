@@ -16,7 +16,9 @@ import pytest
 
 from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.evaluation.metric_reliability import agreements
-from captau.benchmarks.options import ScoreConfig, Where, files_of, metrics_of
+from captau.benchmarks.options import ScoreOptions, files_of
+from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.statistics.bootstrap import BLOCK, Statistics, blocks, draw
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
@@ -83,12 +85,12 @@ def score(
     **options: Any,
 ) -> Scored:
     return run(
-        ScoreConfig(
+        ScoreOptions(
             files_of([str(folder / c) for c in candidates], "candidates"),
             files_of([str(folder / r) for r in references], "references"),
             None,
             metrics_of(specs),
-            where=Where(use_cache=False),
+            locations=Locations(use_cache=False),
             **options,
         )
     )
@@ -194,7 +196,7 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
 
 def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
     found = run(
-        ScoreConfig(
+        ScoreOptions(
             files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
             files_of(str(files / "c4.json"), "references"),
             None,

@@ -14,8 +14,10 @@ from scipy import stats
 import captau
 from captau.benchmarks.commands import sensitivity
 from captau.benchmarks.commands.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
-from captau.benchmarks.options import SensitivityConfig, Where, metrics_of, usual_protocol
+from captau.benchmarks.options import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.scoring.catalog import metrics_of, usual_protocol
+from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau, says
@@ -23,9 +25,9 @@ from tests.conftest import run_captau, says
 
 def config(
     *kinds: str, metrics: Any = ("rouge_1", "rouge_l"), draws: int | None = 40, **changes: Any
-) -> SensitivityConfig:
+) -> SensitivityOptions:
     protocol = Protocol.resolve("demo", usual_protocol("demo"), changes)
-    return SensitivityConfig({"demo": protocol}, metrics_of(metrics), kinds, draws=draws)
+    return SensitivityOptions({"demo": protocol}, metrics_of(metrics), kinds, draws=draws)
 
 
 def test_images_move_less_the_more_there_are():
@@ -87,9 +89,13 @@ def own(tmp_path, scores: dict[str, Any], frame: pd.DataFrame, kind: str, **chan
         items.rename(columns={"image": "image_id"}).assign(score=given).to_csv(path, index=False)
         specs.append(f"file(path={path},name={name})")
     protocol = Protocol.resolve("file", usual_protocol("file"), changes)
-    where = Where(use_cache=False, own={"path": str(tmp_path / "own.csv"), "low": -99, "high": 99})
+    locations = Locations(
+        use_cache=False, file_options={"path": str(tmp_path / "own.csv"), "low": -99, "high": 99}
+    )
     return run(
-        SensitivityConfig({"file": protocol}, metrics_of(specs), (kind,), draws=400, where=where)
+        SensitivityOptions(
+            {"file": protocol}, metrics_of(specs), (kind,), draws=400, locations=locations
+        )
     ).rows
 
 

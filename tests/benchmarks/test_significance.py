@@ -445,13 +445,15 @@ def test_one_image_has_no_interval_and_says_so(tmp_path):
 
 def test_one_image_cannot_be_compared(tmp_path):
     from captau.benchmarks.commands.bench import run as bench
-    from captau.benchmarks.options import BenchConfig, Where, metrics_of, usual_protocol
+    from captau.benchmarks.options import BenchOptions
+    from captau.benchmarks.scoring.catalog import metrics_of, usual_protocol
+    from captau.benchmarks.scoring.locations import Locations
     from captau.benchmarks.scoring.protocol import Protocol
 
-    config = BenchConfig(
+    config = BenchOptions(
         datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},
         metrics=metrics_of(["rouge_1", "rouge_l"]),
-        where=Where(own=of_one_image(tmp_path)),
+        locations=Locations(file_options=of_one_image(tmp_path)),
         tests=("bootstrap",),
     )
     with says("dataset file: too few images", "(1)", "needs two"):

@@ -25,10 +25,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.published_numbers import differences, printed
-from captau.benchmarks.options import STYLES, TableConfig, usual_protocol
+from captau.benchmarks.options import STYLES, TableOptions
 from captau.benchmarks.reporting.joined_table import JoinedTable, join
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.tables import MISSING
+from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from tests.conftest import run_captau, says
 
@@ -61,7 +62,7 @@ def captau(capsys):
 
 
 def table(*folders, **options) -> JoinedTable:
-    return join(TableConfig(tuple(folders), **options))
+    return join(TableOptions(tuple(folders), **options))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):

@@ -19,7 +19,8 @@ pytest.importorskip("torch")
 
 import captau
 from captau.benchmarks.commands.train import Corpus, jobs_of, shuffled_labels
-from captau.benchmarks.options import TrainConfig, usual_protocol
+from captau.benchmarks.options import TrainOptions
+from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.common.recipe import make_recipe
@@ -59,9 +60,9 @@ def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
     return Corpus.of(CaptionSet(items, ratings, card=card), protocol, None)
 
 
-def config(design: str, **options) -> TrainConfig:
+def config(design: str, **options) -> TrainOptions:
     made = make_recipe("icr", {"images": "demo", "texts": "demo"})
-    return TrainConfig(made, {}, design=design, **options)
+    return TrainOptions(made, {}, design=design, **options)
 
 
 PICTURES = [f"p{i}.jpg" for i in range(20)]

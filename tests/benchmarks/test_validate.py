@@ -16,7 +16,7 @@ import pytest
 import captau
 from captau.benchmarks.commands import validate as module
 from captau.benchmarks.commands.validate import Verdict, validate
-from captau.benchmarks.options import ValidateConfig
+from captau.benchmarks.options import ValidateOptions
 from captau.benchmarks.scoring.caption_files import read_candidates
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -30,7 +30,7 @@ REFERENCES = {"42": ["a secret reference"], "7": ["another"], "a.jpg": ["a third
 
 
 def check(path: Path, **options) -> Verdict:
-    return validate(ValidateConfig(file=path, **options))
+    return validate(ValidateOptions(file=path, **options))
 
 
 def submitted(tmp_path: Path, content: object, name: str = "c.json") -> Path:

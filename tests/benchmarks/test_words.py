@@ -22,7 +22,8 @@ from captau.benchmarks.commands.agree_words import (
     precision_at,
     run,
 )
-from captau.benchmarks.options import HumanConfig, Where
+from captau.benchmarks.options import HumanConfig
+from captau.benchmarks.scoring.locations import Locations
 from tests.conftest import AWKWARD, run_captau, says
 
 #: Three people; "dog" is used by 3, 1 and 0 of them, "red" by 0, 2 and 1.
@@ -41,7 +42,7 @@ def of_pattern(pattern: np.ndarray) -> Uses:
 
 def config(path, **options) -> HumanConfig:
     return HumanConfig(
-        kind="words", datasets=(), references=path, where=Where(use_cache=False), **options
+        kind="words", datasets=(), references=path, locations=Locations(use_cache=False), **options
     )
 
 

@@ -10,7 +10,7 @@ import platformdirs
 import pytest
 
 import captau
-from captau.benchmarks.options import read, usual_protocol
+from captau.benchmarks.scoring.catalog import read, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.conf import group
 from captau.datasets import registry

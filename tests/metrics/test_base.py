@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.options import style
+from captau.benchmarks.scoring.catalog import style
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics import base

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from captau.benchmarks.options import metrics_of
+from captau.benchmarks.scoring.catalog import metrics_of
 from captau.conf import group
 from captau.metrics.neural import endpoint
 from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of

@@ -13,7 +13,8 @@ import pytest
 from pycocotools.coco import COCO
 
 from captau.benchmarks.commands.score import run
-from captau.benchmarks.options import ScoreConfig, files_of, metrics_of
+from captau.benchmarks.options import ScoreOptions, files_of
+from captau.benchmarks.scoring.catalog import metrics_of
 from captau.compat import COCOEvalCap
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
@@ -93,7 +94,7 @@ def test_all_values_are_pycocoevalcaps(
 
 def test_captau_score_has_the_same_corpus_scores(coco: Any, theirs: Any) -> None:
     found = run(
-        ScoreConfig(
+        ScoreOptions(
             files_of(str(coco[2] / "r.json"), "candidates"),
             files_of(str(coco[2] / "a.json"), "references"),
             None,
