@@ -188,6 +188,9 @@ class Comparison:
         """Compare a file column by column."""
         self.files += 1
         old, new = (read_columns(root / path) for root in (self.old, self.new))
+        if "shape" in old and old["text"] != new["text"]:
+            del old["shape"], new["shape"]
+            self.skipped["lines of drawings, which move with the width of their changed texts"] += 1
         for name in dict.fromkeys([*old, *new]):
             reason = self.rules.reason_to_skip(path, name)
             if reason:
@@ -230,14 +233,16 @@ def compare_folders(old: Path, new: Path, word: str, wording: bool) -> int:
     """Compare two folders that `run` filled, print what differs, and return the exit status."""
     rules = Rules.load(LIST)
     comparison = Comparison(old.resolve(), new.resolve(), rules)
-    names = [
-        {p.parent.name for p in root.glob("*/step.json") if word in p.parent.name}
-        for root in (old, new)
-    ]
-    for name in sorted(names[0] ^ names[1]):
-        which = "new" if name in names[0] else "old"
-        comparison.differences.append(f"{name}: this step is not in the {which} folder")
-    for name in sorted(names[0] & names[1]):
+    steps = [step.name for step in load_steps() if word in step.name]
+    old_steps, new_steps = (
+        {name for name in steps if (root / name / "step.json").is_file()} for root in (old, new)
+    )
+    for which, names in (("old", new_steps - old_steps), ("new", old_steps - new_steps)):
+        if names:
+            comparison.differences.append(
+                f"steps not in the {which} folder: {', '.join(sorted(names))}"
+            )
+    for name in sorted(old_steps & new_steps):
         comparison.compare_step(name)
     for line in comparison.differences:
         print(line)
@@ -246,7 +251,7 @@ def compare_folders(old: Path, new: Path, word: str, wording: bool) -> int:
     for reason, count in sorted(comparison.skipped.items()):
         print(f"skipped: {count} columns or files: {reason}")
     print(
-        f"{len(names[0] & names[1])} steps, {comparison.files:,} files, {comparison.values:,} values: "
+        f"{len(old_steps & new_steps)} steps, {comparison.files:,} files, {comparison.values:,} values: "
         f"{len(comparison.differences)} differences, {len(comparison.rewordings)} changes of wording"
         f"{'' if wording else ' (--wording shows them)'}"
     )

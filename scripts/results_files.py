@@ -253,6 +253,17 @@ def read_svg(text: str) -> dict[str, Column]:
     return {"text": Column(texts, "printed"), "shape": Column(shapes)}
 
 
+def read_xml(text: str) -> dict[str, Column]:
+    """Return the attributes of XML elements as values, and their texts as wording."""
+    elements = list(ElementTree.fromstring(text).iter())
+    columns: dict[str, list[str]] = {}
+    for element in elements:
+        for name, value in element.attrib.items():
+            columns.setdefault(f"{element.tag}/{name}", []).append(value)
+    texts = [element.text or "" for element in elements]
+    return {name: Column(c) for name, c in columns.items()} | {"text": Column(texts, "wording")}
+
+
 READERS: dict[str, Callable[[str], dict[str, Column]]] = {
     "bib": read_bibtex,
     "csv": read_csv,
@@ -266,5 +277,6 @@ READERS: dict[str, Callable[[str], dict[str, Column]]] = {
     "tex": read_latex,
     "tsv": read_csv,
     "txt": read_text,
+    "xml": read_xml,
     "yaml": read_yaml,
 }

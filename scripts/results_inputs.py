@@ -57,6 +57,8 @@ def write_demo_captions(folder: Path, items: pd.DataFrame) -> None:
     """Write the demo's references and captions, each system's alone and all as a large set."""
     references = {row.image_id: list(row.references) for row in items.itertuples()}
     write_json(folder / "demo_references.json", references)
+    few = items.loc[items["split"] == "validation", "image_id"].unique()
+    write_json(folder / "few_references.json", {image: references[image] for image in few})
     for system, rows in items.groupby("system"):
         captions = dict(zip(rows["image_id"], rows["caption"], strict=True))
         write_json(folder / f"demo_{system}.json", results_of(captions))
