@@ -25,9 +25,9 @@ import numpy as np
 from scipy import stats
 
 import captau
-from captau.benchmarks.statistics.bootstrap import Statistics, draw, resample
-from captau.benchmarks.statistics.intervals import rated_panel
-from captau.benchmarks.statistics.significance import Prepared, differences
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, draw, resample
+from captau.benchmarks.statistics.intervals import make_rating_panel
+from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 
 METRICS = [
     *("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider"),
@@ -58,17 +58,17 @@ def main() -> int:
     rng = np.random.default_rng(0)
     warm = [s.iloc[:50] for s in (judgements.items, judgements.ratings)]
     small = warm[1][warm[1]["item_id"].isin(warm[0]["item_id"])]
-    panel, _ = rated_panel(
+    panel, _ = make_rating_panel(
         warm[0], small, {"m": rng.random(50)}, "overall", ["tau_c", "tau_b"], drop=False
     )
-    Prepared.of(panel, "m", panel.defined("m"))
+    PreparedMetric.of(panel, "m", panel.defined("m"))
 
     clocks = time.perf_counter(), time.process_time()
-    panel, _ = rated_panel(
+    panel, _ = make_rating_panel(
         judgements.items, judgements.ratings, scores, "overall", ["tau_c", "tau_b"], drop=False
     )
     keep = np.ones(len(panel.item), dtype=bool)
-    prepared = {metric: Prepared.of(panel, metric, keep) for metric in METRICS}
+    prepared = {metric: PreparedMetric.of(panel, metric, keep) for metric in METRICS}
     statistics = [one.statistic for one in prepared.values()]
     drawn = resample(statistics, panel.n_images, REPLICATES)
     ours = time.perf_counter() - clocks[0], time.process_time() - clocks[1]
@@ -98,13 +98,13 @@ def main() -> int:
     print(f"{loop[0] / ours[0]:.0f} times as fast by the wall clock, {ratio:.0f} by CPU time")
     print(f"largest difference between two values: {apart:.1e}")
 
-    panel, _ = rated_panel(
+    panel, _ = make_rating_panel(
         judgements.items, judgements.ratings, scores, "overall", ["tau_c"], drop=False
     )
-    prepared = {metric: Prepared.of(panel, metric, keep) for metric in METRICS}
+    prepared = {metric: PreparedMetric.of(panel, metric, keep) for metric in METRICS}
     clocks = time.perf_counter(), time.process_time()
-    options = Statistics(replicates=REPLICATES)
-    found = differences(panel, METRICS, prepared, {}, options, ["permutation"])
+    options = StatisticsOptions(replicates=REPLICATES)
+    found = compare_metrics(panel, METRICS, prepared, {}, options, ["permutation"])
     permuted = time.perf_counter() - clocks[0], time.process_time() - clocks[1]
     print(
         f"PERM-BOTH, {len(found)} pairs, {REPLICATES:,} permutations: {permuted[0]:.1f} s "

@@ -113,7 +113,7 @@ def by_pycocoevalcap(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dic
 
 def by_captau(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
     """What scores as `captau score` does."""
-    from captau.benchmarks.scoring.scorer import side_by_side
+    from captau.benchmarks.scoring.scorer import run_side_by_side
     from captau.metrics.base import Metric, start_programs
     from captau.metrics.registry import metric
     from captau.metrics.rows import Rows
@@ -129,7 +129,7 @@ def by_captau(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, 
             scores[metric.name] = metric.score(shared)
             metric.corpus_score(shared, scores[metric.name])
 
-        side_by_side(one, sorted(chosen, key=lambda m: m.name != "meteor"))
+        run_side_by_side(one, sorted(chosen, key=lambda m: m.name != "meteor"))
         return scores
 
     return score

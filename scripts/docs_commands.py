@@ -11,7 +11,7 @@ from docs_text import ROOT, code, escaped, linked, plain, table
 from omegaconf import OmegaConf
 
 from captau.benchmarks.cli.main import COMMANDS, _options
-from captau.benchmarks.scoring.catalog import read
+from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.conf.schema import OPTIONS
 
@@ -58,7 +58,7 @@ class Help:
 @cache
 def help_of(command: str) -> Help:
     """The help of a command, taken apart."""
-    config = read("command", slug(command))
+    config = read_config("command", slug(command))
     text = config["hydra"]["help"]["template"].partition("== Defaults ==")[0].replace("$$", "$")
     first, *blocks = re.split(r"\n\s*\n", text.strip("\n"))
     examples: list[str] = []
@@ -162,7 +162,7 @@ def meaning(command: str, option: str) -> str:
 @cache
 def defaults_of(command: str) -> tuple[dict[str, Any], Any]:
     """A command's config groups with what is chosen of each, and its other options as they stand."""
-    config = dict(read("command", slug(command)))
+    config = dict(read_config("command", slug(command)))
     groups = {
         key.lstrip("/"): value
         for default in config.pop("defaults")
@@ -192,7 +192,7 @@ def rater_options() -> str:
     """The options of each rater, from its file."""
     parts = ["## Raters\n\n`rater.OPTION=` of the chosen rater; on the demo, what `demo` says."]
     for name in group("rater"):
-        options = read("rater", name)
+        options = read_config("rater", name)
         on_demo = options.pop("demo", {})
         text = (ROOT / "conf" / "rater" / f"{name}.yaml").read_text(encoding="utf-8")
         said = " ".join(

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
-from captau.benchmarks.scoring.catalog import read
+from captau.benchmarks.scoring.catalog import read_config
 from captau.datasets import registry as datasets
 from captau.datasets.schema import Card
 
@@ -74,7 +74,7 @@ def protocol_of(name: str) -> str:
     )
     rows = [
         (f"`protocol.{key}`", plain(value))
-        for key, value in read("dataset", name)["protocol"].items()
+        for key, value in read_config("dataset", name)["protocol"].items()
         if key != "name"
     ]
     return (
@@ -167,7 +167,7 @@ def cells_page() -> str:
             for c in one.itertuples()
         ]
         head = ("row", "column", "printed", "recomputed", "match", "note")
-        title = read("paper", str(paper))["title"]
+        title = read_config("paper", str(paper))["title"]
         parts.append(
             f"## {paper}, {name}: {dataset}\n\n{title}. {good} match, {bad} differ, {absent} not "
             f"computed.\n\n{table(head, rows)}"

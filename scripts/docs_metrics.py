@@ -11,7 +11,7 @@ from typing import Any
 
 from docs_text import code, docstring, guides, plain, table
 
-from captau.benchmarks.scoring.catalog import METRIC_KINDS, bibliography, read
+from captau.benchmarks.scoring.catalog import METRIC_KINDS, bibliography, read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.metrics import registry as metrics
@@ -36,11 +36,11 @@ captau.metric("{name}").score(
 
 def metric_names() -> list[str]:
     """All metrics, in the order in which tables show them."""
-    return sorted(metrics.names(), key=lambda name: (read("metric", name)["order"], name))
+    return sorted(metrics.names(), key=lambda name: (read_config("metric", name)["order"], name))
 
 
 def label_of(name: str) -> str:
-    return read("metric", name).get("label", name)
+    return read_config("metric", name).get("label", name)
 
 
 def class_of(name: str) -> tuple[type[Any], dict[str, Any]]:
@@ -58,7 +58,7 @@ def kind_of_metric(name: str) -> str:
     by_needs = (
         "reference-based" if "references" in (trait(name, "needs") or ()) else "reference-free"
     )
-    return read("metric", name).get("kind") or by_needs
+    return read_config("metric", name).get("kind") or by_needs
 
 
 def is_text(name: str) -> bool:
@@ -80,7 +80,7 @@ def metrics_index() -> str:
         ]
         parts.append(f"## {TITLES[kind]}\n\n{table(('name', 'shown as', 'needs', 'what'), rows)}")
     rows = [
-        (f"`{name}`", ", ".join(f"[`{m}`]({m}.md)" for m in read("suite", name)["metrics"]))
+        (f"`{name}`", ", ".join(f"[`{m}`]({m}.md)" for m in read_config("suite", name)["metrics"]))
         for name in group("suite")
     ]
     parts.append(
@@ -125,7 +125,7 @@ def metric_page(name: str) -> str:
     cls, fixed = class_of(name)
     text, said = docstring(cls)
     about, _ = docstring(sys.modules[cls.__module__])
-    shown_as = read("metric", name)
+    shown_as = read_config("metric", name)
     fields = [f for f in dataclasses.fields(cls) if f.name not in fixed]
     parts = [f"# {shown_as.get('label', name)}", f"`{name}`", text, about]
     if note := shown_as.get("note"):
@@ -149,11 +149,11 @@ def metric_page(name: str) -> str:
 
 def facts(name: str) -> list[tuple[str, str]]:
     cls, fixed = class_of(name)
-    shown_as = read("metric", name)
+    shown_as = read_config("metric", name)
     low, high = trait(name, "bounds")
     backends = literals(typing.get_type_hints(cls).get("backend"))
     by = ", ".join(f"`{d}`" for d in trait(name, "distributions"))
-    suites = [s for s in group("suite") if name in read("suite", s)["metrics"]]
+    suites = [s for s in group("suite") if name in read_config("suite", s)["metrics"]]
     rows = [
         ("needs", needs_of(name)),
         (

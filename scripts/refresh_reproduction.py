@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from captau.benchmarks.scoring.catalog import read
+from captau.benchmarks.scoring.catalog import read_config
 
 DOCS = Path(__file__).parents[1] / "docs"
 CSV = DOCS / "reproduction.csv"
@@ -44,7 +44,7 @@ def summary_table(cells: pd.DataFrame) -> str:
     ]
     before = ""
     for (paper, table, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
-        title = read("paper", str(paper))["title"].partition(",")[0]
+        title = read_config("paper", str(paper))["title"].partition(",")[0]
         name = "" if paper == before else f"{title} (`{paper}`)"
         number = str(table).removeprefix("Table ")
         lines.append(f"| {name} | {number} | `{dataset}` | {counted(one)} |".replace("|  |", "| |"))

@@ -20,8 +20,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from captau.benchmarks.statistics.bootstrap import Statistics, interval, jackknife, resample
-from captau.benchmarks.statistics.significance import Preferred, Prepared, Rated, differences
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, interval, jackknife, resample
+from captau.benchmarks.statistics.significance import (
+    PreferencePanel,
+    PreparedMetric,
+    RatingPanel,
+    compare_metrics,
+)
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 CAPTIONS, RATERS = 4, 3
@@ -34,7 +39,7 @@ def rated(
     *,
     clustered: bool = True,
     systems: str = "",
-) -> Rated:
+) -> RatingPanel:
     """A dataset in which metrics `a` and `b` are equally good, rating by rating.
 
     Args:
@@ -65,7 +70,7 @@ def rated(
             values += 0.5 * rng.normal(size=captions)[system]
     item = np.repeat(np.arange(len(image)), raters)
     opinion = quality[item] + 0.8 * rng.normal(size=len(item))
-    return Rated(
+    return RatingPanel(
         image=image[item],
         n_images=images,
         item=item,
@@ -78,14 +83,14 @@ def rated(
     )
 
 
-def preferred(rng: np.random.Generator, images: int) -> Preferred:
+def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
     """Five preference pairs an image in two categories; metrics `a` and `b` are equally good."""
     image = np.repeat(np.arange(images), 5)
     easy = 0.5 * rng.normal(size=images)[image]
     right = {name: (easy + rng.normal(size=len(image)) > -0.8).astype(float) for name in ("a", "b")}
     for values in right.values():
         values[rng.random(len(image)) < 0.1] = 0.5
-    return Preferred(
+    return PreferencePanel(
         image=image,
         n_images=images,
         item=np.arange(len(image)),
@@ -103,13 +108,13 @@ def truths(seed: int, images: int = 60_000) -> tuple[dict[str, float], float]:
     rng = np.random.default_rng([seed, 1])
     panel, pairs = rated(rng, images), preferred(rng, images)
     keep = np.ones(len(panel.item), dtype=bool)
-    values = Prepared.of(panel, "a", keep).values
-    right = Prepared.of(pairs, "a", np.ones(len(pairs.item), dtype=bool)).values[-1]
+    values = PreparedMetric.of(panel, "a", keep).values
+    right = PreparedMetric.of(pairs, "a", np.ones(len(pairs.item), dtype=bool)).values[-1]
     return dict(zip(COEFFICIENTS, values, strict=True)), float(right)
 
 
 def coverage(
-    simulations: int, images: int, options: Statistics, seed: int
+    simulations: int, images: int, options: StatisticsOptions, seed: int
 ) -> dict[tuple[str, str], float]:
     """By coefficient (`accuracy` and `difference` of τ_b among them) and kind of interval, the share
     of intervals that hold the truth.
@@ -123,7 +128,7 @@ def coverage(
         panel, pairs = rated(rng, images), preferred(rng, images)
         for one in (panel, pairs):
             keep = np.ones(len(one.item), dtype=bool)
-            both = [Prepared.of(one, name, keep) for name in ("a", "b")]
+            both = [PreparedMetric.of(one, name, keep) for name in ("a", "b")]
             statistics = [p.statistic for p in both]
             drawn = resample(statistics, images, options.replicates, number, workers=1)
             out = [jackknife(s, images, workers=1) for s in statistics]
@@ -163,7 +168,11 @@ MISUSED = (
 
 
 def size(
-    case: tuple[str, str, str, str], simulations: int, images: int, options: Statistics, seed: int
+    case: tuple[str, str, str, str],
+    simulations: int,
+    images: int,
+    options: StatisticsOptions,
+    seed: int,
 ) -> float:
     """How often a test says at the 5 % level that two equally good metrics differ."""
     test, coefficient, data, swap = case
@@ -182,15 +191,15 @@ def size(
             )
             panel = replace(whole, coefficients=(coefficient,))
         keep = np.ones(len(panel.item), dtype=bool)
-        prepared = {name: Prepared.of(panel, name, keep) for name in ("a", "b")}
+        prepared = {name: PreparedMetric.of(panel, name, keep) for name in ("a", "b")}
         drawn = {}
         if test == "bootstrap":
             statistics = [one.statistic for one in prepared.values()]
             rows = resample(statistics, panel.n_images, chosen.replicates, number, workers=1)
             drawn = dict(zip(prepared, rows, strict=True))
         chosen = replace(chosen, seed=number)
-        results = differences(panel, ["a", "b"], prepared, drawn, chosen, [test])
-        found += results[-1].found.p_value <= 0.05
+        results = compare_metrics(panel, ["a", "b"], prepared, drawn, chosen, [test])
+        found += results[-1].result.p_value <= 0.05
     return found / simulations
 
 
@@ -202,7 +211,7 @@ def main(words: list[str]) -> None:
             raise SystemExit(f"{word}: one of {', '.join(given)}=N is expected")
         given[key] = int(value)
     simulations, images, seed = given["simulations"], given["images"], given["seed"]
-    options = Statistics(replicates=given["replicates"])
+    options = StatisticsOptions(replicates=given["replicates"])
     began = time.perf_counter()
     print(
         f"{simulations} simulated datasets of {images} images, {options.replicates} replicates, "

@@ -113,13 +113,13 @@ def test_scipys_statistics_load_when_they_are_used():
 
 
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
-    from captau.benchmarks.scoring.catalog import metrics_of, read
+    from captau.benchmarks.scoring.catalog import read_config, resolve_metrics
     from captau.conf import group
     from captau.metrics.registry import metric_names
 
     assert set(group("metric")) == set(metric_names())
     for suite in group("suite"):
-        assert [m.spec for m in metrics_of(suite)] == read("suite", suite)["metrics"]
+        assert [m.spec for m in resolve_metrics(suite)] == read_config("suite", suite)["metrics"]
 
 
 def test_public_names():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from ..large.run import Scored
-    from ..runs.tables import Table
+    from ..runs.tables import ResultTable
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
@@ -483,7 +483,7 @@ def _metric_words(command: str, last: str) -> list[str]:
     return [name for name in names if name.startswith(last)]
 
 
-def _show(tables: list[Table]) -> None:
+def _show(tables: list[ResultTable]) -> None:
     from rich.console import Console
 
     from ..runs.tables import markdown_of, rich_of
@@ -513,7 +513,7 @@ class _Finished(Protocol):
     """What a command that writes files found."""
 
     @property
-    def tables(self) -> list[Table]: ...
+    def tables(self) -> list[ResultTable]: ...
 
     def files(self) -> dict[str, bytes]: ...
 

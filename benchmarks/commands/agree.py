@@ -14,11 +14,16 @@ from ...datasets.schema import CaptionSet
 from ..evaluation.measured_dataset import no_dimension
 from ..evaluation.provenance import provenance
 from ..options import AgreeOptions
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import Table, number
+from ..runs.tables import ResultTable, format_number
 from ..scoring.protocol import Protocol
-from ..statistics.rater_agreement import Found, RatingTable, distribution, measures
+from ..statistics.rater_agreement import (
+    AgreementMeasure,
+    RatingTable,
+    compute_measures,
+    count_by_level,
+)
 
 AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
 
@@ -36,7 +41,7 @@ class Agreed:
 
     agreement: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -59,12 +64,14 @@ def run(config: AgreeOptions) -> Agreed:
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
     distributions: dict[str, dict[float, int]] = {}
-    with Progress(len(config.datasets)) as progress:
+    with StepProgress(len(config.datasets)) as progress:
         for name, protocol in config.datasets.items():
             with progress.step(name):
                 caption_set = config.locations.load(name)
                 caption_sets.append(caption_set)
-                found, apart, spread = _measure(caption_set, protocol.on(caption_set), config)
+                found, apart, spread = _measure(
+                    caption_set, protocol.for_dataset(caption_set), config
+                )
                 distributions |= spread
                 rows += [
                     {"dataset": caption_set.name, "measure": m, **vars(f)} for m, f in found.items()
@@ -96,33 +103,33 @@ def run(config: AgreeOptions) -> Agreed:
 
 def _measure(
     caption_set: CaptionSet, protocol: Protocol, config: AgreeOptions
-) -> tuple[dict[str, Found], dict[str, dict[float, float]], dict[str, dict[float, int]]]:
+) -> tuple[dict[str, AgreementMeasure], dict[str, dict[float, float]], dict[str, dict[float, int]]]:
     """The measures of each dimension; by dataset and dimension, the histograms of differences
     and the distributions of ratings.
     """
     name = caption_set.name
     if not protocol.dimension:
         raise no_dimension(caption_set, "it has preferences and no ratings to agree on")
-    items = protocol.select(caption_set)["item_id"]
-    found: dict[str, Found] = {}
+    items = protocol.select_items(caption_set)["item_id"]
+    found: dict[str, AgreementMeasure] = {}
     histograms: dict[str, dict[float, float]] = {}
     distributions: dict[str, dict[float, int]] = {}
     for dimension in protocol.dimension:
         prefix = f"{dimension}:" if len(protocol.dimension) > 1 else ""
-        ratings = RatingTable.of(caption_set.ratings, items, dimension)
+        ratings = RatingTable.from_ratings(caption_set.ratings, items, dimension)
         scale = caption_set.card.scales[dimension]
-        measured, histogram = measures(ratings, scale, config.seed, config.draws)
+        measured, histogram = compute_measures(ratings, scale, config.seed, config.draws)
         found |= {prefix + measure: one for measure, one in measured.items()}
         where = f"{name} {prefix.rstrip(':')}".strip()
         chosen = caption_set.ratings
         chosen = chosen[(chosen["dimension"] == dimension) & chosen["item_id"].isin(items)]
-        distributions[where] = distribution(chosen, scale)
+        distributions[where] = count_by_level(chosen, scale)
         if histogram:
             histograms[where] = histogram
     return found, histograms, distributions
 
 
-def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
+def _table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTable:
     """Measures as rows, datasets as columns; ×100, with the standard deviation over draws."""
     datasets = list(dict.fromkeys(agreement["dataset"]))
     cells: dict[tuple[str, str], str] = {}
@@ -131,9 +138,9 @@ def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
     last = ""
     for row in agreement.to_dict("records"):
         dataset, measure, note = row["dataset"], row["measure"], row["note"]
-        text = number(float(row["value"]), 100, 1)
+        text = format_number(float(row["value"]), 100, 1)
         if not pd.isna(row["std"]):
-            text += f" ± {number(float(row['std']), 100, 1)}"
+            text += f" ± {format_number(float(row['std']), 100, 1)}"
         if measure not in measures:  # which another dataset lacks: after the one before it
             measures.insert(measures.index(last) + 1 if last in measures else 0, measure)
         last = measure
@@ -158,29 +165,32 @@ def _table(agreement: pd.DataFrame, synthetic: list[str]) -> Table:
         which = ", ".join(named) if len(named) <= 6 else f"{len(named)} measures"
         of = "" if len(where) == len(datasets) else f" of {', '.join(where)}"
         notes.append(f"{which}{of}: {note}.")
-    return Table("How well the raters agree", "measure", datasets, rows, notes=notes)
+    return ResultTable("How well the raters agree", "measure", datasets, rows, notes=notes)
 
 
-def _distribution_table(name: str, counts: Mapping[float, int]) -> Table:
+def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
     """How the items' mean ratings are distributed, with a bar for the eye."""
     total, most = sum(counts.values()), max(counts.values())
     rows = [
-        (f"{level:g}", [f"{n:,}", number(n / total, 100, 1), "█" * round(30 * n / most)])
+        (f"{level:g}", [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / most)])
         for level, n in counts.items()
     ]
     title = f"{name}: mean ratings of the items, to the nearest level"
-    return Table(title, "rating", ["items", "%", ""], rows, numeric=False)
+    return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False)
 
 
-def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[Table]:
+def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[ResultTable]:
     """How far two halves of an item's raters are apart, in text."""
     if not histograms:
         return []
     steps = next(iter(histograms.values()))
     rows = [
-        (f"{step:+.2f}" if step else "0.00", [number(h[step], 100, 1) for h in histograms.values()])
+        (
+            f"{step:+.2f}" if step else "0.00",
+            [format_number(h[step], 100, 1) for h in histograms.values()],
+        )
         for step in steps
     ]
     title = "Differences of the mean ratings by two halves of the raters"
     notes = ["Differences in parts of the scale's width, to the nearest quarter; shares in %."]
-    return [Table(title, "difference", list(histograms), rows, notes=notes)]
+    return [ResultTable(title, "difference", list(histograms), rows, notes=notes)]

@@ -24,16 +24,16 @@ from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ..evaluation.provenance import provenance
 from ..options import HumanConfig
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import MISSING, Table, number
+from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.caption_files import read_references
-from ..scoring.catalog import style
-from ..scoring.corpus_scores import scorer_of
+from ..scoring.catalog import metric_style
+from ..scoring.corpus_scores import make_scorer
 from ..scoring.locations import Locations
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import score_all
-from ..scoring.unavailable_metrics import Missing, lacking, listed
+from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows, find_unavailable
 from .agree import AGREEMENT_COLUMNS
 
 #: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
@@ -158,7 +158,7 @@ class Human:
     agreement: pd.DataFrame
     choices: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
 
     def files(self) -> dict[str, bytes]:
         """The run's files by name; `run.json` comes last, so its presence says all are there."""
@@ -181,21 +181,25 @@ def run(config: HumanConfig) -> Human:
     store = config.locations.store()
     sets = described(config)
     choices: list[dict[str, Any]] = []
-    tables: list[Table] = []
-    missing: dict[str, Missing] = {}
-    with Progress(None) as progress:
+    tables: list[ResultTable] = []
+    missing: dict[str, UnavailableMetrics] = {}
+    with StepProgress(None) as progress:
         for one in sets:
             chosen = one.first(config.k)
             trials = list(held_out(chosen.captions, config.held_out, config.draws, config.seed))
             items = _items(*trials[0][1:], chosen.images)
-            absent = lacking(config.metrics, config.optional, items)
+            absent = find_unavailable(config.metrics, config.optional, items)
             metrics = [m for m in config.metrics if m not in absent]
             found, remarks = measured(
                 trials, metrics, store, progress, config.seed, images=chosen.images
             )
             rows = _rows(chosen, config, found)
             choices += rows
-            tables.append(listed(_table(chosen, config, rows, metrics), metrics, remarks, absent))
+            tables.append(
+                add_unavailable_rows(
+                    _table(chosen, config, rows, metrics), metrics, remarks, absent
+                )
+            )
             missing[one.name] = absent
     frame = pd.DataFrame(choices, columns=pd.Index(HUMAN_COLUMNS))
     computed = [m for m in config.metrics if any(m not in absent for absent in missing.values())]
@@ -278,7 +282,7 @@ def measured(
     trials: Iterable[Trial],
     metrics: Sequence[Metric],
     store: ScoreStore,
-    progress: Progress,
+    progress: StepProgress,
     seed: int,
     *,
     images: Mapping[str, str | None] | None = None,
@@ -299,14 +303,14 @@ def measured(
     for name, candidates, others in trials:
         names.append(name)
         items = _items(candidates, others, images or {})
-        scorer = scorer_of(items)
-        progress.more(len(metrics), name)
+        scorer = make_scorer(items)
+        progress.add_steps(len(metrics), name)
         columns = score_all(scorer, metrics, store, progress)
         groups = _groups(len(items), seed)
         parts = [Rows(items.iloc[g]) for g in groups]  # shared, as the metrics share their counts
         for metric in metrics:
             column = columns[metric.spec]
-            values[metric.spec].append(metric.corpus_score(scorer.whole, column))
+            values[metric.spec].append(metric.corpus_score(scorer.rows, column))
             grouped[metric.spec].append(
                 [metric.corpus_score(p, column[g]) for p, g in zip(parts, groups, strict=True)]
             )
@@ -408,22 +412,25 @@ def _table(
     config: HumanConfig,
     rows: Sequence[Mapping[str, Any]],
     metrics: Sequence[Metric],
-) -> Table:
+) -> ResultTable:
     by_metric = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS)).groupby("metric", sort=False)
     parts = {str(metric): part for metric, part in by_metric}
     cells: list[tuple[str, list[str]]] = []
-    styles = sorted(((style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
+    styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
     for how, spec in styles:
         part, last = parts[spec], parts[spec].iloc[-1]
         values = part.loc[part["choice"] != "mean", "value"]
-        ends = [number(float(last[end]), how.scale, how.decimals) for end in ("ci_low", "ci_high")]
+        ends = [
+            format_number(float(last[end]), how.scale, how.decimals)
+            for end in ("ci_low", "ci_high")
+        ]
         spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
         cells.append(
             (
                 how.label,
                 [
-                    number(float(last["value"]), how.scale, how.decimals),
-                    number(spread, how.scale, how.decimals),
+                    format_number(float(last["value"]), how.scale, how.decimals),
+                    format_number(spread, how.scale, how.decimals),
                     " to ".join(ends) if MISSING not in ends else MISSING,
                 ],
             )
@@ -440,4 +447,4 @@ def _table(
         notes.append(f"{one.left_out}.")
     notes += [n for n in dict.fromkeys(s.note for s, _ in styles) if n]
     title = f"{one.name}: one person's caption against the others"
-    return Table(title, "metric", ["score", "±", "95 %"], cells, notes=notes)
+    return ResultTable(title, "metric", ["score", "±", "95 %"], cells, notes=notes)

@@ -34,10 +34,10 @@ from ...metrics.base import Floats
 from ...metrics.text.tokens.ptb import tokenize
 from ..options import HumanConfig
 from ..reporting.figure_files import can_draw, files_of
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import Table, number
-from ..statistics.bootstrap import Statistics, blocks, interval, resample
+from ..runs.tables import ResultTable, format_number
+from ..statistics.bootstrap import StatisticsOptions, count_blocks, interval, resample
 from ..statistics.weighted_coefficients import Statistic
 from .agree import AGREEMENT_COLUMNS
 from .agree_captions import Described, described, told
@@ -213,7 +213,7 @@ class Words:
     agreement: pd.DataFrame
     words: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     pictures: dict[str, bytes]
 
     def files(self) -> dict[str, bytes]:
@@ -239,9 +239,9 @@ def run(config: HumanConfig) -> Words:
     sets = described(config)
     frames: list[pd.DataFrame] = []
     summaries: list[dict[str, Any]] = []
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     panels: list[tuple[str, pd.DataFrame, dict[int, pd.DataFrame], float]] = []
-    with Progress(len(sets) * blocks(Statistics().replicates)) as progress:
+    with StepProgress(len(sets) * count_blocks(StatisticsOptions().replicates)) as progress:
         for one in sets:
             chosen = one.first(_usual_k(one) if config.k is None else config.k)
             frame, by_k, fitted, note = _of_set(chosen, config, progress)
@@ -257,7 +257,7 @@ def run(config: HumanConfig) -> Words:
         run={
             **told(config, sets, [], config.locations),
             "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
-            "replicates": Statistics().replicates,
+            "replicates": StatisticsOptions().replicates,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },
@@ -274,7 +274,7 @@ def _usual_k(one: Described) -> int:
 
 
 def _of_set(
-    one: Described, config: HumanConfig, progress: Progress
+    one: Described, config: HumanConfig, progress: StepProgress
 ) -> tuple[pd.DataFrame, dict[int, pd.DataFrame], float, str]:
     """The words' rows; by number of captions, from 1 to k, their precision and recall; the k that
     fits; what must be said of the system's scores.
@@ -342,10 +342,10 @@ def _intervals(
     values: Sequence[Floats],
     n_images: int,
     config: HumanConfig,
-    progress: Progress,
+    progress: StepProgress,
 ) -> list[Floats]:
     """Percentile intervals over images, of each statistic shape (n_words, 2)."""
-    options = Statistics(seed=config.seed)
+    options = StatisticsOptions(seed=config.seed)
     nothing = np.full((len(values[0]), 2), np.nan)
     if n_images < 2:
         return [nothing] * len(values)
@@ -515,14 +515,19 @@ def _summary(
     ]
 
 
-def _summary_table(one: Described, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _summary_table(one: Described, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
     cells = [
-        (str(r["measure"]), [number(float(r["value"]), 1, 3), number(float(r["std"]), 1, 3)])
+        (
+            str(r["measure"]),
+            [format_number(float(r["value"]), 1, 3), format_number(float(r["std"]), 1, 3)],
+        )
         for r in rows
     ]
     notes = [f"{len(one.captions):,} images. ±: standard deviation over words."]
     notes += [f"{r['measure']}: {r['note']}." for r in rows if not r["measure"].startswith("human")]
-    return Table(f"{one.name}: agreement on words", "measure", ["value", "±"], cells, notes=notes)
+    return ResultTable(
+        f"{one.name}: agreement on words", "measure", ["value", "±"], cells, notes=notes
+    )
 
 
 def spread_out(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
@@ -535,7 +540,7 @@ def spread_out(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
     return ranked.iloc[np.unique(np.linspace(0, len(ranked) - 1, SHOWN).round().astype(int))]
 
 
-def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> Table:
+def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> ResultTable:
     chosen = spread_out(frame, config.label)
     heads = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
     rows: list[tuple[str, list[str]]] = []
@@ -543,17 +548,17 @@ def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> Tab
     for row in chosen.to_dict("records"):
         cells = [
             f"{row['n_captions']:,}",
-            number(row["recall"], 1, 3),
-            f"{number(row['recall_low'], 1, 3)} to {number(row['recall_high'], 1, 3)}",
-            number(row["q"], 1, 4),
-            number(row["precision"], 1, 3),
-            f"{number(row['precision_low'], 1, 3)} to {number(row['precision_high'], 1, 3)}",
-            number(row["model_precision"], 1, 3),
+            format_number(row["recall"], 1, 3),
+            f"{format_number(row['recall_low'], 1, 3)} to {format_number(row['recall_high'], 1, 3)}",
+            format_number(row["q"], 1, 4),
+            format_number(row["precision"], 1, 3),
+            f"{format_number(row['precision_low'], 1, 3)} to {format_number(row['precision_high'], 1, 3)}",
+            format_number(row["model_precision"], 1, 3),
         ]
         rows.append(
             (
                 row["word"],
-                cells + ([number(row["precision_at_human_recall"], 1, 3)] if system else []),
+                cells + ([format_number(row["precision_at_human_recall"], 1, 3)] if system else []),
             )
         )
     notes = [
@@ -562,7 +567,7 @@ def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> Tab
     ]
     if one.caption_set is not None and one.caption_set.card.synthetic:
         notes.insert(0, "SYNTHETIC data, drawn by rule: nothing about real people follows.")
-    return Table(
+    return ResultTable(
         f"{one.name}: people's words",
         "word",
         [*heads, *(["system's"] if system else [])],

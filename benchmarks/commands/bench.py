@@ -24,17 +24,23 @@ from ..evaluation.measured_dataset import Measured, measure
 from ..evaluation.provenance import provenance
 from ..options import BenchOptions, changes_of, names_of, statistics_of
 from ..runs.output_folder import OutputFolder
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     RANK_COLUMNS,
-    Judged,
+    Judgements,
     Results,
 )
-from ..runs.tables import Table
-from ..scoring.catalog import metrics_of, optional_of, style, usual_protocol
+from ..runs.tables import ResultTable
+from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
 from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
-from ..scoring.unavailable_metrics import Missing, advice, listed, missing_rows, present
+from ..scoring.unavailable_metrics import (
+    UnavailableMetrics,
+    add_unavailable_rows,
+    installation_advice,
+    make_unavailable_rows,
+    split_available,
+)
 from ..statistics.rater_agreement import CEILINGS
 
 
@@ -77,7 +83,7 @@ def bench(
     """
     chosen = names_of(dataset)
     changes = changes_of(protocol)
-    wanted = metrics_of(metrics)
+    wanted = resolve_metrics(metrics)
     chosen_statistics = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
@@ -105,7 +111,7 @@ def bench(
         ceilings=ceilings,
         floors=floors,
         statistics=chosen_statistics,
-        optional=optional_of(metrics),
+        optional=optional_specs(metrics),
     )
     if output_dir is None:
         return run(config)
@@ -125,11 +131,13 @@ def run(config: BenchOptions) -> Results:
     started = datetime.now(UTC)
     store = config.locations.store()
     measured: list[Measured] = []
-    missing: list[Missing] = []
-    with Progress(len(config.datasets) * len(config.metrics)) as progress:
+    missing: list[UnavailableMetrics] = []
+    with StepProgress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
             caption_set = config.locations.load(name)
-            metrics, lacking = present(config.metrics, config.optional, protocol, caption_set)
+            metrics, lacking = split_available(
+                config.metrics, config.optional, protocol, caption_set
+            )
             missing.append(lacking)
             found = measure(
                 caption_set,
@@ -146,7 +154,7 @@ def run(config: BenchOptions) -> Results:
     return Results(
         correlations=pd.concat(
             [
-                pd.concat([m.correlations, missing_rows(m.correlations, lacking)])
+                pd.concat([m.correlations, make_unavailable_rows(m.correlations, lacking)])
                 for m, lacking in zip(measured, missing, strict=True)
             ],
             ignore_index=True,
@@ -157,7 +165,7 @@ def run(config: BenchOptions) -> Results:
             "config": dict(config.configuration),
             "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
             **provenance(reached, [m.caption_set for m in measured], config.locations),
-            "metrics": {m.spec: vars(style(m)) for m in config.metrics},
+            "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
             "floors": FLOORS,
             "ceilings": CEILINGS,
             "missing": {
@@ -178,12 +186,12 @@ def run(config: BenchOptions) -> Results:
                 *disattenuated_tables(m, config),
             )
         ],
-        summary=advice(missing),
+        summary=installation_advice(missing),
         significance=significance_frames(measured, config) if config.tests else None,
         disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
         if config.statistics.disattenuate
         else None,
-        judged=_judged(measured),
+        judgements=_judged(measured),
         ranks=pd.DataFrame(
             [
                 (m.caption_set.name, dimension, coefficient, metric, rank)
@@ -195,7 +203,7 @@ def run(config: BenchOptions) -> Results:
     )
 
 
-def _judged(measured: Sequence[Measured]) -> Judged:
+def _judged(measured: Sequence[Measured]) -> Judgements:
     """What people said of the measured items, in their order."""
     items: list[pd.DataFrame] = []
     ratings: list[pd.DataFrame] = []
@@ -209,10 +217,12 @@ def _judged(measured: Sequence[Measured]) -> Judged:
             (preferences, one.preferences(), PREFERENCE_COLUMNS),
         ):
             frames.append(frame[list(columns)].assign(dataset=name)[["dataset", *columns]])
-    return Judged(
+    return Judgements(
         *(pd.concat(frames, ignore_index=True) for frames in (items, ratings, preferences))
     )
 
 
-def _listed(measured: Measured, metrics: Sequence[Metric], lacking: Missing) -> Table:
-    return listed(table_of(measured, metrics), metrics, measured.remarks, lacking)
+def _listed(
+    measured: Measured, metrics: Sequence[Metric], lacking: UnavailableMetrics
+) -> ResultTable:
+    return add_unavailable_rows(table_of(measured, metrics), metrics, measured.remarks, lacking)

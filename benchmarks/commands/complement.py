@@ -22,12 +22,12 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.study import Study, told
 from ..options import ComplementOptions
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import MISSING, Table, number
-from ..scoring.catalog import style
-from ..scoring.unavailable_metrics import advice
-from ..statistics.bootstrap import clusters
+from ..runs.tables import MISSING, ResultTable, format_number
+from ..scoring.catalog import metric_style
+from ..scoring.unavailable_metrics import installation_advice
+from ..statistics.bootstrap import number_images
 from ..statistics.coefficients import correlate, why_undefined
 from ..statistics.weighted_coefficients import Ints
 
@@ -67,7 +67,7 @@ class Complement:
 
     rows: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     summary: str
 
     def files(self) -> dict[str, bytes]:
@@ -91,9 +91,9 @@ def run(config: ComplementOptions) -> Complement:
     if len(config.metrics) < 2:
         raise InputError("captau complement compares metrics; name two at least")
     rows: list[dict[str, Any]] = []
-    tables: list[Table] = []
-    labels = {LENGTH: "words", **{m.spec: style(m).label for m in config.metrics}}
-    with Progress(None) as progress:
+    tables: list[ResultTable] = []
+    labels = {LENGTH: "words", **{m.spec: metric_style(m).label for m in config.metrics}}
+    with StepProgress(None) as progress:
         studies = [Study(config, name, progress) for name in config.datasets]
         for study in studies:
             scores = study.scores(study.items, study.protocol)
@@ -114,14 +114,14 @@ def run(config: ComplementOptions) -> Complement:
         rows=pd.DataFrame(rows, columns=pd.Index(COMPLEMENT_COLUMNS)),
         run=told("complement", config, studies, started, time.perf_counter() - began),
         tables=tables,
-        summary=advice([s.missing for s in studies]),
+        summary=installation_advice([s.missing for s in studies]),
     )
 
 
 def _of_dimension(
     study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ComplementOptions
 ) -> Iterator[dict[str, Any]]:
-    points = study.protocol.points(study.set, study.items, dimension)
+    points = study.protocol.data_points(study.set, study.items, dimension)
     rated = points["item_id"].unique()
     captions = study.items.set_index("item_id")["caption"]
     words = captions.str.split().map(len).astype(float)
@@ -289,7 +289,7 @@ def _selected(
     keep = np.ones(len(points), dtype=bool)
     for given in usable.values():
         keep &= ~np.isnan(given)
-    image, n_images = clusters(study.image_of(points)[keep])
+    image, n_images = number_images(study.image_of(points)[keep])
     ratings = points["value"].to_numpy(dtype=np.float64)[keep]
     left_out = [m.spec for m in study.metrics if m.spec not in usable]
     note = f"without {', '.join(left_out)}, which are undefined" if left_out else ""
@@ -354,16 +354,18 @@ def _selected(
             }
 
 
-def _tables(rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: int) -> list[Table]:
+def _tables(
+    rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: int
+) -> list[ResultTable]:
     tables = [_matrix(rows[rows["kind"] == "correlation"], title, labels)]
     partials = rows[rows["kind"] == "partial"]
     tables.append(
-        Table(
+        ResultTable(
             f"{title}: correlation with ratings at equal length",
             "metric",
             ["partial r", "partial ρ"],
             [
-                (labels[str(m)], [number(v, 100, 1) for v in part["value"]])
+                (labels[str(m)], [format_number(v, 100, 1) for v in part["value"]])
                 for m, part in partials.groupby("metric", sort=False)
             ],
             notes=["×100, given a caption's number of words.", *_notes(partials)],
@@ -377,10 +379,12 @@ def _tables(rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: in
         for step, here in path.dropna(subset=["step"]).groupby("step", sort=False):
             metric = here["metric"].iloc[0]
             often = frequency.get((metric, int(str(step).partition(".")[0])), float("nan"))
-            cells = [number(v, 100, 1) for v in here["value"]]
-            printed.append((f"{step:.0f}. {labels[metric]}", [*cells, number(often, 100, 0)]))
+            cells = [format_number(v, 100, 1) for v in here["value"]]
+            printed.append(
+                (f"{step:.0f}. {labels[metric]}", [*cells, format_number(often, 100, 0)])
+            )
         tables.append(
-            Table(
+            ResultTable(
                 f"{title}: forward selection by {name}",
                 "step",
                 ["R²", "τ_b", "included %"],
@@ -395,7 +399,7 @@ def _tables(rows: pd.DataFrame, title: str, labels: Mapping[str, str], draws: in
     return tables
 
 
-def _matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> Table:
+def _matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Pearson's r above the diagonal and τ_b below it."""
     names = list(dict.fromkeys([*rows["metric"], *rows["other"]]))
     known = {
@@ -406,9 +410,9 @@ def _matrix(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> Table:
         cells: list[str] = []
         for j, b in enumerate(names):
             key = (a, b, "pearson") if i < j else (b, a, "tau_b")
-            cells.append(MISSING if i == j else number(known[key], 100, 1))
+            cells.append(MISSING if i == j else format_number(known[key], 100, 1))
         printed.append((labels[a], cells))
-    return Table(
+    return ResultTable(
         f"{title}: correlation among metrics",
         "r above, τ_b below",
         [labels[n] for n in names],

@@ -15,8 +15,8 @@ from ...datasets.images import find_image
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.cider import document_frequencies
 from ...metrics.text.spice import models as spice_models
-from ..runs.progress_bar import Download, Progress
-from ..runs.tables import MISSING, Table
+from ..runs.progress_bar import DownloadProgress, StepProgress
+from ..runs.tables import MISSING, ResultTable
 from ..scoring.caption_files import read_references
 
 Say = Callable[[str], None]
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 _COUNTS = ("images", "items", "ratings", "preferences")
 
 
-def overview(root: Path | None) -> Table:
+def overview(root: Path | None) -> ResultTable:
     """All datasets: whether their files are in the data folder, what is in them, their licence."""
     folder = registry.data_root(root)
     rows: list[tuple[str, list[str]]] = []
@@ -63,7 +63,7 @@ def overview(root: Path | None) -> Table:
         + (f"captau data fetch dataset={spice_models.NAME} gets it" if lacking else f"in {where}")
     )
     columns = ["status", "size", "items", "ratings", "scale", "licence", "images needed"]
-    return Table("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
+    return ResultTable("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
 
 
 def status(folder: Path, card: Card) -> str:
@@ -92,7 +92,7 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = sil
         card = registry.card(name)
         say(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
-            with Download() as progress:
+            with DownloadProgress() as progress:
                 done = download.fetch(card, folder, download.How(offline=offline), progress, say)
             if not done:
                 all_here = f"nothing to fetch, all is in {folder}"
@@ -111,7 +111,7 @@ def fetch_models(offline: bool, say: Say = silent) -> list[str]:
         if offline and (needed := spice_models.missing(folder)):
             files = ", ".join(f"{j.file} ({j.coordinates})" for j in needed)
             return [f"data.offline=true, so not fetched: {files} from Maven Central"]
-        with Progress(1) as progress, progress.step(spice_models.NAME):
+        with StepProgress(1) as progress, progress.step(spice_models.NAME):
             done = spice_models.fetch(folder, say)
     except InputError as error:
         return [str(error)]
@@ -166,7 +166,7 @@ def verify(
     *,
     named: bool = True,
     models: bool = False,
-) -> tuple[Table, bool]:
+) -> tuple[ResultTable, bool]:
     """Hash the files of datasets anew, read them, and compare what is in them with their cards.
 
     Args:
@@ -189,7 +189,7 @@ def verify(
     rows: list[tuple[str, list[str]]] = []
     notes: list[str] = []
     good = True
-    with Progress(len(names)) as progress:
+    with StepProgress(len(names)) as progress:
         for name in names:
             with progress.step(name):
                 card = registry.card(name)
@@ -222,7 +222,7 @@ def verify(
         good &= not wrong
     columns = ["files", *_COUNTS, *(["image files missing"] if images else []), "verdict"]
     notes.insert(0, f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)"))
-    return Table("Verified", "dataset", columns, rows, notes=notes, numeric=False), good
+    return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), good
 
 
 def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from ...datasets import registry
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
-from ..runs.tables import Table
+from ..runs.tables import ResultTable
 
 
-def overlap(datasets: Sequence[str], root: Path | None) -> Table:
+def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     """Every two of the datasets: shared images, shared (image, caption) pairs, and leaks.
 
     A leak is an image whose split differs: a rater trained on the one set's training part would meet
@@ -29,7 +29,7 @@ def overlap(datasets: Sequence[str], root: Path | None) -> Table:
     notes = ["Leaks: shared images whose split differs between the two."]
     heads = ["images", "images", "shared images", "train", "validation", "test", "leaks"]
     heads += ["shared captions"]
-    return Table("Overlap", "datasets", heads, rows, notes=notes)
+    return ResultTable("Overlap", "datasets", heads, rows, notes=notes)
 
 
 def _row(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:

@@ -10,8 +10,8 @@ from ..options import PlotOptions
 from ..reporting import figure_files as figures
 from ..reporting.charts import charts_of, parts_of
 from ..runs.finished_run import read_run
-from ..runs.output_folder import PLOTS, RECORD, write_file
-from ..runs.progress_bar import Progress
+from ..runs.output_folder import PLOTS, RUN_FILE, write_file
+from ..runs.progress_bar import StepProgress
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def run(config: PlotOptions) -> Plots:
             draw, or the folder holds a run or cannot be written.
     """
     plots = draw(config)
-    if (plots.folder / RECORD).is_file():
+    if (plots.folder / RUN_FILE).is_file():
         raise InputError(f"{plots.folder} holds a run; set output_dir= to another folder")
     for name, content in plots.files.items():
         write_file(plots.folder / name, content)
@@ -55,7 +55,7 @@ def draw(config: PlotOptions) -> Plots:
     parts = parts_of(finished, config.options)
     files: dict[str, bytes] = {}
     lacking: list[str] = []
-    with Progress(len(parts) * len(config.kinds)) as progress, figures.style():
+    with StepProgress(len(parts) * len(config.kinds)) as progress, figures.style():
         for part in parts:
             for kind in config.kinds:
                 charts, reason = charts_of(part, kind)

@@ -32,14 +32,14 @@ from ..evaluation.measured_dataset import Measured, measure
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
 from ..options import PaperTable, ReproduceOptions
-from ..runs.progress_bar import Progress
-from ..runs.results import SCORE_COLUMNS, Results, correlation_rows, environment
-from ..runs.tables import MISSING, Table, number
+from ..runs.progress_bar import StepProgress
+from ..runs.results import SCORE_COLUMNS, Results, environment, make_correlations
+from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..statistics.rater_agreement import RatingTable, measures
+from ..statistics.rater_agreement import RatingTable, compute_measures
 from .agree_captions import measured
 
 COMPARISON_COLUMNS = (
@@ -75,7 +75,7 @@ class Workshop:
 
     config: ReproduceOptions
     store: ScoreStore
-    progress: Progress
+    progress: StepProgress
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
     measured: list[Measured] = field(default_factory=list[Measured])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
@@ -133,8 +133,8 @@ def run(config: ReproduceOptions) -> Results:
     began = time.perf_counter()
     started = datetime.now(UTC)
     frames: list[pd.DataFrame] = []
-    tables: list[Table] = []
-    with Progress(sum(len(t.rows) for ts in config.papers.values() for t in ts)) as progress:
+    tables: list[ResultTable] = []
+    with StepProgress(sum(len(t.rows) for ts in config.papers.values() for t in ts)) as progress:
         workshop = Workshop(config, config.locations.store(), progress)
         for paper, paper_tables in config.papers.items():
             published = read_published(paper)
@@ -154,7 +154,7 @@ def run(config: ReproduceOptions) -> Results:
     return Results(
         correlations=pd.concat([m.correlations for m in measured], ignore_index=True)
         if measured
-        else correlation_rows([]),
+        else make_correlations([]),
         scores=scores.drop_duplicates(ignore_index=True),
         run={
             "command": "reproduce",
@@ -294,7 +294,7 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     for column, options in table.columns.items():
         scale = options.get("scale", table.scale)
         if "dimension" in options:
-            points = protocol.points(measured.caption_set, items, options["dimension"])
+            points = protocol.data_points(measured.caption_set, items, options["dimension"])
             values = points.set_index("item_id")["value"].reindex(items["item_id"])
         elif column in specs:
             values = measured.by_metric[metric(specs[column]).spec]
@@ -311,10 +311,10 @@ def _system_means(workshop: Workshop, table: PaperTable, label: str) -> Cells:
 def _best_worst(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     caption_set = workshop.caption_set(table.dataset)
     protocol = workshop.protocol(table, label, {})
-    items = protocol.select(caption_set)
+    items = protocol.select_items(caption_set)
     best = worst = np.ones(len(items), dtype=bool)
     for dimension in protocol.dimension:
-        points = protocol.points(caption_set, items, dimension).set_index("item_id")["value"]
+        points = protocol.data_points(caption_set, items, dimension).set_index("item_id")["value"]
         values = points.reindex(items["item_id"]).reset_index(drop=True)
         grouped = values.groupby(items["image_id"])
         best = best & (values == grouped.transform("max")).to_numpy()
@@ -333,10 +333,10 @@ def _best_worst(workshop: Workshop, table: PaperTable, label: str) -> Cells:
 def _agreement(workshop: Workshop, table: PaperTable, label: str) -> Cells:
     protocol = workshop.protocol(table, label, {"ratings": "per_rating"})
     caption_set = workshop.caption_set(table.dataset)
-    items = protocol.select(caption_set)["item_id"]
+    items = protocol.select_items(caption_set)["item_id"]
     dimension = protocol.dimension[0]
-    ratings = RatingTable.of(caption_set.ratings, items, dimension)
-    found, _ = measures(ratings, caption_set.card.scales[dimension])
+    ratings = RatingTable.from_ratings(caption_set.ratings, items, dimension)
+    found, _ = compute_measures(ratings, caption_set.card.scales[dimension])
     return {
         (row, column): Cell(found[name].value * table.scale, found[name].note)
         for row, name in table.rows.items()
@@ -403,13 +403,13 @@ KINDS: dict[str, Callable[[Workshop, PaperTable, str], Cells]] = {
 }
 
 
-def _table_of(paper: str, table: PaperTable, frame: pd.DataFrame) -> Table:
+def _table_of(paper: str, table: PaperTable, frame: pd.DataFrame) -> ResultTable:
     """The rebuilt table as it is printed: recomputed cells, the paper's beside where they differ."""
     texts: dict[tuple[str, str], str] = {}
     for cell in frame.to_dict("records"):
         text = MISSING
         if cell["match"]:
-            text = number(float(cell["reproduced"]), 1, cell["decimals"])
+            text = format_number(float(cell["reproduced"]), 1, cell["decimals"])
             if cell["match"] == "false":
                 text = f"{text} (printed {cell['published']})"
         texts[cell["row"], cell["column"]] = text
@@ -425,4 +425,4 @@ def _table_of(paper: str, table: PaperTable, frame: pd.DataFrame) -> Table:
     if table.note:
         notes.append(f"Note: {' '.join(table.note.split())}.")
     title = f"{paper}, {table.table}: {table.title}"
-    return Table(title, "", columns, rows, notes=notes)
+    return ResultTable(title, "", columns, rows, notes=notes)

@@ -22,15 +22,15 @@ from ...metrics.base import Floats
 from ..evaluation.metric_reliability import Agreement, agreements
 from ..options import Named, ScoreOptions
 from ..reporting.corpus_score_tables import tables_of
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, environment, table_files, to_csv, to_json
-from ..runs.tables import Table
+from ..runs.tables import ResultTable
 from ..scoring.caption_files import read_candidates, read_references
-from ..scoring.corpus_scores import Trial, images_of, items_of, trial
-from ..scoring.system_comparison import compared, difference_rows
-from ..scoring.unavailable_metrics import lacking
-from ..statistics.bootstrap import Interval, blocks
-from ..statistics.significance import Difference
+from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
+from ..scoring.system_comparison import compare_systems, make_difference_table
+from ..scoring.unavailable_metrics import find_unavailable
+from ..statistics.bootstrap import Interval, count_blocks
+from ..statistics.significance import MetricDifference
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Scored:
         kept: the captions above the threshold, as a COCO results list; None where nobody asked.
     """
 
-    trials: list[Trial]
+    trials: list[SystemScores]
     trust: dict[str, Agreement]
     differences: pd.DataFrame | None
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     kept: list[dict[str, Any]] | None = None
 
     @property
@@ -163,36 +163,38 @@ def run(config: ScoreOptions) -> Scored:
     if not sets and (needing := _needing(config)):
         raise InputError(f"metric {needing[0]} needs references; give references=FILE")
     items = {
-        (name, system): items_of(
+        (name, system): make_caption_items(
             candidates,
             sets.get(name),
             image_ids,
             config.images,
             system if len(systems) > 1 else None,
         )
-        for name, image_ids in images_of(systems, sets, config.partial).items()
+        for name, image_ids in select_images(systems, sets, config.partial).items()
         for system, candidates in systems.items()
     }
-    missing = lacking(config.metrics, config.optional, next(iter(items.values())))
+    missing = find_unavailable(config.metrics, config.optional, next(iter(items.values())))
     metrics = [m for m in config.metrics if m not in missing]
     store, options = config.locations.store(), config.statistics
-    draws = blocks(options.replicates) * max(len(sets), 1) if options.resamples else 0
-    trials: list[Trial] = []
-    differences: dict[str, list[Difference]] = {}
-    with Progress(len(items) * len(metrics) + draws) as progress:
+    draws = count_blocks(options.replicates) * max(len(sets), 1) if options.uses_resampling else 0
+    trials: list[SystemScores] = []
+    differences: dict[str, list[MetricDifference]] = {}
+    with StepProgress(len(items) * len(metrics) + draws) as progress:
         for name in dict.fromkeys(name for name, _ in items):
             here = [
-                trial(system, name, items[name, system], metrics, store, progress)
+                score_system(system, name, items[name, system], metrics, store, progress)
                 for system in systems
             ]
-            if options.resamples:
-                here, differences[name] = compared(here, options, progress.advance)
+            if options.uses_resampling:
+                here, differences[name] = compare_systems(here, options, progress.advance)
             trials += here
     kept = None if config.keep is None else _kept(trials[0], config.keep)
     found = Scored(
         trials,
         {spec: one for spec, one in trust.items() if spec in trials[0].corpus},
-        difference_rows(differences, options) if len(systems) > 1 and options.resamples else None,
+        make_difference_table(differences, options)
+        if len(systems) > 1 and options.uses_resampling
+        else None,
         {},
         [],
         kept,
@@ -222,7 +224,7 @@ def run(config: ScoreOptions) -> Scored:
     )
 
 
-def _kept(one: Trial, keep: tuple[str, float]) -> list[dict[str, Any]]:
+def _kept(one: SystemScores, keep: tuple[str, float]) -> list[dict[str, Any]]:
     """The captions with enough of a score, as COCO has results: an image's number is a number.
 
     Raises:
@@ -242,7 +244,7 @@ def _kept(one: Trial, keep: tuple[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-def _undefined(trials: list[Trial]) -> dict[str, Any]:
+def _undefined(trials: list[SystemScores]) -> dict[str, Any]:
     """Why metrics have no corpus score, by metric; by trial where there are several."""
     found = {
         f"{one.system} {one.references}".strip(): {

@@ -21,14 +21,14 @@ from ..evaluation.study import Study, told
 from ..options import SensitivityOptions
 from ..reporting.figure_files import can_draw, files_of, legend
 from ..reporting.figure_files import style as figure_style
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
-from ..scoring.catalog import style
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..scoring.catalog import metric_style
 from ..scoring.protocol import RATINGS, REFERENCES, Protocol
-from ..scoring.unavailable_metrics import advice
+from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import BLOCK
-from ..statistics.coefficients import Agreement
+from ..statistics.coefficients import Coefficient
 from ..statistics.weighted_levels import prepare_at
 
 SENSITIVITY_COLUMNS = (
@@ -73,7 +73,7 @@ class Sensitivity:
 
     rows: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     labels: Mapping[str, str]
     summary: str
 
@@ -96,8 +96,8 @@ def run(config: SensitivityOptions) -> Sensitivity:
     began = time.perf_counter()
     started = datetime.now(UTC)
     rows: list[dict[str, Any]] = []
-    tables: list[Table] = []
-    with Progress(None) as progress:
+    tables: list[ResultTable] = []
+    with StepProgress(None) as progress:
         studies = [_Study(config, name, progress) for name in config.datasets]
         for study, kind in product(studies, config.kinds):
             with progress.step(f"{study.set.name}: {kind}"):
@@ -112,15 +112,15 @@ def run(config: SensitivityOptions) -> Sensitivity:
             "kinds": list(config.kinds),
         },
         tables=tables,
-        labels={m.spec: style(m).label for m in config.metrics},
-        summary=advice([s.missing for s in studies]),
+        labels={m.spec: metric_style(m).label for m in config.metrics},
+        summary=installation_advice([s.missing for s in studies]),
     )
 
 
 class _Study(Study):
     """A dataset, and what is varied of it."""
 
-    def __init__(self, config: SensitivityOptions, name: str, progress: Progress) -> None:
+    def __init__(self, config: SensitivityOptions, name: str, progress: StepProgress) -> None:
         super().__init__(config, name, progress)
         self.config = config
 
@@ -128,7 +128,7 @@ class _Study(Study):
         """Of more and fewer images, drawn with replacement."""
         scores = self.scores(self.items, self.protocol)
         for dimension in self.protocol.dimension:
-            points = self.protocol.points(self.set, self.items, dimension)
+            points = self.protocol.data_points(self.set, self.items, dimension)
             for size in self._sizes(points, "images"):
                 drawn = self._drawn(scores, points, size)
                 for metric, table in drawn.items():
@@ -158,11 +158,11 @@ class _Study(Study):
             left_out = len(counts) - len(enough)
             note = f"{left_out} items left out, with fewer than {most} ratings" if left_out else ""
             for size in range(1, most + 1):
-                found: dict[tuple[str, str, str], list[Agreement]] = {}
+                found: dict[tuple[str, str, str], list[Coefficient]] = {}
                 for _ in self._lots("raters", size, most, exhaustive=size == int(counts.max())):
                     lot = chosen.assign(lot=rng.random(len(chosen))).sort_values("lot")
                     kept = lot[lot.groupby("item_id", sort=False).cumcount() < size].sort_index()
-                    points = self.protocol.points_of(kept, self.items, dimension)
+                    points = self.protocol.data_points_of(kept, self.items, dimension)
                     self._add(found, scores, points, dimension)
                 yield from self._curve("raters", size, found, note)
 
@@ -181,18 +181,18 @@ class _Study(Study):
         fewer = int((counts < most).sum())
         note = f"{fewer} items have fewer than {most} references" if fewer else ""
         for size in range(1, most + 1):
-            found: dict[tuple[str, str, str], list[Agreement]] = {}
+            found: dict[tuple[str, str, str], list[Coefficient]] = {}
             for _ in self._lots("references", size, most, exhaustive=size == most):
                 items = self._with_references(size, rng)
                 scores = self.scores(items, self.protocol, metrics)
                 for dimension in self.protocol.dimension:
-                    points = self.protocol.points(self.set, items, dimension)
+                    points = self.protocol.data_points(self.set, items, dimension)
                     self._add(found, scores, points, dimension)
             yield from self._curve("references", size, found, note)
 
     def _add(
         self,
-        found: dict[tuple[str, str, str], list[Agreement]],
+        found: dict[tuple[str, str, str], list[Coefficient]],
         scores: Mapping[str, pd.Series],
         points: pd.DataFrame,
         dimension: str,
@@ -208,7 +208,7 @@ class _Study(Study):
         self,
         kind: str,
         size: int,
-        found: Mapping[tuple[str, str, str], Sequence[Agreement]],
+        found: Mapping[tuple[str, str, str], Sequence[Coefficient]],
         note: str,
     ) -> Iterator[dict[str, Any]]:
         """A point of each curve."""
@@ -242,7 +242,7 @@ class _Study(Study):
         significant = float(stats.norm.ppf(1 - TEST / 2))
         needed = significant + float(stats.norm.ppf(POWER))
         for dimension in self.protocol.dimension:
-            points = self.protocol.points(self.set, self.items, dimension)
+            points = self.protocol.data_points(self.set, self.items, dimension)
             whole = {
                 metric: [one.agreement(self.protocol, c).value for c in self.coefficients]
                 for metric, s in scores.items()
@@ -288,10 +288,10 @@ class _Study(Study):
                         ratings=ratings,
                         dimension=(dimension,),
                     )
-                    chosen = protocol.select(self.set)
+                    chosen = protocol.select_items(self.set)
                     chosen = chosen[chosen["item_id"].isin(items["item_id"])].reset_index(drop=True)
                     scores = self.scores(chosen, protocol)
-                    points = protocol.points(self.set, chosen, dimension)
+                    points = protocol.data_points(self.set, chosen, dimension)
                     name = f"{ratings}, {policy}" + (" k=1" if k else "")
                     name += ", without duplicates" if without else ""
                     note = f"{int(repeated.sum())} duplicates left out" if without else ""
@@ -436,10 +436,10 @@ def duplicates(items: pd.DataFrame) -> pd.Series:
     return again | pd.Series(quoted, index=items.index)
 
 
-def _tables(rows: pd.DataFrame, config: SensitivityOptions) -> list[Table]:
+def _tables(rows: pd.DataFrame, config: SensitivityOptions) -> list[ResultTable]:
     """What one dataset and kind is printed as."""
-    labels = {m.spec: style(m).label for m in config.metrics}
-    tables: list[Table] = []
+    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    tables: list[ResultTable] = []
     for (dimension, coefficient), part in rows.groupby(["dimension", "coefficient"], sort=False):
         kind, dataset = part["kind"].iloc[0], part["dataset"].iloc[0]
         sign = COEFFICIENT_STYLE[str(coefficient)][0]
@@ -455,10 +455,10 @@ def _tables(rows: pd.DataFrame, config: SensitivityOptions) -> list[Table]:
 
 
 def _percent(value: float) -> str:
-    return number(value, 100, 1)
+    return format_number(value, 100, 1)
 
 
-def _curve_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> Table:
+def _curve_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     kind = rows["kind"].iloc[0]
     sizes = list(dict.fromkeys(rows["size"]))
     cells: dict[str, list[str]] = {}
@@ -476,7 +476,7 @@ def _curve_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> T
         f"×100, mean and {BAND:.0%} of the draws; {kind} {how}, {int(rows['draws'].max()):,} times.",
         *(f"{note}." for note in dict.fromkeys(rows["note"]) if note),
     ]
-    return Table(
+    return ResultTable(
         f"{title}by number of {kind}",
         "metric",
         [f"{size:,}" for size in sizes],
@@ -485,7 +485,7 @@ def _curve_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> T
     )
 
 
-def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> Table:
+def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """At the dataset's own number of images."""
     sizes = sorted(set(rows["size"]))
     size = sizes[-2] if len(sizes) > 1 else sizes[-1]  # the last is twice as many
@@ -499,7 +499,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> T
                 [
                     _percent(apart),
                     _percent(row["value"]),
-                    number(row["power"], 100, 0),
+                    format_number(row["power"], 100, 0),
                     f"{images:,.0f}" if np.isfinite(images) else MISSING,
                 ],
             )
@@ -510,7 +510,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> T
         f"how many would find that with {POWER:.0%}.",
         *(f"{note}." for note in dict.fromkeys(rows["note"]) if note),
     ]
-    return Table(
+    return ResultTable(
         f"{title}which differences {size:,} images can show",
         "metrics",
         ["difference", "detectable", "power %", "images"],
@@ -519,7 +519,7 @@ def _power_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> T
     )
 
 
-def _protocol_tables(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[Table]:
+def _protocol_tables(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[ResultTable]:
     """How far each metric moves, and what each protocol says by the first coefficient."""
     dataset, dimension = rows["dataset"].iloc[0], rows["dimension"].iloc[0]
     coefficients = list(dict.fromkeys(rows["coefficient"]))
@@ -547,14 +547,14 @@ def _protocol_tables(rows: pd.DataFrame, labels: Mapping[str, str]) -> list[Tabl
         by_protocol.setdefault(row["protocol"], []).append(_percent(row["value"]) + rank)
     told = [f"{note}." for note in dict.fromkeys(rows["note"]) if note]
     return [
-        Table(
+        ResultTable(
             f"{dataset}, {dimension}: how far protocols move each metric",
             "metric",
             [*(signs[c] for c in coefficients), "rank"],
             spread,
             notes=notes,
         ),
-        Table(
+        ResultTable(
             f"{dataset}, {dimension}: {signs[coefficients[0]]} by protocol",
             "protocol",
             [labels[m] for m in dict.fromkeys(first["metric"])],

@@ -23,11 +23,11 @@ from ..evaluation.study import Study, told
 from ..options import ThresholdsOptions
 from ..reporting.figure_files import MUTED, SERIES, can_draw, files_of, legend
 from ..reporting.figure_files import style as figure_style
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import Table, number
-from ..scoring.catalog import style
-from ..scoring.unavailable_metrics import advice
+from ..runs.tables import ResultTable, format_number
+from ..scoring.catalog import metric_style
+from ..scoring.unavailable_metrics import installation_advice
 
 THRESHOLD_COLUMNS = (
     "dataset",
@@ -114,7 +114,7 @@ class Thresholds:
     rows: pd.DataFrame
     summary_rows: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     pictures: dict[str, bytes]
     summary: str
 
@@ -140,7 +140,7 @@ def run(config: ThresholdsOptions) -> Thresholds:
     started = datetime.now(UTC)
     rows: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
-    with Progress(None) as progress:
+    with StepProgress(None) as progress:
         studies = [Study(config, name, progress) for name in config.datasets]
         for study in studies:
             scores = study.scores(study.items, study.protocol)
@@ -165,7 +165,7 @@ def run(config: ThresholdsOptions) -> Thresholds:
                     note = "; ".join(n for n in (summary.pop("note"), mark) if n)
                     rows += [{**common, "metric": metric, **row} for row in of_metric]
                     found.append({**common, "metric": metric, **summary, "note": note})
-    labels = {m.spec: style(m).label for m in config.metrics}
+    labels = {m.spec: metric_style(m).label for m in config.metrics}
     frame = pd.DataFrame(rows, columns=pd.Index(THRESHOLD_COLUMNS))
     summaries = pd.DataFrame(found, columns=pd.Index(SUMMARY_COLUMNS))
     return Thresholds(
@@ -174,7 +174,7 @@ def run(config: ThresholdsOptions) -> Thresholds:
         run=told("thresholds", config, studies, started, time.perf_counter() - began),
         tables=_tables(summaries, labels, config),
         pictures=_pictures(frame, labels),
-        summary=advice([s.missing for s in studies]),
+        summary=installation_advice([s.missing for s in studies]),
     )
 
 
@@ -237,16 +237,16 @@ def curve_of(
 
 def _tables(
     found: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsOptions
-) -> list[Table]:
-    tables: list[Table] = []
+) -> list[ResultTable]:
+    tables: list[ResultTable] = []
     wanted = f"recall at precision {config.precision:g}"
     for (dataset, dimension), part in found.groupby(["dataset", "dimension"], sort=False):
         rows: list[tuple[str, list[str]]] = []
         for row in part.to_dict("records"):
             # Downwards: the caption whose score the threshold is must stay above what is printed.
             threshold = np.floor(row["threshold"] * 1e4) / 1e4
-            cells = [number(row["auc"], 100, 1), number(row["recall"], 100, 1)]
-            rows.append((labels[row["metric"]], [*cells, number(float(threshold), 1, 4)]))
+            cells = [format_number(row["auc"], 100, 1), format_number(row["recall"], 100, 1)]
+            rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
         first = part.iloc[0]
         notes = [
             f"AUC and recall ×100. {first['n_good']:,} of {first['n_items']:,} captions are good: most of "
@@ -260,7 +260,7 @@ def _tables(
         ]
         columns = ["AUC", wanted, "threshold"]
         tables.append(
-            Table(
+            ResultTable(
                 f"{dataset}, {dimension}: filtering captions", "metric", columns, rows, notes=notes
             )
         )

@@ -40,12 +40,12 @@ from ..evaluation.correlation_tables import table_of
 from ..evaluation.measured_dataset import Measured
 from ..evaluation.provenance import provenance
 from ..options import TrainOptions
-from ..runs.output_folder import RECORD
-from ..runs.progress_bar import Progress
-from ..runs.results import correlation_rows, environment, table_files, to_csv, with_record
-from ..runs.tables import Table, number
+from ..runs.output_folder import RUN_FILE
+from ..runs.progress_bar import StepProgress
+from ..runs.results import add_run_file, environment, make_correlations, table_files, to_csv
+from ..runs.tables import ResultTable, format_number
 from ..scoring.protocol import Protocol
-from ..scoring.scorer import Scorer, marks_of, score_all
+from ..scoring.scorer import Scorer, metric_caveats, score_all
 
 #: The dimension that is learnt where a dataset has several.
 OVERALL = ("overall", "total")
@@ -79,12 +79,12 @@ class Corpus:
         Raises:
             InputError: where it is not clear which dimension is meant.
         """
-        protocol = protocol.on(caption_set)
+        protocol = protocol.for_dataset(caption_set)
         if protocol.split is not None:
             raise InputError(
                 f"protocol.split={protocol.split}: captau train says itself which images are for what"
             )
-        items = protocol.select(caption_set)
+        items = protocol.select_items(caption_set)
         dimension = _target(caption_set, protocol, target)
         return cls(caption_set, protocol, items, _examples(caption_set, items, dimension))
 
@@ -337,7 +337,7 @@ class Trained:
     scores: pd.DataFrame
     training: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table]
+    tables: list[ResultTable]
     summary: str
     spare: list[Path]
 
@@ -350,7 +350,7 @@ class Trained:
             "scores.parquet": buffer,
             **table_files(self.tables),
         }
-        return with_record(files, self.run)
+        return add_run_file(files, self.run)
 
 
 @dataclass(frozen=True)
@@ -403,13 +403,13 @@ def run(config: TrainOptions, folder: Path) -> Trained:
     for metric in config.metrics:
         if metric.spec in labels:
             raise InputError(f"metrics: two different metrics are called '{metric.spec}'")
-    again = (folder / RECORD).is_file()
+    again = (folder / RUN_FILE).is_file()
     spare: list[Path] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
     tested = {name: np.zeros(len(c.items), dtype=bool) for name, c in corpora.items()}
     histories: list[pd.DataFrame] = []
     store = config.locations.store()
-    with _locked(folder), Progress(len(jobs)) as progress:
+    with _locked(folder), StepProgress(len(jobs)) as progress:
         print(
             f"captau: training in {folder}; if stopped, output_dir={folder} goes on",
             file=sys.stderr,
@@ -444,7 +444,7 @@ def run(config: TrainOptions, folder: Path) -> Trained:
     means, deviations = _means(frame, config)
     tables = [table_of(m, metrics) for m, metrics in measured]
     return Trained(
-        correlations=pd.concat([frame, correlation_rows(means)], ignore_index=True),
+        correlations=pd.concat([frame, make_correlations(means)], ignore_index=True),
         scores=pd.concat([m.scores for m, _ in measured], ignore_index=True),
         training=pd.concat(histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run={
@@ -627,12 +627,12 @@ def _measured(
     columns: Mapping[str, Floats],
     config: TrainOptions,
     store: Any,
-    progress: Progress,
+    progress: StepProgress,
 ) -> tuple[Measured, list[Metric]]:
     """Predictions and compared metrics on the rows that were predicted."""
     items = corpus.items.iloc[tested].reset_index(drop=True)
     raters: list[Metric] = [Predicted(label) for label in columns]
-    marks = marks_of(config.metrics, items)
+    marks = metric_caveats(config.metrics, items)
     scorer = Scorer(corpus.name, items, corpus.protocol)
     compared = score_all(scorer, config.metrics, store, progress) if config.metrics else {}
     metrics = [*raters, *config.metrics]
@@ -690,16 +690,20 @@ def _means(frame: pd.DataFrame, config: TrainOptions) -> tuple[list[dict[str, An
 
 def _mean_tables(
     means: Sequence[Mapping[str, Any]], deviations: Sequence[float], config: TrainOptions
-) -> list[Table]:
+) -> list[ResultTable]:
     if not means:
         return []
     rows: list[tuple[str, list[str]]] = []
     for row, std in zip(means, deviations, strict=True):
         label = f"{row['metric'].removesuffix(' mean')}: {row['dataset']}, {row['dimension']}"
-        cells = [str(row["coefficient"]), number(float(row["value"]), 100, 2), number(std, 100, 2)]
+        cells = [
+            str(row["coefficient"]),
+            format_number(float(row["value"]), 100, 2),
+            format_number(std, 100, 2),
+        ]
         rows.append((label, cells))
     title = f"Mean of {len(config.seeds)} seeds"
-    return [Table(title, "rater: dataset, dimension", ["coefficient", "mean", "std"], rows)]
+    return [ResultTable(title, "rater: dataset, dimension", ["coefficient", "mean", "std"], rows)]
 
 
 def _notes(config: TrainOptions, jobs: Sequence[Job]) -> list[str]:

@@ -10,23 +10,23 @@ import pandas as pd
 
 from ...metrics.base import Metric
 from ..options import BenchOptions
-from ..runs.tables import COEFFICIENT_STYLE, Table, number
-from ..scoring.catalog import style
+from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number
+from ..scoring.catalog import metric_style
 from ..statistics.intervals import (
-    p_column,
+    p_value_column,
 )
 from ..statistics.levels import remarks
-from ..statistics.preferences import MEAN
+from ..statistics.preferences import MEAN_CATEGORY
 from ..statistics.rater_agreement import CEILINGS
 from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import Measured, row_key
 from .wording import describe_protocol, interval_words, rank_words
 
 
-def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
+def table_of(measured: Measured, metrics: Sequence[Metric]) -> ResultTable:
     """The printed table of one dataset: metrics as rows in the field's order."""
     frame = measured.correlations
-    styles = {m.spec: style(m) for m in metrics}
+    styles = {m.spec: metric_style(m) for m in metrics}
     order = sorted(styles, key=lambda spec: styles[spec].order)
     found = {row_key(row): row for row in cast("Any", frame.to_dict("records"))}
     several = len(measured.protocol.dimension) > 1
@@ -41,7 +41,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
         if several or coefficient == "accuracy":
             plain, tex = f"{dimension} {plain}", f"{dimension.replace('_', ' ')} {tex}"
         shown = [("value", plain, tex)]
-        if coefficient != "accuracy" or dimension == MEAN:
+        if coefficient != "accuracy" or dimension == MEAN_CATEGORY:
             here = (frame["dimension"] == dimension) & (frame["coefficient"] == coefficient)
             if frame.loc[here, "ci_low"].notna().any():
                 shown.append(("reach", "±", r"$\pm$"))
@@ -61,7 +61,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
             return str(measured.ranks[key])
         row = found[key]
         value = row["value"] if what == "value" else (row["ci_high"] - row["ci_low"]) / 2
-        return number(float(value), *COEFFICIENT_STYLE[coefficient][2:])
+        return format_number(float(value), *COEFFICIENT_STYLE[coefficient][2:])
 
     below = {
         name: label
@@ -101,7 +101,7 @@ def table_of(measured: Measured, metrics: Sequence[Metric]) -> Table:
         for r in undefined.to_dict("records")
     ]
     title = card.title + (" (synthetic)" if card.synthetic else "")
-    return Table(
+    return ResultTable(
         f"{title}: agreement with people", "metric", heads, rows, latex, notes, spare=tuple(spare)
     )
 
@@ -113,13 +113,13 @@ def significance_frames(
     row a metric, columns `dataset, protocol, dimension, coefficient, test, metric` and the metrics.
     """
     frames = [
-        m.uncertainty.frame(m.caption_set.name, m.protocol.name)
+        m.uncertainty.difference_table(m.caption_set.name, m.protocol.name)
         for m in measured
         if m.uncertainty is not None
     ]
     frame = pd.concat(frames, ignore_index=True)
     frame = frame[frame["test"].isin(config.tests)].reset_index(drop=True)
-    p_value = p_column(config.statistics.correction)
+    p_value = p_value_column(config.statistics.correction)
     metrics = [m.spec for m in config.metrics]
     rows: list[dict[str, Any]] = []
     keys = ["dataset", "protocol", "dimension", "coefficient", "test"]
@@ -134,24 +134,24 @@ def significance_frames(
     return frame, pd.DataFrame(rows, columns=pd.Index([*keys, "metric", *metrics]))
 
 
-def difference_tables(measured: Measured, config: BenchOptions) -> list[Table]:
+def difference_tables(measured: Measured, config: BenchOptions) -> list[ResultTable]:
     """What `captau compare` prints: of each coefficient every two metrics, the better one first."""
     if measured.uncertainty is None or not config.tests:
         return []
     options = config.statistics
-    labels = {m.spec: style(m).label for m in config.metrics}
-    frame = measured.uncertainty.frame(measured.caption_set.name, measured.protocol.name)
-    p_value = p_column(options.correction)
+    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    frame = measured.uncertainty.difference_table(measured.caption_set.name, measured.protocol.name)
+    p_value = p_value_column(options.correction)
     heads = {
         "bootstrap": "p bootstrap",
         "permutation": "p permutation",
         "williams": "p Williams",
         "mcnemar": "p McNemar",
     }
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), group in grouped:
-        if coefficient == "accuracy" and dimension != MEAN:
+        if coefficient == "accuracy" and dimension != MEAN_CATEGORY:
             continue
         name, _, *scale = COEFFICIENT_STYLE[coefficient]
         shown = [t for t in config.tests if t in set(group["test"])]
@@ -161,7 +161,7 @@ def difference_tables(measured: Measured, config: BenchOptions) -> list[Table]:
             first = by_test.loc["bootstrap"]
             sign = -1 if first["difference"] < 0 else 1
             ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
-            cells = [number(float(v), *scale) for v in (abs(first["difference"]), *ends)]
+            cells = [format_number(float(v), *scale) for v in (abs(first["difference"]), *ends)]
             cells += [_p(float(by_test.loc[test, p_value])) for test in shown]
             better, worse = (labels[m] for m in ((a, b) if sign > 0 else (b, a)))
             rows.append((f"{better} over {worse}", cells))
@@ -172,34 +172,34 @@ def difference_tables(measured: Measured, config: BenchOptions) -> list[Table]:
             f"from, to: the {100 * options.level:g} % interval, images resampled; "
             f"correction of p for {len(rows)} pairs: {how}; all in significance.csv."
         ]
-        tables.append(Table(title, "metrics", columns, rows, notes=notes))
+        tables.append(ResultTable(title, "metrics", columns, rows, notes=notes))
     return tables
 
 
-def disattenuated_tables(measured: Measured, config: BenchOptions) -> list[Table]:
+def disattenuated_tables(measured: Measured, config: BenchOptions) -> list[ResultTable]:
     """Pearson's r before and after correction for the ratings' noise, a table a dimension."""
-    labels = {**FLOORS, **{m.spec: style(m).label for m in config.metrics}}
-    tables: list[Table] = []
+    labels = {**FLOORS, **{m.spec: metric_style(m).label for m in config.metrics}}
+    tables: list[ResultTable] = []
     grouped: Any = measured.disattenuated.groupby("dimension", sort=False)
     for dimension, group in grouped:
         rows: list[tuple[str, list[str]]] = []
         for row in group.to_dict("records"):
             numbers = [row[c] for c in ("pearson", "reliability", "corrected")]
             numbers.append((row["ci_high"] - row["ci_low"]) / 2)
-            rows.append((labels[row["metric"]], [number(float(v), 100, 1) for v in numbers]))
+            rows.append((labels[row["metric"]], [format_number(float(v), 100, 1) for v in numbers]))
         title = (
             f"{measured.caption_set.card.title}, {dimension}: r corrected for the ratings' noise"
         )
         notes = ["corrected: r over the root of the reliability (disattenuated.csv says which)."]
         notes += dict.fromkeys(f"{note}." for note in group["note"] if note)
         columns = ["r", "reliability", "corrected", "±"]
-        tables.append(Table(title, "metric", columns, rows, notes=notes))
+        tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables
 
 
 def _p(value: float) -> str:
     """A p-value as it is printed."""
-    return "<0.001" if value < 0.001 else number(value, 1, 3)
+    return "<0.001" if value < 0.001 else format_number(value, 1, 3)
 
 
 def _statistics_notes(measured: Measured, shown: set[str]) -> list[str]:

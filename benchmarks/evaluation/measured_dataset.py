@@ -12,30 +12,30 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     SCORE_COLUMNS,
-    correlation_rows,
+    make_correlations,
 )
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..scoring.scorer import Scorer, marks_of, score_all
-from ..statistics.bootstrap import Statistics, blocks
-from ..statistics.coefficients import Agreement, pairwise_accuracy
+from ..scoring.scorer import Scorer, metric_caveats, score_all
+from ..statistics.bootstrap import StatisticsOptions, count_blocks
+from ..statistics.coefficients import Coefficient, preference_accuracy
 from ..statistics.intervals import (
     DISATTENUATED_COLUMNS,
-    Extra,
+    ExtraRow,
     Uncertainty,
-    disattenuated,
+    disattenuate,
     fisher_intervals,
-    preferred_panel,
-    rated_panel,
+    make_preference_panel,
+    make_rating_panel,
 )
-from ..statistics.levels import correlate_at
-from ..statistics.preferences import MEAN, with_wilson
+from ..statistics.levels import correlate_at_level
+from ..statistics.preferences import MEAN_CATEGORY, add_wilson_intervals
 from ..statistics.rater_agreement import CEILINGS, RatingTable
-from ..statistics.rater_agreement import ceilings as ceilings_of
-from ..statistics.significance import ONLY, Panel, Rated
+from ..statistics.rater_agreement import compute_ceilings as ceilings_of
+from ..statistics.significance import TEST_COEFFICIENTS, Panel, RatingPanel
 from ..statistics.weighted_coefficients import Ints
 from .floors import FLOOR_NOTES, floor_scores
 from .wording import join_notes
@@ -74,7 +74,7 @@ class Measured:
         self._sign = {m.spec: 1.0 if m.higher_is_better else -1.0 for m in metrics}
         self._keys = items.set_index("item_id")[["image_id", "system"]]
         self._floors = floor_scores(items) if floors else {}
-        self._extras: dict[str, list[Extra]] = {}
+        self._extras: dict[str, list[ExtraRow]] = {}
         self.remark = ""
         #: What metrics remarked while they scored, by spec.
         self.remarks: dict[str, list[str]] = {}
@@ -89,8 +89,8 @@ class Measured:
                 {**row, "note": join_notes(row["note"], FLOOR_NOTES[name])}
                 for row in self._rows(name)
             ]
-        self.correlations = correlation_rows(rows + (self._ceilings() if ceilings else []))
-        self.statistics = Statistics(interval="none")
+        self.correlations = make_correlations(rows + (self._ceilings() if ceilings else []))
+        self.statistics = StatisticsOptions(interval="none")
         self.uncertainty: Uncertainty | None = None
         self.ranks: dict[tuple[str, str, str], int] = {}
         self.disattenuated = pd.DataFrame(columns=pd.Index(DISATTENUATED_COLUMNS))
@@ -120,7 +120,9 @@ class Measured:
         rows: list[dict[str, Any]] = []
         rated = [c for c in self.protocol.coefficients if c != "accuracy"]
         for dimension in self.protocol.dimension:
-            ratings = RatingTable.of(self.caption_set.ratings, self.items["item_id"], dimension)
+            ratings = RatingTable.from_ratings(
+                self.caption_set.ratings, self.items["item_id"], dimension
+            )
             if not ratings.n_items or not rated:
                 continue
             if self.protocol.ratings != "per_rating":
@@ -135,9 +137,9 @@ class Measured:
                 continue
             for coefficient in rated:
                 for name, found in ceilings_of(ratings, coefficient).items():
-                    ceiling = Agreement(found.value, float("nan"), found.note)
+                    ceiling = Coefficient(found.value, float("nan"), found.note)
                     if not np.isnan(found.value):
-                        extra = Extra((name, dimension, coefficient), found.points)
+                        extra = ExtraRow((name, dimension, coefficient), found.points)
                         self._extras.setdefault(dimension, []).append(extra)
                     rows.append(
                         {
@@ -155,7 +157,7 @@ class Measured:
         common = self._common(metric)
         rated = [c for c in self.protocol.coefficients if c != "accuracy"]
         for dimension in self.protocol.dimension:
-            points = self.protocol.points(self.caption_set, self.items, dimension)
+            points = self.protocol.data_points(self.caption_set, self.items, dimension)
             for coefficient in rated:
                 found, used = self._correlate(metric, points, coefficient)
                 rows.append(
@@ -177,7 +179,7 @@ class Measured:
 
     def _correlate(
         self, metric: str, points: pd.DataFrame, coefficient: str
-    ) -> tuple[Agreement, pd.DataFrame]:
+    ) -> tuple[Coefficient, pd.DataFrame]:
         chosen = self._of(metric).loc[points["item_id"]]
         scores = np.asarray(chosen, dtype=np.float64)
         gaps = np.isnan(scores)
@@ -187,8 +189,8 @@ class Measured:
             points, scores = points[~gaps], scores[~gaps]
         keys = self._keys.loc[points["item_id"]]
         ratings = points["value"].to_numpy(dtype=float)
-        found = correlate_at(self.protocol.level, scores, ratings, keys, coefficient)
-        return Agreement(found.value, found.p_value, join_notes(found.note, dropped)), points
+        found = correlate_at_level(self.protocol.level, scores, ratings, keys, coefficient)
+        return Coefficient(found.value, found.p_value, join_notes(found.note, dropped)), points
 
     def _of(self, metric: str) -> pd.Series:
         """A metric's scores by item id; more is better."""
@@ -211,20 +213,26 @@ class Measured:
         rated = [c for c in self.protocol.coefficients if c != "accuracy"]
         found: list[tuple[Panel, Ints]] = []
         for dimension in self.protocol.dimension if rated else ():
-            points = self.protocol.points(self.caption_set, self.items, dimension)
+            points = self.protocol.data_points(self.caption_set, self.items, dimension)
             level = self.protocol.level
             found.append(
-                rated_panel(self.items, points, scores, dimension, rated, drop=drop, level=level)
+                make_rating_panel(
+                    self.items, points, scores, dimension, rated, drop=drop, level=level
+                )
             )
         pairs = self.preferences()
         if "accuracy" in self.protocol.coefficients and len(pairs):
             categories = list(dict.fromkeys(pairs["category"]))
             decided = pairs[pairs["winner"] != "tie"]
-            panel = preferred_panel(self.items, decided, scores, categories, MEAN, drop=drop)
+            panel = make_preference_panel(
+                self.items, decided, scores, categories, MEAN_CATEGORY, drop=drop
+            )
             found.append((panel, np.empty(0, dtype=np.int64)))
         return found
 
-    def judge(self, options: Statistics, progress: Progress, tests: Sequence[str] = ()) -> None:
+    def judge(
+        self, options: StatisticsOptions, progress: StepProgress, tests: Sequence[str] = ()
+    ) -> None:
         """Fill in intervals, rank clusters and differences; see `Uncertainty`.
 
         Args:
@@ -246,14 +254,14 @@ class Measured:
             )
         if options.interval == "fisher":
             intervals = fisher_intervals(records, options.level)
-        elif options.resamples:
+        elif options.uses_resampling:
             found = self.panels()
             panels = [panel for panel, _ in found]
             if tests:
                 self._check_comparable(panels, tests)
             pairs = len(self.asked) * (len(self.asked) - 1) // 2
-            steps = len(panels) * (blocks(options.replicates) + pairs)
-            progress.more(steps, f"{self.caption_set.name}: replicates")
+            steps = len(panels) * (count_blocks(options.replicates) + pairs)
+            progress.add_steps(steps, f"{self.caption_set.name}: replicates")
             self.uncertainty = Uncertainty(
                 panels,
                 list(self.asked),
@@ -262,7 +270,7 @@ class Measured:
                 extras={
                     index: self._extras.get(panel.dimension, [])
                     for index, panel in enumerate(panels)
-                    if isinstance(panel, Rated)
+                    if isinstance(panel, RatingPanel)
                 },
                 image_of_item=[of_item for _, of_item in found],
                 advance=progress.advance,
@@ -271,7 +279,7 @@ class Measured:
             competing = {
                 row_key(r): float(r["value"]) for r in records if r["metric"] in self.asked
             }
-            self.ranks = self.uncertainty.ranks(competing)
+            self.ranks = self.uncertainty.compute_ranks(competing)
         else:
             intervals = {}
         for row in records:
@@ -283,8 +291,8 @@ class Measured:
                     "note": join_notes(row["note"], one.note),
                 }
         if options.interval != "none":
-            records = with_wilson(records, options.level)
-        self.correlations = correlation_rows(records)
+            records = add_wilson_intervals(records, options.level)
+        self.correlations = make_correlations(records)
 
     def _check_comparable(self, panels: Sequence[Panel], tests: Sequence[str]) -> None:
         """
@@ -301,13 +309,13 @@ class Measured:
             raise InputError(
                 f"dataset {name}: too few images with judgements ({fewest}); a comparison needs two"
             )
-        have = {"accuracy"} if any(not isinstance(p, Rated) for p in panels) else set[str]()
-        if any(isinstance(p, Rated) for p in panels):
+        have = {"accuracy"} if any(not isinstance(p, RatingPanel) for p in panels) else set[str]()
+        if any(isinstance(p, RatingPanel) for p in panels):
             have |= set(self.protocol.coefficients) - {"accuracy"}
-        if not any(ONLY.get(test, "") in ("", *have) for test in tests):
+        if not any(TEST_COEFFICIENTS.get(test, "") in ("", *have) for test in tests):
             raise InputError(
                 f"dataset {name}: tests=[{','.join(tests)}] are of "
-                f"{' and '.join(ONLY[test] for test in tests)}; here is {', '.join(sorted(have))}: "
+                f"{' and '.join(TEST_COEFFICIENTS[test] for test in tests)}; here is {', '.join(sorted(have))}: "
                 "name another test, or another of protocol.coefficients"
             )
         if len(self.asked) < 2:
@@ -316,14 +324,14 @@ class Measured:
                 "a comparison needs two"
             )
 
-    def _disattenuated(self, options: Statistics) -> pd.DataFrame:
+    def _disattenuated(self, options: StatisticsOptions) -> pd.DataFrame:
         """Columns `DISATTENUATED_COLUMNS`."""
         rows: list[dict[str, Any]] = []
         for panel, of_item in self.panels():
-            if isinstance(panel, Rated):
+            if isinstance(panel, RatingPanel):
                 ratings = self.caption_set.ratings
-                table = RatingTable.of(ratings, self.items["item_id"], panel.dimension)
-                found = disattenuated(panel, table, of_item, self.protocol.ratings, options)
+                table = RatingTable.from_ratings(ratings, self.items["item_id"], panel.dimension)
+                found = disattenuate(panel, table, of_item, self.protocol.ratings, options)
                 rows += [{**self._common(row["metric"]), **row} for row in found]
         return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
 
@@ -334,14 +342,14 @@ class Measured:
         gaps = preferences[["item_a", "item_b"]].isin(scores.index[scores.isna()]).any(axis=1)
         out = ties | gaps if self.protocol.undefined == "drop" else ties
         rows: list[dict[str, Any]] = []
-        for category in [*dict.fromkeys(preferences["category"]), MEAN]:
-            if category == MEAN:
+        for category in [*dict.fromkeys(preferences["category"]), MEAN_CATEGORY]:
+            if category == MEAN_CATEGORY:
                 used = preferences[~out]
                 found = _mean({row["dimension"]: row["value"] for row in rows})
             else:
                 within = preferences["category"] == category
                 used = preferences[within & ~out]
-                found = pairwise_accuracy(scores, used)
+                found = preference_accuracy(scores, used)
                 decided = within & ~ties
                 tied, lost = int((within & ties).sum()), int((decided & out).sum())
                 notes = [
@@ -367,12 +375,14 @@ def row_key(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["metric"], row["dimension"], row["coefficient"]
 
 
-def _mean(values: Mapping[str, float]) -> Agreement:
+def _mean(values: Mapping[str, float]) -> Coefficient:
     """The mean of the categories' accuracies."""
     gaps = [category for category, value in values.items() if np.isnan(value)]
     if gaps or not values:
-        return Agreement.undefined(f"accuracy of {', '.join(gaps)}" if gaps else "no preferences")
-    return Agreement(float(np.mean(list(values.values()))), float("nan"), "mean of the categories")
+        return Coefficient.undefined(f"accuracy of {', '.join(gaps)}" if gaps else "no preferences")
+    return Coefficient(
+        float(np.mean(list(values.values()))), float("nan"), "mean of the categories"
+    )
 
 
 def no_dimension(caption_set: CaptionSet, otherwise: str) -> InputError:
@@ -382,7 +392,7 @@ def no_dimension(caption_set: CaptionSet, otherwise: str) -> InputError:
     return InputError(f"dataset {caption_set.name}: {otherwise}")
 
 
-def _cells(found: Agreement, n_items: int, n_ratings: int) -> dict[str, Any]:
+def _cells(found: Coefficient, n_items: int, n_ratings: int) -> dict[str, Any]:
     return {
         "value": found.value,
         "n_items": n_items,
@@ -397,7 +407,7 @@ def measure(
     protocol: Protocol,
     metrics: Sequence[Metric],
     store: ScoreStore,
-    progress: Progress,
+    progress: StepProgress,
     ceilings: bool = False,
     floors: bool = False,
 ) -> Measured:
@@ -406,11 +416,11 @@ def measure(
     Raises:
         InputError: where a metric has corpus statistics and the dimensions' items other weights.
     """
-    protocol = protocol.on(caption_set)
-    items = protocol.select(caption_set)
+    protocol = protocol.for_dataset(caption_set)
+    items = protocol.select_items(caption_set)
     if of_corpus := [m.spec for m in metrics if m.depends_on_corpus]:
-        protocol.check_one_weight(caption_set, items, of_corpus[0])
-    marks = marks_of(metrics, items)
+        protocol.check_equal_weights(caption_set, items, of_corpus[0])
+    marks = metric_caveats(metrics, items)
     scorer = Scorer(caption_set.name, items, protocol)
     scores = score_all(scorer, metrics, store, progress)
     found = Measured(

@@ -14,8 +14,8 @@ from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
 from ..runs.finished_run import read_run
-from ..runs.tables import COEFFICIENT_STYLE, number
-from ..scoring.catalog import read
+from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..scoring.catalog import read_config
 from .published_numbers import numbers
 
 #: The value of the option `trust` that stands for the papers' numbers.
@@ -46,9 +46,9 @@ class Agreement:
 
     def __str__(self) -> str:
         name, _, scale, decimals = COEFFICIENT_STYLE[self.coefficient]
-        text = f"{name.removesuffix(' %')} {number(self.value, scale, decimals)}"
+        text = f"{name.removesuffix(' %')} {format_number(self.value, scale, decimals)}"
         if not math.isnan(self.high):
-            text += f" ± {number((self.high - self.low) / 2, scale, decimals)}"
+            text += f" ± {format_number((self.high - self.low) / 2, scale, decimals)}"
         return f"{text} on {self.on}"
 
 
@@ -97,7 +97,7 @@ def _published() -> list[_Column]:
                 float(one.text) / COEFFICIENT_STYLE[one.coefficient][2],
                 _on(one.dataset, one.dimension),
                 one.source + _unlike(one.column, protocol.references),
-                read("paper", paper)["citation"],
+                read_config("paper", paper)["citation"],
             )
             column.of.setdefault(metric(one.spec).spec, agreement)
     return list(columns.values())

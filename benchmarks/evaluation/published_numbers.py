@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..runs.tables import COEFFICIENT_STYLE
-from ..scoring.catalog import read, usual_protocol
+from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.protocol import Protocol
 
 #: What of a protocol decides whether two numbers can be compared.
@@ -68,7 +68,7 @@ class Printed:
 
 def short(paper: str) -> str:
     """Authors and year of a paper, `Hessel et al. 2021`."""
-    return read("paper", paper)["title"].partition(",")[0]
+    return read_config("paper", paper)["title"].partition(",")[0]
 
 
 def read_published(paper: str) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def numbers(paper: str) -> Iterator[Printed]:
     """
     cells = read_published(paper).to_dict("records")
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
-    for table in read("paper", paper)["tables"]:
+    for table in read_config("paper", paper)["tables"]:
         if table["kind"] != "correlation":
             continue
         dataset = table["dataset"]

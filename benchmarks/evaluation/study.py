@@ -13,13 +13,13 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
 from ..options import ComplementOptions, SensitivityOptions, ThresholdsOptions
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..scoring.protocol import Protocol
-from ..scoring.scorer import Scorer, marks_of, score_all
-from ..scoring.unavailable_metrics import Missing, lacking
-from ..statistics.bootstrap import clusters
-from ..statistics.coefficients import Agreement, why_undefined
-from ..statistics.levels import correlate_at
+from ..scoring.scorer import Scorer, metric_caveats, score_all
+from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable
+from ..statistics.bootstrap import number_images
+from ..statistics.coefficients import Coefficient, why_undefined
+from ..statistics.levels import correlate_at_level
 from ..statistics.weighted_coefficients import Ints
 from .measured_dataset import no_dimension
 from .provenance import provenance
@@ -30,7 +30,7 @@ class Points:
     """The data points of one dimension on which a metric is defined.
 
     Attributes:
-        scores, ratings, keys: as `kinds.correlate_at` takes them.
+        scores, ratings, keys: as `levels.correlate_at_level` takes them.
         unit: the number of each point's image among those of all points.
         reason: why there is no value whatever the coefficient; empty else.
     """
@@ -41,8 +41,8 @@ class Points:
     unit: Ints
     reason: str
 
-    def agreement(self, protocol: Protocol, coefficient: str) -> Agreement:
-        return correlate_at(protocol.level, self.scores, self.ratings, self.keys, coefficient)
+    def agreement(self, protocol: Protocol, coefficient: str) -> Coefficient:
+        return correlate_at_level(protocol.level, self.scores, self.ratings, self.keys, coefficient)
 
 
 StudyConfig = SensitivityOptions | ComplementOptions | ThresholdsOptions
@@ -65,20 +65,22 @@ class Study:
         self,
         config: StudyConfig,
         name: str,
-        progress: Progress,
+        progress: StepProgress,
     ) -> None:
         caption_set = config.locations.load(name)
         self.set = caption_set
-        self.protocol = config.datasets[name].on(caption_set)
+        self.protocol = config.datasets[name].for_dataset(caption_set)
         self.progress = progress
         self._store = config.locations.store()
         if not self.protocol.dimension:
             raise no_dimension(caption_set, "it has preferences and no ratings to correlate with")
-        self.items = self.protocol.select(caption_set)
-        self.missing: Missing = lacking(config.metrics, config.optional, self.items)
+        self.items = self.protocol.select_items(caption_set)
+        self.missing: UnavailableMetrics = find_unavailable(
+            config.metrics, config.optional, self.items
+        )
         self.metrics = [m for m in config.metrics if m not in self.missing]
         #: What must be said beside metrics' correlations, by spec.
-        self.marks = marks_of(self.metrics, self.items)
+        self.marks = metric_caveats(self.metrics, self.items)
         self._keys = self.items.set_index("item_id")[["image_id", "system"]]
         self.coefficients = [c for c in self.protocol.coefficients if c != "accuracy"]
         if not self.coefficients:
@@ -92,7 +94,7 @@ class Study:
         """By metric and item id, more is better; companions of metrics are left out."""
         chosen = self.metrics if metrics is None else metrics
         if of_corpus := [m.spec for m in chosen if m.depends_on_corpus]:
-            protocol.check_one_weight(self.set, items, of_corpus[0])
+            protocol.check_equal_weights(self.set, items, of_corpus[0])
         scorer = Scorer(self.set.name, items, protocol)
         found = score_all(scorer, chosen, self._store, self.progress)
         signs = {m.spec: 1 if m.higher_is_better else -1 for m in chosen}
@@ -111,7 +113,7 @@ class Study:
             given[keep],
             here["value"].to_numpy(dtype=np.float64),
             self._keys.loc[here["item_id"]],
-            clusters(self.image_of(points))[0][keep],
+            number_images(self.image_of(points))[0][keep],
             why_undefined(given[keep], here["value"].to_numpy(dtype=np.float64)),
         )
 

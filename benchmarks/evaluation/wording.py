@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import Statistics
+from ..statistics.bootstrap import StatisticsOptions
 
 
-def interval_words(options: Statistics) -> str:
+def interval_words(options: StatisticsOptions) -> str:
     """What an interval is."""
     how = "Fisher's formula, data points taken as independent"
-    if options.resamples:
+    if options.uses_resampling:
         kind = {"percentile": "percentile", "bca": "BCa"}[options.interval]
         how = f"{kind} bootstrap over images, {options.replicates:,} replicates"
     return f"{100 * options.level:g} % interval ({how})"
 
 
-def rank_words(options: Statistics) -> str:
+def rank_words(options: StatisticsOptions) -> str:
     """What a rank is."""
     which = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
     return (

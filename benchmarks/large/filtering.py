@@ -25,10 +25,10 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.shards import Columns, Shard
 from ..options import FilterOptions
 from ..runs.output_folder import OutputFolder
-from ..runs.progress_bar import Flow
+from ..runs.progress_bar import RowProgress
 from ..runs.results import environment, table_files, to_csv, to_json
-from ..runs.tables import MISSING, Table, number
-from ..scoring.catalog import metrics_of
+from ..runs.tables import MISSING, ResultTable, format_number
+from ..scoring.catalog import resolve_metrics
 from . import stages
 from .engines import engine_of
 from .exact import digit_counts, percentiles
@@ -83,7 +83,7 @@ class Filtered:
         summary: a line.
     """
 
-    tables: list[Table]
+    tables: list[ResultTable]
     summary: str
     folder: Path
 
@@ -211,7 +211,7 @@ def _known(config: FilterOptions, signature: str) -> Known:
     if config.thresholds is None:
         assert config.above is not None
         return Known(config.above)
-    one = metrics_of(config.metric)[0]
+    one = resolve_metrics(config.metric)[0]
     if one.depends_on_corpus and one.parameters.get("df") is None:
         raise InputError(
             f"metric {config.metric} weighs words by the set that it scores, so a threshold found on another "
@@ -372,7 +372,7 @@ def _shards(
 ) -> tuple[pd.DataFrame, dict[tuple[int, int], tuple[str, str]]]:
     """Write the kept shards; a row a shard, and image id and caption of the examples by shard and row."""
     engine = stack.enter_context(engine_of(config.engine, config.workers, config.address))
-    flow = stack.enter_context(Flow())
+    flow = stack.enter_context(RowProgress())
     tasks: list[dict[str, Any]] = []
     for index, shard in enumerate(manifest["shards"]):
         shown = [row for some in looked.examples.values() for _, i, row in some if i == index]
@@ -432,26 +432,28 @@ def _examples(looked: _Look, texts: Mapping[tuple[int, int], tuple[str, str]]) -
     )
 
 
-def _tables(known: Known, looked: _Look, examples: pd.DataFrame, metric: str) -> list[Table]:
+def _tables(known: Known, looked: _Look, examples: pd.DataFrame, metric: str) -> list[ResultTable]:
     shown = (5.0, 50.0, 95.0)
     sides = {"kept": looked.kept, "dropped": looked.rows - looked.kept - looked.undefined}
     rows: list[tuple[str, list[str]]] = []
     for side, count in sides.items():
         found = dict(zip(SHARES, looked.percentiles[side], strict=True))
-        cells = [f"{count:,}", number(count / looked.rows, 100, 1)]
-        rows.append((side, [*cells, *(number(found[share], 1, 4) for share in shown)]))
+        cells = [f"{count:,}", format_number(count / looked.rows, 100, 1)]
+        rows.append((side, [*cells, *(format_number(found[share], 1, 4) for share in shown)]))
     if looked.undefined:
-        share = number(looked.undefined / looked.rows, 100, 1)
+        share = format_number(looked.undefined / looked.rows, 100, 1)
         rows.append(("dropped, without a score", [f"{looked.undefined:,}", share, *[MISSING] * 3]))
     notes = [f"Kept are captions with {metric} of {known.threshold:g} or more."]
     if known.said:
         notes.append(f"{known.said[0].upper()}{known.said[1:]}.")
     columns = ["number", "%", *(f"P{share:g}" for share in shown)]
-    tables = [Table("Filtered captions", "captions", columns, rows, notes=notes)]
+    tables = [ResultTable("Filtered captions", "captions", columns, rows, notes=notes)]
     if len(examples):
         told = [
-            (str(e["captions"]), [number(float(e["score"]), 1, 4), str(e["caption"])])
+            (str(e["captions"]), [format_number(float(e["score"]), 1, 4), str(e["caption"])])
             for e in examples.to_dict("records")
         ]
-        tables.append(Table("Examples", "captions", ["score", "caption"], told, numeric=False))
+        tables.append(
+            ResultTable("Examples", "captions", ["score", "caption"], told, numeric=False)
+        )
     return tables

@@ -34,12 +34,12 @@ from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
 from ..options import LargeOptions
 from ..reporting.corpus_score_tables import scale_of
-from ..runs.output_folder import FILES, ON_DEMAND, RECORD
-from ..runs.progress_bar import Flow
+from ..runs.output_folder import FILES, ON_DEMAND, RUN_FILE
+from ..runs.progress_bar import RowProgress
 from ..runs.results import environment, table_files, to_csv, to_json
-from ..runs.tables import Table, number
-from ..scoring.catalog import style
-from ..scoring.unavailable_metrics import lacking, listed
+from ..runs.tables import ResultTable, format_number
+from ..scoring.catalog import metric_style
+from ..scoring.unavailable_metrics import add_unavailable_rows, find_unavailable
 from . import stages
 from .engines import engine_of
 from .exact import added, percentiles, to_float
@@ -71,7 +71,7 @@ class Scored:
     """
 
     corpus: dict[str, float]
-    tables: list[Table]
+    tables: list[ResultTable]
     summary: str
 
 
@@ -165,7 +165,7 @@ class _Run:
             self.engine = stack.enter_context(
                 engine_of(config.engine, config.workers, config.address)
             )
-            self.flow = stack.enter_context(Flow())
+            self.flow = stack.enter_context(RowProgress())
             self._prepare()
             parts = self._read()
             self._choose(parts)
@@ -414,7 +414,7 @@ class _Run:
         """Which metrics can be computed; the plan knows them from here on."""
         first = stages.first_row(self.plan, next(iter(parts)))
         config = self.config
-        self.missing = lacking(config.metrics, config.optional, first)
+        self.missing = find_unavailable(config.metrics, config.optional, first)
         self.metrics = [m for m in config.metrics if m not in self.missing]
         tables: dict[str, str | None] = {}
         for one in self.metrics:
@@ -467,7 +467,10 @@ class _Run:
         self.totals = {m.spec: _Total() for m in self.metrics}
         self.remarks: dict[str, list[str]] = {}
         digests: dict[str, str] = {}
-        for name in (MANIFEST, RECORD):  # of an earlier run, whose scores are about to be replaced
+        for name in (
+            MANIFEST,
+            RUN_FILE,
+        ):  # of an earlier run, whose scores are about to be replaced
             if self.output.size(name) is not None:
                 self.output.remove(name)
         for task, found in self._do("score", self._tasks(parts), sum(parts.values())):
@@ -647,24 +650,28 @@ class _Run:
             f"{done}{record['rows']:,} captions in {self.config.output}{left_out}",
         )
 
-    def _tables(self, record: Mapping[str, Any], trust: Mapping[str, Agreement]) -> list[Table]:
+    def _tables(
+        self, record: Mapping[str, Any], trust: Mapping[str, Agreement]
+    ) -> list[ResultTable]:
         shown = ("5", "50", "95")
         rows: list[tuple[str, list[str]]] = []
         chosen = {m.spec: m for m in self.config.metrics if m.spec in record["corpus"]}
-        for spec, one in sorted(chosen.items(), key=lambda pair: style(pair[1]).order):
-            how = style(one)
+        for spec, one in sorted(chosen.items(), key=lambda pair: metric_style(pair[1]).order):
+            how = metric_style(one)
             found = record["distributions"][spec]["percentiles"]
             values = [record["corpus"][spec], *(found[share] for share in shown)]
-            cells = [number(math.nan if v is None else v, how.scale, how.decimals) for v in values]
+            cells = [
+                format_number(math.nan if v is None else v, how.scale, how.decimals) for v in values
+            ]
             if trust:
                 cells.append(str(trust.get(spec, UNKNOWN)))
             rows.append((how.label, cells))
-        styles = [style(one) for one in chosen.values()]
+        styles = [metric_style(one) for one in chosen.values()]
         notes = [
             f"{record['rows']:,} captions. {scale_of(styles)}. P5, P50, P95: percentiles of their scores.",
             *(note for note in dict.fromkeys(how.note for how in styles) if note),
             *(
-                f"{style(chosen[spec]).label}: undefined for {count:,} captions."
+                f"{metric_style(chosen[spec]).label}: undefined for {count:,} captions."
                 for spec, count in record["undefined"].items()
                 if count
             ),
@@ -673,11 +680,11 @@ class _Run:
             notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
         trusted = ["agreement with people"] if trust else []
         columns = ["score", *(f"P{share}" for share in shown), *trusted]
-        table = Table("Corpus scores", "metric", columns, rows, notes=notes)
+        table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
         missing = {
             m: record["missing"][m.spec] for m in self.config.metrics if m.spec in record["missing"]
         }
-        return [listed(table, list(chosen.values()), record["remarks"], missing)]
+        return [add_unavailable_rows(table, list(chosen.values()), record["remarks"], missing)]
 
 
 def _file(path: str) -> Shard:

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
-from ..scoring.catalog import metrics_of, optional_of
+from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.protocol import Protocol
 from .common import Locations, datasets_of, locations_of, names_of, path_of, plain_of
 
@@ -142,8 +142,8 @@ def human_config(config: DictConfig) -> HumanConfig:
         kind=plain["kind"],
         datasets=datasets if references is None else (),
         references=references,
-        metrics=metrics_of(wanted) if captions else (),
-        optional=optional_of(wanted) if captions else frozenset(),
+        metrics=resolve_metrics(wanted) if captions else (),
+        optional=optional_specs(wanted) if captions else frozenset(),
         held_out=plain["held_out"],
         k=plain["k"],
         seed=plain["seed"],

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import TESTS, Statistics
+from ..statistics.bootstrap import TESTS, StatisticsOptions
 from .common import Locations, plain_of, scored, statistics_of
 
 
@@ -27,7 +27,7 @@ class BenchOptions:
     configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ceilings: bool = True
     floors: bool = False
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
     tests: tuple[str, ...] = ()
     #: Specs that suites alone asked for: what cannot be computed of them is listed as missing.
     optional: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class BenchOptions:
         if self.tests and len(self.metrics) < 2:
             named = ", ".join(metric.spec for metric in self.metrics)
             raise InputError(f"metrics is [{named}]; two are needed to compare")
-        if self.tests and not self.statistics.resamples:
+        if self.tests and not self.statistics.uses_resampling:
             raise InputError(
                 f"statistics.interval={self.statistics.interval} draws no images, which a comparison "
                 "needs; choose percentile or bca"

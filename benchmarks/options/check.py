@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ..regression.baseline_file import POLICIES, TOLERANCES, tolerance_fault
-from ..scoring.catalog import metrics_of, optional_of
+from ..scoring.catalog import optional_specs, resolve_metrics
 from .common import Locations, file_options_of, names_of, path_of, plain_of
 
 
@@ -80,8 +80,8 @@ def check_config(config: DictConfig, given: Iterable[str]) -> CheckOptions:
         protocol=plain["protocol"]
         if any(word.partition(".")[0] == "protocol" for word in typed)
         else None,
-        metrics=None if plain["metrics"] is None else metrics_of(plain["metrics"]),
-        optional=frozenset() if plain["metrics"] is None else optional_of(plain["metrics"]),
+        metrics=None if plain["metrics"] is None else resolve_metrics(plain["metrics"]),
+        optional=frozenset() if plain["metrics"] is None else optional_specs(plain["metrics"]),
         sample=plain["sample"],
         seed=plain["seed"],
         tolerance=plain["tolerance"],

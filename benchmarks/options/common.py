@@ -15,10 +15,10 @@ from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.streams import STDIN
 from ...metrics.text.java import java
-from ..scoring.catalog import metrics_of, optional_of, read
+from ..scoring.catalog import optional_specs, read_config, resolve_metrics
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import Statistics
+from ..statistics.bootstrap import StatisticsOptions
 
 
 def check_shares(good: float, precision: float) -> None:
@@ -43,8 +43,8 @@ def scored(plain: Mapping[str, Any]) -> dict[str, Any]:
     """What every command that scores datasets has, by field."""
     return {
         "datasets": datasets_of(plain),
-        "metrics": metrics_of(plain["metrics"]),
-        "optional": optional_of(plain["metrics"]),
+        "metrics": resolve_metrics(plain["metrics"]),
+        "optional": optional_specs(plain["metrics"]),
         "locations": locations_of(plain),
         "configuration": plain,
     }
@@ -86,7 +86,7 @@ def changes_of(protocol: Any) -> dict[str, Any]:
     if isinstance(protocol, str):
         if protocol not in group("protocol"):
             raise unknown("protocol", protocol, group("protocol"))
-        protocol = read("protocol", protocol)
+        protocol = read_config("protocol", protocol)
     if not isinstance(protocol, Mapping | None):
         raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
     changes = dict(protocol or {})
@@ -97,7 +97,7 @@ def changes_of(protocol: Any) -> dict[str, Any]:
     return changes
 
 
-def statistics_of(options: Any) -> Statistics:
+def statistics_of(options: Any) -> StatisticsOptions:
     """From a mapping of options; None for the usual ones.
 
     Raises:
@@ -106,9 +106,9 @@ def statistics_of(options: Any) -> Statistics:
     if not isinstance(options, Mapping | None):
         raise InputError(f"statistics is {options!r}; a dict of options is expected")
     for key in options or {}:
-        if key not in Statistics.__dataclass_fields__:
-            raise unknown("option of statistics", str(key), Statistics.__dataclass_fields__)
-    return Statistics(**(options or {}))
+        if key not in StatisticsOptions.__dataclass_fields__:
+            raise unknown("option of statistics", str(key), StatisticsOptions.__dataclass_fields__)
+    return StatisticsOptions(**(options or {}))
 
 
 def datasets_of(plain: Mapping[str, Any]) -> dict[str, Protocol]:

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from ...datasets.errors import InputError
-from ..scoring.catalog import metrics_of
+from ..scoring.catalog import resolve_metrics
 from .common import path_of, plain_of
 from .large import check_engine
 
@@ -70,7 +70,7 @@ def filter_config(config: DictConfig) -> FilterOptions:
         raise InputError("say which metric decides: keep.metric=METRIC")
     return FilterOptions(
         run=str(plain["run"]),
-        metric=metrics_of(plain["keep"]["metric"])[0].spec,
+        metric=resolve_metrics(plain["keep"]["metric"])[0].spec,
         above=plain["keep"]["above"],
         thresholds=path_of(plain["thresholds"]),
         precision=plain["precision"],

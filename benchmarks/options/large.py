@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards import Columns, is_url, kind_of
 from ...metrics.base import Metric
-from ..scoring.catalog import metrics_of, optional_of
+from ..scoring.catalog import optional_specs, resolve_metrics
 from .common import path_of, plain_of
 
 ENGINES = ("local", "ray")
@@ -138,9 +138,9 @@ def large_config(config: DictConfig, output: str) -> LargeOptions:
     return LargeOptions(
         candidates=tuple(candidates),
         references=tuple(_paths(plain["references"])) if plain["references"] else (),
-        metrics=metrics_of(plain["metrics"]),
+        metrics=resolve_metrics(plain["metrics"]),
         output=output,
-        optional=optional_of(plain["metrics"]),
+        optional=optional_specs(plain["metrics"]),
         images=path_of(plain["images"]),
         work=path_of(plain["work"]),
         engine=plain["engine"] or "local",

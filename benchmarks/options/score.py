@@ -12,8 +12,8 @@ from omegaconf import DictConfig
 from ...datasets.errors import InputError, unknown
 from ...datasets.streams import STDIN
 from ...metrics.base import Metric
-from ..scoring.catalog import metrics_of, optional_of
-from ..statistics.bootstrap import Statistics
+from ..scoring.catalog import optional_specs, resolve_metrics
+from ..statistics.bootstrap import StatisticsOptions
 from .common import Locations, Named, files_of, locations_of, path_of, plain_of, statistics_of
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
@@ -46,7 +46,7 @@ class ScoreOptions:
     partial: bool = False
     trust: str | None = None
     stdout: str = "table"
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
 
     def __post_init__(self) -> None:
         if self.statistics.interval == "fisher":
@@ -76,8 +76,8 @@ def score_config(config: DictConfig) -> ScoreOptions:
         raise InputError("keep.metric=METRIC and keep.above=SCORE go together")
     keep = None
     if wanted is not None:
-        keep = metrics_of(wanted)[0].spec, above
-        known = [m.spec for m in metrics_of(plain["metrics"])]
+        keep = resolve_metrics(wanted)[0].spec, above
+        known = [m.spec for m in resolve_metrics(plain["metrics"])]
         if keep[0] not in known:
             raise unknown("metric to keep by", keep[0], known)
     return ScoreOptions(
@@ -85,8 +85,8 @@ def score_config(config: DictConfig) -> ScoreOptions:
         candidates=files_of(plain["candidates"], "candidates"),
         references=files_of(plain["references"], "references") if plain["references"] else (),
         images=path_of(plain["images"]),
-        metrics=metrics_of(plain["metrics"]),
-        optional=optional_of(plain["metrics"]),
+        metrics=resolve_metrics(plain["metrics"]),
+        optional=optional_specs(plain["metrics"]),
         locations=locations_of(plain),
         configuration=plain,
         partial=plain["partial"],

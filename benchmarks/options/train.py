@@ -14,9 +14,9 @@ from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.device import Device, resolve
-from ..scoring.catalog import metrics_of
+from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import Statistics
+from ..statistics.bootstrap import StatisticsOptions
 from .common import Locations, datasets_of, locations_of, plain_of, statistics_of, whole_numbers
 
 #: In a rater's file, an option that has no default.
@@ -55,7 +55,7 @@ class TrainOptions:
     metrics: tuple[Metric, ...] = ()
     device: str = "cpu"
     threads: int | None = None
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
     locations: Locations = field(default_factory=Locations)
     configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -114,7 +114,7 @@ def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainOptions:
         target=plain["target"],
         shuffled=plain["shuffled"],
         keep=design != "folds" if plain["keep"] is None else plain["keep"],
-        metrics=metrics_of(plain["metrics"]) if plain["metrics"] else (),
+        metrics=resolve_metrics(plain["metrics"]) if plain["metrics"] else (),
         device=resolve(plain["device"]),
         threads=plain["threads"],
         statistics=statistics_of(plain["statistics"]),

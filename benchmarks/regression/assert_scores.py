@@ -23,7 +23,7 @@ from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
 from ..options import CheckOptions, changes_of
 from ..runs.tables import markdown_of
-from ..scoring.catalog import metrics_of, optional_of
+from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.locations import Locations
 from .baseline_file import read
 from .check import run
@@ -93,7 +93,7 @@ def assert_scores(
             dataset=dataset,
             protocol=None if protocol is None else changes_of(protocol),
             metrics=metrics,
-            optional=optional_of(metric) if isinstance(metric, str) else frozenset(),
+            optional=optional_specs(metric) if isinstance(metric, str) else frozenset(),
             sample=sample,
             seed=seed,
             tolerance=tolerance,
@@ -113,7 +113,7 @@ def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:
     if isinstance(metric, str | Metric):
         if name is not None:
             raise InputError(f"name={name} is for a function or a file of scores")
-        return metrics_of(metric)
+        return resolve_metrics(metric)
     if not callable(metric):
         raise InputError(
             f"metric is {metric!r}; a function, the Path of a file of scores, a spec or a Metric is "

@@ -23,13 +23,13 @@ from ...metrics.registry import registered_name
 from ..evaluation.measured_dataset import Measured, measure
 from ..options import CheckOptions
 from ..runs.output_folder import check_writable, write_file
-from ..runs.progress_bar import Progress
-from ..runs.tables import COEFFICIENT_STYLE, Table, markdown_of
-from ..runs.tables import number as printed
-from ..scoring.catalog import metrics_of, optional_of, usual_protocol
+from ..runs.progress_bar import StepProgress
+from ..runs.tables import COEFFICIENT_STYLE, ResultTable, markdown_of
+from ..runs.tables import format_number as printed
+from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..scoring.unavailable_metrics import present
+from ..scoring.unavailable_metrics import split_available
 from .baseline_file import (
     PARTS,
     Baseline,
@@ -108,7 +108,7 @@ class Checked:
         return int(not self.updated and any(d.fails for d in self.differences))
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ResultTable]:
         """The table of differences, where there are any."""
         if not self.differences:
             return []
@@ -118,7 +118,7 @@ class Checked:
         ]
         columns = ["metric", "what", "baseline", "now", "by", "likely cause"]
         title = f"{self.path}: what differs"
-        return [Table(title, "part", columns, rows, numeric=False)]
+        return [ResultTable(title, "part", columns, rows, numeric=False)]
 
     def _whose(self, difference: Difference) -> str:
         if len(difference.metrics) == len(self.metrics) > 3:
@@ -282,7 +282,7 @@ def _plan(config: CheckOptions, before: Baseline | None) -> _Plan:
     if metrics is None and before is not None:
         metrics = tuple(_made(config.baseline, before, name) for name in before.metrics)
     elif metrics is None:
-        metrics, optional = metrics_of("text"), optional_of("text")
+        metrics, optional = resolve_metrics("text"), optional_specs("text")
 
     def given(option: Any, kept: Any, default: Any) -> Any:
         return option if option is not None else default if before is None else kept
@@ -365,11 +365,11 @@ def _measured(plan: _Plan) -> tuple[Measured, list[Metric], dict[Metric, str]]:
     caption_set = where.load(plan.dataset)
     metrics, lacking = list(plan.metrics), dict[Metric, str]()
     if plan.config.update:  # else all must be computed, and one that cannot be says why
-        metrics, lacking = present(plan.metrics, plan.optional, plan.protocol, caption_set)
+        metrics, lacking = split_available(plan.metrics, plan.optional, plan.protocol, caption_set)
     before = keeps()
     keep(False)
     try:
-        with Progress(len(metrics)) as progress:
+        with StepProgress(len(metrics)) as progress:
             found = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
     finally:
         keep(before)

@@ -18,19 +18,19 @@ from ...metrics.base import Floats
 from ..commands.thresholds import curve_of, draw_curves, good_of
 from ..evaluation.floors import FLOORS
 from ..options import ChartOptions
-from ..runs.finished_run import Finished
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
+from ..runs.finished_run import FinishedRun
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import METRIC_KINDS
-from ..statistics.intervals import p_column
-from ..statistics.preferences import MEAN
+from ..statistics.intervals import p_value_column
+from ..statistics.preferences import MEAN_CATEGORY
 from ..statistics.rater_agreement import (
     CEILINGS,
-    Found,
+    AgreementMeasure,
     RatingTable,
-    distribution,
-    levels,
-    measures,
-    nearest,
+    compute_measures,
+    count_by_level,
+    nearest_level,
+    scale_levels,
 )
 from .figure_files import GRID, INK, MUTED, NEUTRAL, PAPER, SERIES
 
@@ -75,7 +75,7 @@ class Chart:
     name: str
     title: str
     description: str
-    table: Table
+    table: ResultTable
     draw: Callable[[], Any]
 
 
@@ -88,7 +88,7 @@ class Part:
         options: see `ChartOptions`.
     """
 
-    run: Finished
+    run: FinishedRun
     dataset: str
     protocol: str
     options: ChartOptions = field(default_factory=ChartOptions)
@@ -176,13 +176,13 @@ class Part:
     @property
     def judged(self) -> bool:
         """Whether the run kept items and what people said of them."""
-        return self.run.has("items.parquet")
+        return self.run.has_file("items.parquet")
 
 
 _BESIDE = {**FLOORS, **CEILINGS}
 
 
-def parts_of(run: Finished, options: ChartOptions | None = None) -> list[Part]:
+def parts_of(run: FinishedRun, options: ChartOptions | None = None) -> list[Part]:
     """A run's datasets with their protocols."""
     frame = run.correlations
     pairs = dict.fromkeys(zip(frame["dataset"], frame["protocol"], strict=True))
@@ -209,7 +209,7 @@ class _Lacking(Exception):  # noqa: N818
 
 
 def _percent(value: float) -> str:
-    return number(value, 100, 1)
+    return format_number(value, 100, 1)
 
 
 def _four(value: float) -> str:
@@ -252,13 +252,13 @@ def _rows_figure(labels: Sequence[str], width: float = 3.9) -> tuple[Any, Any]:
 
 def _forest(part: Part) -> Iterator[Chart]:
     rows = part.correlations
-    here = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN)]
+    here = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
     yield from _forests(part, here, "forest")
 
 
 def _categories(part: Part) -> Iterator[Chart]:
     rows = part.correlations
-    here = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN)]
+    here = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
     if here.empty:
         raise _Lacking("the dataset has no preferences, or accuracy was not asked for")
     yield from _forests(part, here, "categories")
@@ -284,7 +284,10 @@ def _one_forest(
     kinds = [part.metric_kind(m) for m in rows["metric"]]
     cells = [
         [
-            *(number(float(row[c]), factor, decimals) for c in ("value", "ci_low", "ci_high")),
+            *(
+                format_number(float(row[c]), factor, decimals)
+                for c in ("value", "ci_low", "ci_high")
+            ),
             f"{int(row['n_items']):,}",
             f"{int(row['n_ratings']):,}",
             row["note"],
@@ -293,7 +296,7 @@ def _one_forest(
     ]
     points = "pairs" if coefficient == "accuracy" else "ratings"
     title = f"{part.title}, {dimension}: {sign}"
-    table = Table(
+    table = ResultTable(
         _times(title, sign),
         "metric",
         ["value", "from", "to", "items", points, "remark"],
@@ -343,11 +346,11 @@ def _one_forest(
 
 
 def _significance(part: Part) -> Iterator[Chart]:
-    if not part.run.has("significance.csv"):
+    if not part.run.has_file("significance.csv"):
         raise _Lacking("captau compare tests every two metrics; this is a run without tests")
     frame = part.run.significance
     frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
-    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN)]
+    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_CATEGORY)]
     for (dimension, coefficient), found in frame.groupby(["dimension", "coefficient"], sort=False):
         tests = set(found["test"])
         test = "bootstrap" if "bootstrap" in tests else sorted(tests)[0]
@@ -357,7 +360,7 @@ def _significance(part: Part) -> Iterator[Chart]:
 def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str) -> Chart:
     sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
     options = part.run.run["config"].get("statistics", {})
-    p_value = p_column(options.get("correction", "bh"))
+    p_value = p_value_column(options.get("correction", "bh"))
     level = 1 - options.get("level", LEVEL)
     test = rows["test"].iloc[0]
     values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
@@ -375,15 +378,15 @@ def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str
             (
                 f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}",
                 [
-                    *(number(float(row[c]), factor, decimals) for c in _ENDS),
-                    "<0.001" if row[p_value] < 0.001 else number(float(row[p_value]), 1, 3),
+                    *(format_number(float(row[c]), factor, decimals) for c in _ENDS),
+                    "<0.001" if row[p_value] < 0.001 else format_number(float(row[p_value]), 1, 3),
                 ],
             )
         )
     labels = [part.label(metric) for metric in order]
     title = f"{part.title}, {dimension}: differences of {sign}"
     how = f"{test}, {options.get('correction', 'bh')}"
-    table = Table(
+    table = ResultTable(
         f"{_times(title, sign)} ({how})", "metrics", ["difference", "from", "to", "p"], cells
     )
 
@@ -394,7 +397,10 @@ def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str
             axis,
             [
                 [
-                    _Cell(_DIFFER[int(shown[i, j])], number(float(apart[i, j]), factor, decimals))
+                    _Cell(
+                        _DIFFER[int(shown[i, j])],
+                        format_number(float(apart[i, j]), factor, decimals),
+                    )
                     if i != j
                     else None
                     for j in range(len(labels))
@@ -467,9 +473,9 @@ def _ratings(part: Part) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         ratings = part.ratings[part.ratings["dimension"] == dimension]
         cut = _cut(scale)
-        known = levels(cut)
-        of_items = np.array(list(distribution(ratings, cut).values()))
-        places = nearest(ratings["value"].to_numpy(dtype=float), cut)
+        known = scale_levels(cut)
+        of_items = np.array(list(count_by_level(ratings, cut).values()))
+        places = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
         single = np.bincount(places, minlength=len(known))
         title = f"{part.title}, {dimension}: how people rated"
         rows = [
@@ -492,7 +498,7 @@ def _ratings(part: Part) -> Iterator[Chart]:
             title,
             f"Bars: the share of ratings, and of items by their mean rating, at each of {len(known)} "
             f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {most:g}.",
-            Table(title, "level", columns, rows),
+            ResultTable(title, "level", columns, rows),
             _bars(part, dimension, known, single, of_items),
         )
 
@@ -533,11 +539,11 @@ def _cut(scale: Scale) -> Scale:
 
 def _agreement(part: Part) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
-        table = RatingTable.of(part.ratings, part.items.index, dimension)
+        table = RatingTable.from_ratings(part.ratings, part.items.index, dimension)
         if not table.n_items:
             continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.
-        found, _ = measures(table, scale)
+        found, _ = compute_measures(table, scale)
         chosen = {name: found[name] for name in MEASURES if name in found}
         title = f"{part.title}, {dimension}: how well people agree"
         rows = [
@@ -554,14 +560,18 @@ def _agreement(part: Part) -> Iterator[Chart]:
             title,
             f"Points: measures of agreement. Krippendorff's α (ordinal) is {alpha}, of "
             f"{table.n_items:,} items with two ratings or more.",
-            Table(f"{title} ×100", "measure", ["value", "± over draws", "items", "remark"], rows),
+            ResultTable(
+                f"{title} ×100", "measure", ["value", "± over draws", "items", "remark"], rows
+            ),
             _dots(part, dimension, chosen),
         )
-    if all(not RatingTable.of(part.ratings, part.items.index, d).n_items for d in part.scales):
+    if all(
+        not RatingTable.from_ratings(part.ratings, part.items.index, d).n_items for d in part.scales
+    ):
         raise _Lacking("no item has two ratings, which agreement is of")
 
 
-def _dots(part: Part, dimension: str, found: Mapping[str, Found]) -> Callable[[], Any]:
+def _dots(part: Part, dimension: str, found: Mapping[str, AgreementMeasure]) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = _rows_figure([MEASURES[name] for name in found])
         for at, (name, one) in enumerate(found.items()):
@@ -583,11 +593,11 @@ def _scores(part: Part) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         cut = _cut(scale)
         points = _points(part, dimension)
-        places = nearest(points["value"].to_numpy(dtype=float), cut)
+        places = nearest_level(points["value"].to_numpy(dtype=float), cut)
         for metric in part.metrics:
             if metric in part.scores:
                 scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
-                yield _one_violin(part, dimension, metric, levels(cut), places, scores)
+                yield _one_violin(part, dimension, metric, scale_levels(cut), places, scores)
 
 
 def _points(part: Part, dimension: str) -> pd.DataFrame:
@@ -639,7 +649,7 @@ def _one_violin(
         slug("scores", part.dataset, part.protocol, dimension, metric),
         title,
         f"Violins of the scores at each rating, with a line through their means. Medians: {medians}.",
-        Table(title, "rating", ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
+        ResultTable(title, "rating", ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
         draw,
     )
 
@@ -682,7 +692,10 @@ def _correlations(part: Part) -> Iterator[Chart]:
             axis,
             [
                 [
-                    _Cell(to_hex(shades(0.5 + 0.42 * v)) if v == v else NEUTRAL, number(v, 100, 0))
+                    _Cell(
+                        to_hex(shades(0.5 + 0.42 * v)) if v == v else NEUTRAL,
+                        format_number(v, 100, 0),
+                    )
                     for v in map(float, row)
                 ]
                 for row in matrix
@@ -697,7 +710,7 @@ def _correlations(part: Part) -> Iterator[Chart]:
         slug("correlations", part.dataset, part.protocol),
         title,
         f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{said}",
-        Table(f"{title} ×100", "", labels, rows),
+        ResultTable(f"{title} ×100", "", labels, rows),
         draw,
     )
 
@@ -719,7 +732,7 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
             rows += [{"metric": metric, **curve[k]} for k in shown if curve]
             # Downwards, as in captau thresholds.
             least = np.floor(found["threshold"] * 1e4) / 1e4
-            texts = [_percent(found["auc"]), _percent(found["recall"]), number(least, 1, 4)]
+            texts = [_percent(found["auc"]), _percent(found["recall"]), format_number(least, 1, 4)]
             cells.append((part.label(metric), [*texts, found["note"]]))
         frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
         title = f"{part.title}, {dimension}: filtering captions"
@@ -736,7 +749,7 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
             title,
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
             f"Area under the curve: {said}.",
-            Table(
+            ResultTable(
                 f"{title} ×100",
                 "metric",
                 ["AUC", wanted, "threshold", "remark"],

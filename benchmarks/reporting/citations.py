@@ -15,7 +15,7 @@ from ...conf import group
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
 from ..runs.tables import latex_escape
-from ..scoring.catalog import read
+from ..scoring.catalog import read_config
 from ..scoring.protocol import Protocol
 from .joined_table import Source, brief, read_sources, words_of
 from .table_layouts import breaking
@@ -226,7 +226,7 @@ def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: 
     said: list[str] = []
     named = protocol.name.partition(" ")[0]
     if named in group("paper"):
-        (key,) = works.add(read("paper", named)["citation"])
+        (key,) = works.add(read_config("paper", named)["citation"])
         said.append(rf"the protocol is that of \cite{{{key}}}")
     if rated:
         ratings = RATINGS[protocol.ratings]

@@ -10,10 +10,10 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..evaluation.metric_reliability import PUBLISHED, UNKNOWN, sources
 from ..options import ScoreOptions
-from ..runs.tables import MISSING, Table, number
-from ..scoring.catalog import MetricStyle, style
-from ..scoring.corpus_scores import Trial
-from ..scoring.unavailable_metrics import Missing, listed
+from ..runs.tables import MISSING, ResultTable, format_number
+from ..scoring.catalog import MetricStyle, metric_style
+from ..scoring.corpus_scores import SystemScores
+from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
 
 if TYPE_CHECKING:
     from ..commands.score import Scored
@@ -25,10 +25,10 @@ STAR = "*"
 def tables_of(
     config: ScoreOptions,
     metrics: Sequence[Metric],
-    missing: Missing,
+    missing: UnavailableMetrics,
     found: Scored,
     images: Mapping[str, int],
-) -> list[Table]:
+) -> list[ResultTable]:
     """All tables of a run.
 
     Args:
@@ -36,7 +36,7 @@ def tables_of(
     """
     tables = [_scores(config, metrics, missing, found, images)]
     if found.differences is not None:
-        by_label = sorted(((style(m).order, m) for m in metrics), key=lambda pair: pair[0])
+        by_label = sorted(((metric_style(m).order, m) for m in metrics), key=lambda pair: pair[0])
         ordered = [m for _, m in by_label]
         for name, rows in found.differences.groupby("references", sort=False):
             title = "Differences" + (f", references {name}" if len(images) > 1 else "")
@@ -47,13 +47,13 @@ def tables_of(
 def _scores(
     config: ScoreOptions,
     metrics: Sequence[Metric],
-    missing: Missing,
+    missing: UnavailableMetrics,
     found: Scored,
     images: Mapping[str, int],
-) -> Table:
+) -> ResultTable:
     trials, several = found.trials, len(found.trials) > 1
-    styles = sorted(((style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
-    drawn = config.statistics.resamples
+    styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
+    drawn = config.statistics.uses_resampling
     columns: list[str] = []
     for one in trials:
         columns += [_head(one, trials)] if several else ["score"]
@@ -64,12 +64,12 @@ def _scores(
     for chosen, spec in styles:
         cells: list[str] = []
         for one in trials:
-            cells.append(number(one.corpus[spec], chosen.scale, chosen.decimals))
+            cells.append(format_number(one.corpus[spec], chosen.scale, chosen.decimals))
             cells += [_half(one, spec, chosen)] if drawn else []
         if config.trust is not None:
             cells.append(str(found.trust.get(spec, UNKNOWN)))
         rows.append((chosen.label, cells))
-    table = Table(
+    table = ResultTable(
         "Corpus scores",
         "metric",
         columns,
@@ -81,10 +81,10 @@ def _scores(
     for one in trials:
         for spec, said in one.remarks.items():
             remarks.setdefault(spec, []).extend(t for t in said if t not in remarks.get(spec, ()))
-    return listed(table, metrics, remarks, missing)
+    return add_unavailable_rows(table, metrics, remarks, missing)
 
 
-def _head(one: Trial, trials: Sequence[Trial]) -> str:
+def _head(one: SystemScores, trials: Sequence[SystemScores]) -> str:
     """The column of a trial: whatever tells it from the others."""
     parts = [
         name
@@ -97,12 +97,12 @@ def _head(one: Trial, trials: Sequence[Trial]) -> str:
     return ", ".join(parts)
 
 
-def _half(one: Trial, spec: str, chosen: MetricStyle) -> str:
+def _half(one: SystemScores, spec: str, chosen: MetricStyle) -> str:
     ends = one.intervals.get(spec)
     return (
         MISSING
         if ends is None
-        else number((ends.high - ends.low) / 2, chosen.scale, chosen.decimals)
+        else format_number((ends.high - ends.low) / 2, chosen.scale, chosen.decimals)
     )
 
 
@@ -186,22 +186,22 @@ def _trusted(
 
 def _differences(
     title: str, metrics: Sequence[Metric], rows: pd.DataFrame, config: ScoreOptions
-) -> Table:
+) -> ResultTable:
     options = config.statistics
     p_value = {"none": "p_value"}.get(options.correction, f"p_{options.correction}")
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows.to_dict("records"):
-        chosen = next(style(m) for m in metrics if m.spec == row["metric"])
-        text = number(row["difference"], chosen.scale, chosen.decimals)
+        chosen = next(metric_style(m) for m in metrics if m.spec == row["metric"])
+        text = format_number(row["difference"], chosen.scale, chosen.decimals)
         if text != MISSING and float(text) > 0:
             text = f"+{text}"
         star = STAR if row[p_value] <= 1 - options.level else ""
         cells.setdefault((row["system_a"], row["system_b"]), {})[row["metric"]] = text + star
     correction = {"bh": "Benjamini-Hochberg", "holm": "Holm", "none": "uncorrected"}
-    return Table(
+    return ResultTable(
         title,
         "systems",
-        [style(m).label for m in metrics],
+        [metric_style(m).label for m in metrics],
         [
             (f"{a} − {b}", [of.get(m.spec, MISSING) for m in metrics])
             for (a, b), of in cells.items()

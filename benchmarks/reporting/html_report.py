@@ -18,12 +18,12 @@ import yaml
 from ...datasets.errors import InputError
 from ..evaluation.wording import describe_protocol
 from ..options import CHARTS, ReportOptions
-from ..runs.finished_run import Finished, read_run
+from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import write_file
-from ..runs.progress_bar import Progress
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, Table, number
+from ..runs.progress_bar import StepProgress
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.protocol import Protocol
-from ..statistics.preferences import MEAN
+from ..statistics.preferences import MEAN_CATEGORY
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
 from .charts import Part, charts_of, parts_of
@@ -85,7 +85,7 @@ def build(config: ReportOptions) -> Report:
     figures.needed("report", "matplotlib", "jinja2")
     finished = read_run(config.run)
     parts = parts_of(finished, config.options)
-    with Progress(len(parts) * len(CHARTS)) as progress, figures.style():
+    with StepProgress(len(parts) * len(CHARTS)) as progress, figures.style():
         told = [_told(part, at, progress) for at, part in enumerate(parts, 1)]
     judged = bool(parts) and all(part.judged for part in parts)
     page = _page(finished, told, _ROOM if judged else "", None)
@@ -97,7 +97,7 @@ def build(config: ReportOptions) -> Report:
                 f"megabytes is {config.megabytes:g}: tables and charts of {finished.folder} alone "
                 f"take {len(page.encode()) / 1e6:.1f}; set megabytes={_enough(page):g} or more"
             )
-        with Progress(None) as progress:
+        with StepProgress(None) as progress:
             embedded = embed(parts, config.images, room, progress.advance)
         page = _page(finished, told, embedded.text, embedded)
     return Report(config.output or finished.folder / PAGE, page.encode(), embedded)
@@ -116,7 +116,7 @@ def _enough(page: str) -> float:
 
 
 def _page(
-    finished: Finished, parts: Sequence[dict[str, Any]], text: str, embedded: Embedded | None
+    finished: FinishedRun, parts: Sequence[dict[str, Any]], text: str, embedded: Embedded | None
 ) -> str:
     from jinja2 import Environment
     from markupsafe import Markup
@@ -152,7 +152,7 @@ def _page(
     )
 
 
-def _lead(finished: Finished) -> str:
+def _lead(finished: FinishedRun) -> str:
     record = finished.run
     metrics = len(record.get("signatures", {}))
     when = str(record.get("started", ""))[:10]
@@ -184,7 +184,7 @@ def _captions_lead(embedded: Embedded | None) -> str:
     return said
 
 
-def _told(part: Part, number_of: int, progress: Progress) -> dict[str, Any]:
+def _told(part: Part, number_of: int, progress: StepProgress) -> dict[str, Any]:
     """What the template is told of a dataset."""
     from markupsafe import Markup
 
@@ -227,11 +227,11 @@ def _protocol(part: Part) -> str:
     return f"{said}; protocol {part.protocol}: {describe_protocol(Protocol(**plain))}."
 
 
-def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:
+def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:
     """Metrics as rows, coefficients with intervals and ranks as columns; which cells are the best."""
     frame = part.correlations
     ranks: dict[tuple[str, str, str], int] = {}
-    if part.run.has("ranks.csv"):
+    if part.run.has_file("ranks.csv"):
         here = part.run.ranks[part.run.ranks["dataset"] == part.dataset]
         ranks = {
             (str(m), str(d), str(c)): int(r)
@@ -251,7 +251,7 @@ def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:
         sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
         head = f"{dimension} {sign}" if several or coefficient == "accuracy" else sign
         rows = [found.get((m, dimension, coefficient)) for m in names]
-        cells = [number(float(r["value"]), factor, decimals) if r else "" for r in rows]
+        cells = [format_number(float(r["value"]), factor, decimals) if r else "" for r in rows]
         known = [
             c for c, m in zip(cells, names, strict=True) if m in part.metrics and _is_number(c)
         ]
@@ -261,7 +261,7 @@ def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:
         heads.append(head)
         columns.append(cells)
         if any(r is not None and pd.notna(r["ci_low"]) for r in rows) and (
-            coefficient != "accuracy" or dimension == MEAN
+            coefficient != "accuracy" or dimension == MEAN_CATEGORY
         ):
             heads.append("interval")
             columns.append([_interval(r, factor, decimals) for r in rows])
@@ -269,7 +269,7 @@ def _overview(part: Part) -> tuple[Table, set[tuple[int, int]]]:
             heads.append("rank")
             columns.append([str(ranks.get((m, dimension, coefficient), "")) for m in names])
     lines = [(part.label(m), [column[at] for column in columns]) for at, m in enumerate(names)]
-    table = Table(
+    table = ResultTable(
         f"{part.title}: coefficients ×100, the best of each in bold",
         "metric",
         heads,
@@ -286,7 +286,7 @@ def _is_number(text: str) -> bool:
 def _interval(row: dict[str, Any] | None, factor: float, decimals: int) -> str:
     if row is None or pd.isna(row["ci_low"]):
         return MISSING
-    low, high = (number(float(row[c]), factor, decimals) for c in ("ci_low", "ci_high"))
+    low, high = (format_number(float(row[c]), factor, decimals) for c in ("ci_low", "ci_high"))
     return f"{low} – {high}"
 
 
@@ -316,7 +316,7 @@ def _notes(part: Part, heads: set[str]) -> list[str]:
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def _comparison(finished: Finished) -> Table | None:
+def _comparison(finished: FinishedRun) -> ResultTable | None:
     """A reproduced paper's cells beside the printed ones."""
     path = finished.folder / "comparison.csv"
     if not path.is_file():
@@ -332,10 +332,10 @@ def _csv(path: Path) -> pd.DataFrame:
         raise InputError(f"{path} cannot be read ({reason}); run it again") from error
 
 
-def _listing(title: str, frame: pd.DataFrame) -> Table:
+def _listing(title: str, frame: pd.DataFrame) -> ResultTable:
     """A table of texts as it stands."""
     rows = [(str(row[0]), [_cell(v) for v in row[1:]]) for row in frame.itertuples(index=False)]
-    return Table(title, str(frame.columns[0]), [str(c) for c in frame.columns[1:]], rows)
+    return ResultTable(title, str(frame.columns[0]), [str(c) for c in frame.columns[1:]], rows)
 
 
 def _cell(value: Any) -> str:
@@ -344,7 +344,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _looks(table: Table, column: int) -> str:
+def _looks(table: ResultTable, column: int) -> str:
     """The class of a column: of numbers, which stand to the right, or of words that stay on a line."""
     cells = [cells[column] for _, cells in table.rows if cells[column] not in ("", MISSING)]
     if cells and all(re.fullmatch(r"[<-]?\d[\d,.e+-]*( – -?[\d.]+)?", c) for c in cells):
@@ -364,7 +364,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _details(finished: Finished) -> list[Table]:
+def _details(finished: FinishedRun) -> list[ResultTable]:
     record = finished.run
     styles = record.get("metrics", {})
     signatures = [
@@ -383,10 +383,10 @@ def _details(finished: Finished) -> list[Table]:
     ]
     versions = [(name, [what]) for name, what in record.get("versions", {}).items()]
     tables = [
-        Table("Metrics and their signatures", "metric", ["kind", "signature"], signatures),
-        Table("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
-        Table("Files read", "file", ["dataset", "SHA-256"], files),
-        Table("Versions", "package", ["version"], versions),
+        ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures),
+        ResultTable("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
+        ResultTable("Files read", "file", ["dataset", "SHA-256"], files),
+        ResultTable("Versions", "package", ["version"], versions),
         _listing("All coefficients", finished.correlations),
     ]
     return [table for table in tables if table.rows]

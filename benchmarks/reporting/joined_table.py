@@ -23,11 +23,11 @@ from ...metrics.registry import metric
 from ..evaluation.published_numbers import COMPARED, Printed, differences, printed, short, show
 from ..evaluation.wording import describe_protocol, interval_words, rank_words
 from ..options import TableOptions
-from ..runs.finished_run import Finished, check_same_data, read_run
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, number
-from ..scoring.catalog import METRIC_KINDS, MetricStyle, style
+from ..runs.finished_run import FinishedRun, check_same_data, read_run
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, format_number
+from ..scoring.catalog import METRIC_KINDS, MetricStyle, metric_style
 from ..scoring.protocol import Protocol
-from ..statistics.bootstrap import Statistics
+from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.levels import remarks
 
 #: How rows are grouped, in this order.
@@ -160,7 +160,7 @@ class Source:
         InputError: from rows of which run.json knows nothing.
     """
 
-    run: Finished
+    run: FinishedRun
     name: str
 
     @cached_property
@@ -205,7 +205,7 @@ class Source:
     @cached_property
     def ranks(self) -> dict[tuple[str, str, str, str], int]:
         """By dataset, dimension, coefficient and metric."""
-        if not self.run.has("ranks.csv"):
+        if not self.run.has_file("ranks.csv"):
             return {}
         names = ["dataset", "dimension", "coefficient", "metric", "rank"]
         rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
@@ -227,7 +227,7 @@ def read_sources(folders: Sequence[Path]) -> list[Source]:
 def style_of(spec: str, otherwise: str) -> MetricStyle:
     """The style of a metric by its spec; of `otherwise`'s kind where that is none, but a label."""
     try:
-        return style(metric(spec))
+        return metric_style(metric(spec))
     except InputError:
         return MetricStyle(spec, 1000, 1, 3, "", otherwise, True, "")
 
@@ -401,10 +401,10 @@ def _computed(
 def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
     value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
     scale = COEFFICIENT_STYLE[row["coefficient"]][2:]
-    cell = Cell(number(value, *scale), value, rank=rank)
+    cell = Cell(format_number(value, *scale), value, rank=rank)
     if intervals == "none" or math.isnan(low) or math.isnan(high):
         return cell
-    ends = [number(v, *scale) for v in (low, high, (high - low) / 2)]
+    ends = [format_number(v, *scale) for v in (low, high, (high - low) / 2)]
     return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
 
 
@@ -528,10 +528,10 @@ def _notes(
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def words_of(sources: Sequence[Source], words: Callable[[Statistics], str]) -> list[str]:
+def words_of(sources: Sequence[Source], words: Callable[[StatisticsOptions], str]) -> list[str]:
     """What the runs' statistics are; with the run's name where they differ."""
     found = {
-        source.name: words(Statistics(**options))
+        source.name: words(StatisticsOptions(**options))
         for source in sources
         if (options := source.run.run["config"].get("statistics"))
     }

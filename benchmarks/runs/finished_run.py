@@ -15,7 +15,7 @@ from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
 from ..statistics.intervals import SIGNIFICANCE_COLUMNS
-from .output_folder import RECORD
+from .output_folder import RUN_FILE
 from .results import CORRELATION_COLUMNS, FORMAT, RANK_COLUMNS, SCORE_COLUMNS
 
 #: Columns of the CSV files that are texts even where they are empty, or say "NA".
@@ -28,7 +28,7 @@ COMMANDS = ("bench", "compare", "reproduce", "train")
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """The results of a run; each table is read when it is first asked for.
 
     Attributes:
@@ -82,7 +82,7 @@ class Finished:
         """Columns `uncertainty.SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
 
-    def texts(self, name: str) -> pd.DataFrame:
+    def read_texts(self, name: str) -> pd.DataFrame:
         """A CSV file as it stands: every cell a text, an empty one empty."""
         self._unchanged(name)
         try:
@@ -90,7 +90,7 @@ class Finished:
         except FileNotFoundError as error:
             raise InputError(f"{self.folder / name} is missing; {self._again}") from error
 
-    def has(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Whether the run wrote a file of that name."""
         return (self.folder / name).is_file()
 
@@ -127,7 +127,7 @@ class Finished:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 
-def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished:
+def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> FinishedRun:
     """A finished run's folder.
 
     Args:
@@ -137,12 +137,12 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
         InputError: where there is no run, it is unfinished, of another form, or another command's.
     """
     folder = Path(folder).expanduser()
-    record = folder / RECORD
+    record = folder / RUN_FILE
     if not folder.is_dir():
         raise InputError(f"run={folder} is no folder; captau bench says where it wrote to")
     if not record.is_file():
         raise InputError(
-            f"{folder} has no {RECORD}: the run is unfinished, or this is no run's folder; run it again"
+            f"{folder} has no {RUN_FILE}: the run is unfinished, or this is no run's folder; run it again"
         )
     try:
         run = json.loads(record.read_text(encoding="utf-8"))
@@ -161,15 +161,15 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
         raise InputError(
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
-    return Finished(folder, run)
+    return FinishedRun(folder, run)
 
 
-def check_same_data(runs: Sequence[Finished]) -> None:
+def check_same_data(runs: Sequence[FinishedRun]) -> None:
     """
     Raises:
         InputError: where two runs have a dataset of one name and different contents.
     """
-    seen: dict[str, Finished] = {}
+    seen: dict[str, FinishedRun] = {}
     for one in runs:
         for name, data in one.run.get("data", {}).items():
             other = seen.setdefault(name, one)

@@ -46,7 +46,7 @@ ON_DEMAND = (
 )
 #: Where `captau plot` writes; these go as well.
 PLOTS = "plots"
-RECORD = "run.json"
+RUN_FILE = "run.json"
 
 
 def check_writable(path: Path) -> None:
@@ -205,9 +205,9 @@ class OutputFolder:
     def _earlier(self) -> tuple[str, ...]:
         """The files of the run that was written here before, as its run.json tells."""
         try:
-            command = json.loads((self.path / RECORD).read_text(encoding="utf-8"))["command"]
+            command = json.loads((self.path / RUN_FILE).read_text(encoding="utf-8"))["command"]
             plots = (p for p in (self.path / PLOTS).glob("*") if p.suffix in (".svg", ".png"))
-            return (RECORD, *FILES[command], *ON_DEMAND, *(f"{PLOTS}/{p.name}" for p in plots))
+            return (RUN_FILE, *FILES[command], *ON_DEMAND, *(f"{PLOTS}/{p.name}" for p in plots))
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # none was, or a file that is not ours
 

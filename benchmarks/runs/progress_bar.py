@@ -45,7 +45,7 @@ class _Shown:
         self._stack.close()
 
 
-class Progress(_Shown):
+class StepProgress(_Shown):
     """Counts steps of a run; silent where nobody looks.
 
     Args:
@@ -64,7 +64,7 @@ class Progress(_Shown):
         )
         self._task = self._bar.add_task("", total=total)
 
-    def more(self, steps: int, description: str) -> None:
+    def add_steps(self, steps: int, description: str) -> None:
         """So many steps more than were known of, each told by `advance`."""
         total = self._bar.tasks[0].total or 0
         self._bar.update(self._task, total=total + steps, description=description)
@@ -81,7 +81,7 @@ class Progress(_Shown):
         self._bar.advance(self._task)
 
 
-class Flow(_Shown):
+class RowProgress(_Shown):
     """Counts the rows of stage after stage, with their rate and the time that is left; silent likewise."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Flow(_Shown):
             self._bar.remove_task(task)
 
 
-class Download(_Shown):
+class DownloadProgress(_Shown):
     """Counts the bytes of downloads; silent where nobody looks.
 
     It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from .tables import Table, csv_of, latex_of, markdown_of
+from .tables import ResultTable, csv_of, latex_of, markdown_of
 
 CORRELATION_COLUMNS = (
     "dataset",
@@ -59,7 +59,7 @@ DISTRIBUTIONS = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class Judgements:
     """What people said of what was scored, so that a report needs a run's folder alone.
 
     Attributes:
@@ -99,11 +99,11 @@ class Results:
     correlations: pd.DataFrame
     scores: pd.DataFrame
     run: dict[str, Any]
-    tables: list[Table] = field(default_factory=list[Table])
+    tables: list[ResultTable] = field(default_factory=list[ResultTable])
     significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
     disattenuated: pd.DataFrame | None = None
     comparison: pd.DataFrame | None = None
-    judged: Judged | None = None
+    judgements: Judgements | None = None
     ranks: pd.DataFrame | None = None
     summary: str = ""
 
@@ -119,22 +119,22 @@ class Results:
             files["significance.csv"], files["matrix.csv"] = map(to_csv, self.significance)
         if self.disattenuated is not None:
             files["disattenuated.csv"] = to_csv(self.disattenuated)
-        if self.judged is not None:
-            files |= self.judged.files()
+        if self.judgements is not None:
+            files |= self.judgements.files()
         if self.ranks is not None:
             files["ranks.csv"] = to_csv(self.ranks)
         if self.comparison is not None:
             files["comparison.csv"] = to_csv(self.comparison)
-        return with_record(files, self.run)
+        return add_run_file(files, self.run)
 
 
-def with_record(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:
+def add_run_file(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:
     """A run's files and last its run.json, which has their SHA-256, so that a reader sees what was cut."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     return {**files, "run.json": to_json({**run, "files": digests})}
 
 
-def table_files(tables: Iterable[Table]) -> dict[str, bytes]:
+def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
     """What is printed, as files by name."""
     tables = list(tables)
     return {
@@ -172,7 +172,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def correlation_rows(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Tidy rows in the contract's columns; what a row leaves out is empty."""
     return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
 

@@ -31,7 +31,7 @@ LABEL_ROOM = 16
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table as it is printed.
 
     Attributes:
@@ -55,7 +55,7 @@ class Table:
     spare: tuple[int, ...] = ()
 
 
-def number(value: float, scale: float, decimals: int) -> str:
+def format_number(value: float, scale: float, decimals: int) -> str:
     """A value as it is printed: scaled, rounded, `MISSING` where it is NaN."""
     if math.isnan(value):
         return MISSING
@@ -63,7 +63,7 @@ def number(value: float, scale: float, decimals: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def markdown_of(table: Table) -> str:
+def markdown_of(table: ResultTable) -> str:
     """GitHub's pipe table."""
     head = [_pipe(c) for c in (table.corner, *table.columns)]
     lines = [f"**{table.title}**", "", "| " + " | ".join(head) + " |"]
@@ -74,7 +74,7 @@ def markdown_of(table: Table) -> str:
     return "\n".join(lines)
 
 
-def latex_of(table: Table) -> str:
+def latex_of(table: ResultTable) -> str:
     """A booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
     heads = table.latex_columns or [latex_escape(c) for c in table.columns]
     align = "r" if table.numeric else "l"
@@ -96,7 +96,7 @@ def latex_of(table: Table) -> str:
     return "\n".join(lines)
 
 
-def csv_of(table: Table) -> str:
+def csv_of(table: ResultTable) -> str:
     """The table's printed cells as CSV; the first line is its title, as a comment."""
     buffer = io.StringIO()
     buffer.write(f"# {table.title}\n")
@@ -107,7 +107,7 @@ def csv_of(table: Table) -> str:
     return buffer.getvalue()
 
 
-def rich_of(table: Table, width: int | None = None) -> RichTable:
+def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
     """For the terminal; where it is narrow labels and heads fold, and numbers stay whole.
 
     As `Text`, because rich takes brackets within a str for markup.

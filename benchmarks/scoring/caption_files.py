@@ -15,22 +15,24 @@ from ...datasets.streams import Source
 
 
 @dataclass(frozen=True)
-class Form:
+class CaptionFileForm:
     """What the entries of a list are called, and what a file of all forms is."""
 
     entry: str
     said: str
 
 
-RESULTS = Form("entry", "COCO results, an object image id → caption, or JSON lines")
-ANNOTATIONS = Form("annotation", "COCO annotations, an object image id → captions, or JSON lines")
+RESULTS = CaptionFileForm("entry", "COCO results, an object image id → caption, or JSON lines")
+ANNOTATIONS = CaptionFileForm(
+    "annotation", "COCO annotations, an object image id → captions, or JSON lines"
+)
 
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
 _ROW = 16
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateFile:
     """One caption an image, and the line of each, for messages."""
 
     source: Source
@@ -43,21 +45,21 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class References:
+class ReferenceFile:
     """The references of each image."""
 
     source: Source
     texts: dict[str, tuple[str, ...]]
 
 
-def read_candidates(path: Path) -> Candidates:
+def read_candidates(path: Path) -> CandidateFile:
     """COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
 
     Raises:
         InputError: where it is none of them, or two captions are of one image.
     """
     source = Source(path)
-    found = Candidates(source, {}, {})
+    found = CandidateFile(source, {}, {})
     for _, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
         caption = whole(field(row, "caption", str, where))
@@ -72,7 +74,7 @@ def read_candidates(path: Path) -> Candidates:
     return found
 
 
-def read_references(path: Path) -> References:
+def read_references(path: Path) -> ReferenceFile:
     """COCO caption annotations, an object image id → captions, or JSON lines with `references`.
 
     Raises:
@@ -93,7 +95,7 @@ def read_references(path: Path) -> References:
     found |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
     if not found:
         raise InputError(f"{source.name}: no references in it")
-    return References(source, found)
+    return ReferenceFile(source, found)
 
 
 def image_key(row: Any, where: str) -> str:
@@ -101,7 +103,9 @@ def image_key(row: Any, where: str) -> str:
     return whole(str(field(row, "image_id", (str, int), where)))
 
 
-def _rows(source: Source, wanted: str, form: Form) -> Iterator[tuple[str, str, int, Any]]:
+def _rows(
+    source: Source, wanted: str, form: CaptionFileForm
+) -> Iterator[tuple[str, str, int, Any]]:
     """Kind, place, line and row of each entry; a row is an object with `image_id` and what is wanted.
 
     Raises:

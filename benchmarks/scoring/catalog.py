@@ -26,7 +26,7 @@ def bibliography() -> dict[str, str]:
 
 
 @cache
-def read(group_name: str, name: str) -> dict[str, Any]:
+def read_config(group_name: str, name: str) -> dict[str, Any]:
     """One file of a config group, as plain data."""
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)
@@ -59,12 +59,12 @@ class MetricStyle:
     citation: str
 
 
-def style(chosen: Metric) -> MetricStyle:
+def metric_style(chosen: Metric) -> MetricStyle:
     """The style of a metric, from its file in `conf/metric/`."""
     name = registered_name(chosen)  # not its own name, which another class may bear
     if name is None or name not in group("metric"):
         return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", chosen.higher_is_better, "")
-    table = read("metric", name)
+    table = read_config("metric", name)
     brackets = chosen.spec.removeprefix(chosen.name)
     return MetricStyle(
         label=f"{table.get('label', chosen.name)}{brackets}",
@@ -79,7 +79,7 @@ def style(chosen: Metric) -> MetricStyle:
     )
 
 
-def metrics_of(wanted: Any) -> tuple[Metric, ...]:
+def resolve_metrics(wanted: Any) -> tuple[Metric, ...]:
     """Metrics from names, specs, suites and `Metric` objects, each once, in the given order.
 
     Raises:
@@ -100,7 +100,7 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
                 f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
             )
         elif entry.strip() in suites:
-            chosen = [metric(name) for name in read("suite", entry.strip())["metrics"]]
+            chosen = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]
         elif entry.partition("(")[0].strip() not in metric_names():
             raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
         else:
@@ -113,13 +113,13 @@ def metrics_of(wanted: Any) -> tuple[Metric, ...]:
     return tuple(found.values())
 
 
-def optional_of(wanted: Any) -> frozenset[str]:
-    """The specs of metrics that suites alone ask for, of what `metrics_of` takes."""
+def optional_specs(wanted: Any) -> frozenset[str]:
+    """The specs of metrics that suites alone ask for, of what `resolve_metrics` takes."""
     entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
     suites = group("suite")
     named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
-    by_name = {m.spec for m in metrics_of(named)} if named else set[str]()
-    return frozenset({m.spec for m in metrics_of(wanted)} - by_name)
+    by_name = {m.spec for m in resolve_metrics(named)} if named else set[str]()
+    return frozenset({m.spec for m in resolve_metrics(wanted)} - by_name)
 
 
 def usual_protocol(dataset: str) -> dict[str, Any]:
@@ -127,4 +127,4 @@ def usual_protocol(dataset: str) -> dict[str, Any]:
     known = group("dataset")
     if dataset not in known:
         raise unknown("dataset", dataset, known)
-    return read("dataset", dataset)["protocol"]
+    return read_config("dataset", dataset)["protocol"]

@@ -20,7 +20,7 @@ from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric
 from ...metrics.rows import Rows
 from ...metrics.text.spice.metric import figures
-from .scorer import side_by_side
+from .scorer import run_side_by_side
 
 __all__ = ["AccumulatedMetric", "COCOEvalCap", "EvaluateMetric"]
 
@@ -89,7 +89,7 @@ class COCOEvalCap:
             found[chosen] = chosen.corpus_score(rows, scores), scores
 
         # METEOR takes longest, and so goes first.
-        side_by_side(one, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
+        run_side_by_side(one, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
         self.imgToEval = {i: {"image_id": i} for i in ids}
         for name, chosen in metrics.items():
             self._set(name, ids, found[chosen][0], found[chosen][1].tolist())

@@ -13,9 +13,9 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import make_items
 from ...metrics.base import CorpusResampler, Floats, Metric
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..statistics.bootstrap import Interval
-from .caption_files import Candidates, References
+from .caption_files import CandidateFile, ReferenceFile
 from .protocol import Protocol
 from .score_store import ScoreStore
 from .scorer import Scorer, score_all
@@ -36,7 +36,7 @@ _PLAIN = Protocol(
 
 
 @dataclass(frozen=True)
-class Trial:
+class SystemScores:
     """A system's captions against a set of references.
 
     Attributes:
@@ -68,38 +68,38 @@ class Trial:
         return f"undefined: {gaps} of {len(self.items)} captions have no finite score"
 
 
-def scorer_of(items: pd.DataFrame) -> Scorer:
+def make_scorer(items: pd.DataFrame) -> Scorer:
     """Of captions that no rating is of: each counts once, and all are the corpus."""
     return Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
 
 
-def trial(
+def score_system(
     system: str,
     references: str,
     items: pd.DataFrame,
     metrics: Sequence[Metric],
     store: ScoreStore,
-    progress: Progress,
-) -> Trial:
-    """Score a system's captions, as `items_of` has them.
+    progress: StepProgress,
+) -> SystemScores:
+    """Score a system's captions, as `make_caption_items` has them.
 
     Raises:
         InputError: of the first metric that fails.
     """
-    scorer = scorer_of(items)
+    scorer = make_scorer(items)
     scores = score_all(scorer, metrics, store, progress)
-    corpus = {m.spec: m.corpus_score(scorer.whole, scores[m.spec]) for m in metrics}
+    corpus = {m.spec: m.corpus_score(scorer.rows, scores[m.spec]) for m in metrics}
     pooled = {
         m.spec: found
         for m in metrics
         if math.isfinite(corpus[m.spec])
-        and (found := m.corpus_resampler(scorer.whole, scores[m.spec])) is not None
+        and (found := m.corpus_resampler(scorer.rows, scores[m.spec])) is not None
     }
-    return Trial(system, references, items, scores, corpus, pooled, scorer.remarks)
+    return SystemScores(system, references, items, scores, corpus, pooled, scorer.remarks)
 
 
-def images_of(
-    systems: Mapping[str, Candidates], sets: Mapping[str, References], partial: bool
+def select_images(
+    systems: Mapping[str, CandidateFile], sets: Mapping[str, ReferenceFile], partial: bool
 ) -> dict[str, list[str]]:
     """The images that count for each set of references; by "" where there is none.
 
@@ -138,7 +138,7 @@ def images_of(
     return found
 
 
-def _check_whole(candidates: Candidates, images: Iterable[str], whose: str) -> None:
+def _check_whole(candidates: CandidateFile, images: Iterable[str], whose: str) -> None:
     """That the captions are of just these images.
 
     Raises:
@@ -159,9 +159,9 @@ def _check_whole(candidates: Candidates, images: Iterable[str], whose: str) -> N
             )
 
 
-def items_of(
-    candidates: Candidates,
-    references: References | None,
+def make_caption_items(
+    candidates: CandidateFile,
+    references: ReferenceFile | None,
     image_ids: Sequence[str],
     images: Path | None,
     system: str | None = None,
@@ -181,7 +181,7 @@ def items_of(
     )
 
 
-def _files(candidates: Candidates, image_ids: Sequence[str], folder: Path) -> list[str | None]:
+def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) -> list[str | None]:
     """The image file of each: named by its id, with or without an ending."""
     if not folder.is_dir():
         raise InputError(f"images={folder} is no folder")

@@ -13,7 +13,7 @@ import pandas as pd
 from ...datasets.errors import InputError, unknown
 from ...datasets.schema import CaptionSet
 from ..statistics.coefficients import COEFFICIENTS
-from ..statistics.levels import LEVELS, OF_SYSTEMS, key_of
+from ..statistics.levels import LEVELS, OF_SYSTEMS, level_column
 
 RATINGS = ("per_rating", "mean", "rounded_mean", "median")
 REFERENCES = ("all", "mean_over_single", "max_over_single", "first_k")
@@ -126,13 +126,13 @@ class Protocol:
             given, name=" ".join([str(changes.get("name") or "usual"), *differs])
         )
 
-    def on(self, caption_set: CaptionSet) -> Protocol:
+    def for_dataset(self, caption_set: CaptionSet) -> Protocol:
         """This protocol for one dataset: the dimension `all` stands for all that it has."""
         if self.dimension != (ALL,) or ALL in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
 
-    def select(self, caption_set: CaptionSet) -> pd.DataFrame:
+    def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
         """The items whose system and split count, with their `weight` (their data points).
 
         Raises:
@@ -156,7 +156,7 @@ class Protocol:
                 f"{where}: no item is left; change protocol.systems={_show(self.systems)} or "
                 f"protocol.split={self.split}"
             )
-        if key_of(self.level) == "system" and items["system"].isna().any():
+        if level_column(self.level) == "system" and items["system"].isna().any():
             raise InputError(
                 f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
                 f"known"
@@ -167,7 +167,9 @@ class Protocol:
         weights = self._weights(caption_set, items, self.dimension[:1])
         return items.assign(weight=weights).reset_index(drop=True)
 
-    def check_one_weight(self, caption_set: CaptionSet, items: pd.DataFrame, metric: str) -> None:
+    def check_equal_weights(
+        self, caption_set: CaptionSet, items: pd.DataFrame, metric: str
+    ) -> None:
         """That every dimension asked for gives the items of `select` the same weights.
 
         Raises:
@@ -199,11 +201,15 @@ class Protocol:
         counts = points.value_counts()
         return np.maximum(counts.reindex(items["item_id"]).fillna(1).to_numpy(dtype=int), 1)
 
-    def points(self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+    def data_points(
+        self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
+    ) -> pd.DataFrame:
         """The data points of a dimension: columns `item_id, value`, in the order of `items`."""
-        return self.points_of(caption_set.ratings, items, dimension)
+        return self.data_points_of(caption_set.ratings, items, dimension)
 
-    def points_of(self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str) -> pd.DataFrame:
+    def data_points_of(
+        self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str
+    ) -> pd.DataFrame:
         """`points` of these ratings alone, columns `item_id, dimension, value`."""
         place = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
         here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()

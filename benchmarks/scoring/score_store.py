@@ -90,7 +90,7 @@ class Remote:
 Place = Path | Remote
 
 
-class Kept(NamedTuple):
+class StoredScores(NamedTuple):
     """A metric's scores as they were kept, and what belongs below a table of them."""
 
     scores: Floats
@@ -154,7 +154,7 @@ class ScoreStore:
         folder = self.scores or self.root / "scores"
         return folder / dataset / f"{safe}-{digest}.parquet"
 
-    def get(self, path: Place | None, item_ids: pd.Series) -> Kept | None:
+    def get(self, path: Place | None, item_ids: pd.Series) -> StoredScores | None:
         """Scores of shape (n_items,) and remarks, or None where they are not there in that order."""
         table = self._table(path)
         if table is not None:
@@ -164,7 +164,7 @@ class ScoreStore:
                     remarks = json.loads((table.schema.metadata or {}).get(b"remarks", b"[]"))
                     with self._lock:
                         self.hits += 1
-                    return Kept(scores, [str(text) for text in remarks])
+                    return StoredScores(scores, [str(text) for text in remarks])
             except (KeyError, ValueError):
                 pass  # of another make: computed anew and replaced
         with self._lock:

@@ -16,9 +16,9 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric as metric_of
 from ...metrics.rows import Rows
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from .protocol import Protocol
-from .score_store import Kept, Place, ScoreStore
+from .score_store import Place, ScoreStore, StoredScores
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Scorer:
         self.protocol = protocol
         self._passes: list[list[_Part]] | None = None
         self._lock = threading.Lock()
-        self.whole = Rows(items, allows_gaps=protocol.undefined == "drop")
+        self.rows = Rows(items, allows_gaps=protocol.undefined == "drop")
         #: What metrics remarked while they scored, by spec.
         self.remarks: dict[str, list[str]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
@@ -62,7 +62,7 @@ class Scorer:
         path = self.path(metric, store)
         kept = store.get(path, self.items["item_id"])
         if kept is None:
-            kept = Kept(self._compute(metric), self._remarks(metric))
+            kept = StoredScores(self._compute(metric), self._remarks(metric))
             store.put(path, self.items["item_id"], kept.scores, kept.remarks)
         scores, self.remarks[metric.spec] = kept
         gaps = np.flatnonzero(np.isnan(scores))
@@ -82,7 +82,7 @@ class Scorer:
 
     def _compute(self, metric: Metric) -> Floats:
         if "references" not in metric.needs:
-            return metric.score(self.whole)
+            return metric.score(self.rows)
         columns: list[Floats] = []
         for parts in self._reference_passes():
             column = np.full(len(self.items), np.nan)
@@ -102,7 +102,7 @@ class Scorer:
         """What a metric remarked in any pass, each once."""
         parts = [part.rows for parts in self._passes or [] for part in parts]
         return list(
-            dict.fromkeys(t for r in [self.whole, *parts] for t in r.remarks.get(metric.spec, []))
+            dict.fromkeys(t for r in [self.rows, *parts] for t in r.remarks.get(metric.spec, []))
         )
 
     def _references(self) -> list[tuple[str, ...]]:
@@ -123,7 +123,7 @@ class Scorer:
         references = self._references()
         plain = (self.protocol.references, self.protocol.corpus) == ("all", "dataset")
         if plain or any(not r for r in references):
-            return [[_Part(np.arange(len(self.items)), self.whole)]]
+            return [[_Part(np.arange(len(self.items)), self.rows)]]
         if self.protocol.references in ("all", "first_k"):
             return [self._parts(references, np.ones(len(self.items), dtype=bool))]
         return [
@@ -180,7 +180,7 @@ class Scorer:
         return self._digests[columns]
 
 
-def marks_of(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
+def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
     """What must be said beside correlations of metrics on these items, by spec.
 
     Raises:
@@ -192,7 +192,7 @@ def marks_of(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
 
 
 def score_all(
-    scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: Progress
+    scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: StepProgress
 ) -> dict[str, Floats]:
     """Each metric's scores by its spec, then its companions'.
 
@@ -213,13 +213,13 @@ def score_all(
             for spec in metric.companions:
                 beside[spec] = scorer.score(metric_of(spec), store, companion=True)
 
-    side_by_side(one, sorted(metrics, key=lambda m: m.starts_slowly))
+    run_side_by_side(one, sorted(metrics, key=lambda m: m.starts_slowly))
     asked = {m.spec: scores[m.spec] for m in metrics}
     companions = {spec: beside[spec] for m in metrics for spec in m.companions}
     return asked | {spec: column for spec, column in companions.items() if spec not in asked}
 
 
-def side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
+def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
     """Call `do` with each metric, in as many threads as there are cores.
 
     Threads share tokens and n-grams without copies; what takes long lets go of Python meanwhile

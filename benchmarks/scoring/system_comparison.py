@@ -14,10 +14,17 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import CorpusResampler
-from ..statistics.bootstrap import Interval, Statistics, interval, jackknife, resample
-from ..statistics.significance import Difference, Mask, Panel, Prepared, corrected, differences
+from ..statistics.bootstrap import Interval, StatisticsOptions, interval, jackknife, resample
+from ..statistics.significance import (
+    Mask,
+    MetricDifference,
+    Panel,
+    PreparedMetric,
+    compare_metrics,
+    correct_p_values,
+)
 from ..statistics.weighted_coefficients import Floats, Statistic
-from .corpus_scores import Trial
+from .corpus_scores import SystemScores
 
 COLUMNS = (
     "references",
@@ -39,7 +46,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Submissions(Panel):
+class SystemPanel(Panel):
     """Systems' captions of the same images, in the same order.
 
     Attributes:
@@ -56,7 +63,7 @@ class Submissions(Panel):
         pooled: Mapping[str, Mapping[str, CorpusResampler]],
         specs: tuple[str, ...],
         n_images: int,
-    ) -> Submissions:
+    ) -> SystemPanel:
         """From each system's corpus scores by metric."""
         each = np.arange(n_images)
         return cls(
@@ -85,7 +92,7 @@ class Submissions(Panel):
     def _prepared(self, values: Any, keep: Mask, unit: Any) -> Statistic:
         return self.corpus[values[0]]
 
-    def standardised(self, a: str, b: str, keep: Mask) -> Submissions:
+    def standardised(self, a: str, b: str, keep: Mask) -> SystemPanel:
         return self
 
 
@@ -93,9 +100,11 @@ def _stacked(pooled: list[CorpusResampler]) -> Statistic:
     return lambda weights: np.stack([one(weights) for one in pooled])
 
 
-def compared(
-    trials: Sequence[Trial], options: Statistics, advance: Callable[[], None] | None = None
-) -> tuple[list[Trial], list[Difference]]:
+def compare_systems(
+    trials: Sequence[SystemScores],
+    options: StatisticsOptions,
+    advance: Callable[[], None] | None = None,
+) -> tuple[list[SystemScores], list[MetricDifference]]:
     """Systems scored on the same images, each with its intervals, and the differences of every two.
 
     A metric that is undefined for one of them, or of a program that would have to run for every draw,
@@ -106,9 +115,9 @@ def compared(
     if n_images < 2 or not specs:
         note = f"no interval: too few images ({n_images}); two are needed" if specs else ""
         return [replace(t, intervals={s: Interval(note=note) for s in specs}) for t in trials], []
-    panel = Submissions.of({one.system: one.pooled for one in trials}, tuple(specs), n_images)
+    panel = SystemPanel.of({one.system: one.pooled for one in trials}, tuple(specs), n_images)
     everything = np.ones(n_images, dtype=bool)
-    prepared = {system: Prepared.of(panel, system, everything) for system in panel.metrics}
+    prepared = {system: PreparedMetric.of(panel, system, everything) for system in panel.metrics}
     found = resample(
         [one.statistic for one in prepared.values()],
         n_images,
@@ -125,11 +134,11 @@ def compared(
         )
         for one in trials
     ]
-    return with_intervals, differences(panel, panel.metrics, prepared, drawn, options)
+    return with_intervals, compare_metrics(panel, panel.metrics, prepared, drawn, options)
 
 
 def _intervals(
-    panel: Submissions, one: Prepared, drawn: Floats, options: Statistics
+    panel: SystemPanel, one: PreparedMetric, drawn: Floats, options: StatisticsOptions
 ) -> dict[str, Interval]:
     """A system's, by metric."""
     left_out: Sequence[Floats | None] = [None] * len(panel.specs)
@@ -141,7 +150,9 @@ def _intervals(
     }
 
 
-def difference_rows(found: Mapping[str, list[Difference]], options: Statistics) -> pd.DataFrame:
+def make_difference_table(
+    found: Mapping[str, list[MetricDifference]], options: StatisticsOptions
+) -> pd.DataFrame:
     """Differences of systems by set of references, columns `COLUMNS`.
 
     p-values are corrected within a set and a metric.
@@ -156,12 +167,12 @@ def difference_rows(found: Mapping[str, list[Difference]], options: Statistics) 
                 "score_a": d.value_a,
                 "score_b": d.value_b,
                 "difference": d.value_a - d.value_b,
-                "ci_low": d.found.interval.low,
-                "ci_high": d.found.interval.high,
-                "p_value": d.found.p_value,
+                "ci_low": d.result.interval.low,
+                "ci_high": d.result.interval.high,
+                "p_value": d.result.p_value,
                 "n_images": d.n_images,
                 "replicates": options.replicates,
-                "note": d.found.note.replace("a coefficient is", "a score is"),
+                "note": d.result.note.replace("a coefficient is", "a score is"),
             }
             for references, differences_ in found.items()
             for d in differences_
@@ -170,5 +181,5 @@ def difference_rows(found: Mapping[str, list[Difference]], options: Statistics) 
     )
     for _, index in rows.groupby(["references", "metric"], sort=False).groups.items():
         for name in ("holm", "bh"):
-            rows.loc[index, f"p_{name}"] = corrected(rows.loc[index, "p_value"], name)
+            rows.loc[index, f"p_{name}"] = correct_p_values(rows.loc[index, "p_value"], name)
     return rows

@@ -11,16 +11,16 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..runs.results import correlation_rows
-from ..runs.tables import MISSING, Table
-from ..scoring.catalog import style
+from ..runs.results import make_correlations
+from ..runs.tables import MISSING, ResultTable
+from ..scoring.catalog import metric_style
 from .protocol import Protocol
 
 #: Metrics and why they cannot be computed.
-Missing = Mapping[Metric, str]
+UnavailableMetrics = Mapping[Metric, str]
 
 
-def lacking(
+def find_unavailable(
     metrics: Sequence[Metric], optional: frozenset[str], items: pd.DataFrame
 ) -> dict[Metric, str]:
     """Of the metrics that suites asked for, those that cannot be computed for these items.
@@ -39,7 +39,7 @@ def lacking(
     return found
 
 
-def present(
+def split_available(
     metrics: Sequence[Metric],
     optional: frozenset[str],
     protocol: Protocol,
@@ -48,16 +48,16 @@ def present(
     """The metrics that can be computed for a dataset, and why the others cannot; see `lacking`."""
     if not optional:
         return list(metrics), {}
-    items = protocol.on(caption_set).select(caption_set)
-    missing = lacking(metrics, optional, items)
+    items = protocol.for_dataset(caption_set).select_items(caption_set)
+    missing = find_unavailable(metrics, optional, items)
     return [m for m in metrics if m not in missing], missing
 
 
-def missing_rows(correlations: pd.DataFrame, missing: Missing) -> pd.DataFrame:
+def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetrics) -> pd.DataFrame:
     """A row for each missing metric and each coefficient of the others: NaN, with the reason."""
     columns = ["dataset", "protocol", "dimension", "coefficient"]
     asked = correlations[columns].drop_duplicates().to_dict("records")
-    return correlation_rows(
+    return make_correlations(
         {
             **{str(k): v for k, v in row.items()},
             "metric": metric.spec,
@@ -72,12 +72,12 @@ def missing_rows(correlations: pd.DataFrame, missing: Missing) -> pd.DataFrame:
     )
 
 
-def listed(
-    table: Table,
+def add_unavailable_rows(
+    table: ResultTable,
     metrics: Sequence[Metric],
     remarks: Mapping[str, Sequence[str]],
-    missing: Missing,
-) -> Table:
+    missing: UnavailableMetrics,
+) -> ResultTable:
     """A table with a row for each missing metric below the others', and notes that say why.
 
     Args:
@@ -87,18 +87,18 @@ def listed(
     said: dict[str, list[str]] = {}
     for metric in metrics:
         for text in remarks.get(metric.spec, ()):
-            said.setdefault(text.removesuffix("."), []).append(style(metric).label)
+            said.setdefault(text.removesuffix("."), []).append(metric_style(metric).label)
     for metric, reason in missing.items():
-        said.setdefault(f"missing: {reason}", []).append(style(metric).label)
+        said.setdefault(f"missing: {reason}", []).append(metric_style(metric).label)
     rows = list(table.rows)
     rows[len(metrics) : len(metrics)] = [
-        (style(m).label, [MISSING] * len(table.columns)) for m in missing
+        (metric_style(m).label, [MISSING] * len(table.columns)) for m in missing
     ]
     notes = [f"{', '.join(labels)}: {text}." for text, labels in said.items()]
     return replace(table, rows=rows, notes=[*table.notes, *notes])
 
 
-def advice(missing: Sequence[Missing]) -> str:
+def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
     """What to do to get the metrics that are missing, for the end of a run; empty where none is."""
     wanting: dict[str, dict[str, None]] = {}
     for one in missing:

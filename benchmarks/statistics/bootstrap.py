@@ -41,7 +41,7 @@ UNDEFINED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Statistics:
+class StatisticsOptions:
     """The options `statistics.*`.
 
     Attributes:
@@ -87,7 +87,7 @@ class Statistics:
             raise InputError(f"statistics.level is {level!r}; a number between 0 and 1 is expected")
 
     @property
-    def resamples(self) -> bool:
+    def uses_resampling(self) -> bool:
         """Whether images are drawn at all."""
         return self.interval in ("percentile", "bca")
 
@@ -101,7 +101,7 @@ class Interval:
     note: str = ""
 
 
-def clusters(image_ids: Iterable[str]) -> tuple[Ints, int]:
+def number_images(image_ids: Iterable[str]) -> tuple[Ints, int]:
     """Each data point's image as a number from 0, in order of first appearance, and how many."""
     codes, images = pd.factorize(pd.Series(list(image_ids), dtype=object))
     return codes.astype(np.int64), len(images)
@@ -144,10 +144,10 @@ def resample(
             advance()
         return found
 
-    return in_blocks(one, blocks(replicates), len(statistics), replicates, workers)
+    return in_blocks(one, count_blocks(replicates), len(statistics), replicates, workers)
 
 
-def blocks(replicates: int) -> int:
+def count_blocks(replicates: int) -> int:
     """In how many blocks so many replicates are drawn."""
     return -(-replicates // BLOCK)
 
@@ -173,7 +173,7 @@ def jackknife(statistic: Statistic, n_units: int, *, workers: int | None = None)
         left_out = np.arange(block * BLOCK, min((block + 1) * BLOCK, groups))
         return [statistic((group[:, None] != left_out).astype(np.float64))]
 
-    return in_blocks(one, blocks(groups), 1, groups, workers)[0]
+    return in_blocks(one, count_blocks(groups), 1, groups, workers)[0]
 
 
 def in_blocks(
@@ -210,7 +210,7 @@ def _cores() -> int:
 
 
 def interval(
-    value: float, drawn: Floats, options: Statistics, left_out: Floats | None = None
+    value: float, drawn: Floats, options: StatisticsOptions, left_out: Floats | None = None
 ) -> Interval:
     """The interval of a value from its replicates.
 

@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .pair_counts import calibrate, pair_counts
-from .preferences import outcomes
+from .preferences import pair_outcomes
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ LARGE = 1e150
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Coefficient:
     """One coefficient: its value in its natural range, its two-sided p-value, and why it is NaN."""
 
     value: float
@@ -44,11 +44,11 @@ class Agreement:
     note: str = ""
 
     @classmethod
-    def undefined(cls, reason: str) -> Agreement:
+    def undefined(cls, reason: str) -> Coefficient:
         return cls(float("nan"), float("nan"), f"undefined: {reason}")
 
 
-def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
+def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     """Agreement of scores with ratings, over all points.
 
     Args:
@@ -70,9 +70,9 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
     if coefficient not in (*_FUNCTIONS, *OF_PAIRS):
         raise ValueError(f"no coefficient '{coefficient}'")
     if reason := why_undefined(scores, ratings):
-        return Agreement.undefined(reason)
+        return Coefficient.undefined(reason)
     if coefficient == "pearson" and np.isinf(scores).any():
-        return Agreement.undefined("an infinite score, which has no mean")
+        return Coefficient.undefined("an infinite score, which has no mean")
     if coefficient in OF_PAIRS:
         return _of_pairs(scores, ratings, coefficient)
     if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
@@ -80,8 +80,8 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
     with np.errstate(all="ignore"):
         result = _FUNCTIONS[coefficient](scores, ratings)
     if np.isnan(result.statistic):
-        return Agreement.undefined("the numbers are too alike to compute with")
-    return Agreement(float(result.statistic), float(result.pvalue))
+        return Coefficient.undefined("the numbers are too alike to compute with")
+    return Coefficient(float(result.statistic), float(result.pvalue))
 
 
 def why_undefined(scores: Floats, ratings: Floats) -> str:
@@ -101,28 +101,28 @@ def why_undefined(scores: Floats, ratings: Floats) -> str:
 OF_PAIRS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
 
 
-def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Agreement:
+def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     if coefficient == "acc_eq":
         return tie_calibrated([(scores, ratings)])
     counts = pair_counts(scores, ratings)
     if coefficient == "pairwise_accuracy":
-        return Agreement(counts.accuracy, float("nan"))
+        return Coefficient(counts.accuracy, float("nan"))
     value = counts.tau_a if coefficient == "tau_a" else counts.gamma
     # They are zero exactly where τ_b is, so that its test is theirs.
-    return Agreement(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
+    return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
 
 
-def tie_calibrated(groups: Sequence[tuple[Floats, Floats]]) -> Agreement:
+def tie_calibrated(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
     """acc_eq, the mean over groups, with its threshold in the note; see `pairs.calibrate`."""
     if any(np.isinf(scores).any() for scores, _ in groups):
-        return Agreement.undefined("an infinite score, whose differences have no threshold")
+        return Coefficient.undefined("an infinite score, whose differences have no threshold")
     found = calibrate(groups)
     if found is None:
-        return Agreement.undefined("too many distinct scores and ratings to find a threshold")
+        return Coefficient.undefined("too many distinct scores and ratings to find a threshold")
     note = "equal scores alone are tied"
     if found.threshold:
         note = f"scores that differ by {found.threshold:.6g} or less are tied"
-    return Agreement(found.value, float("nan"), note)
+    return Coefficient(found.value, float("nan"), note)
 
 
 _FUNCTIONS: dict[str, Callable[[Floats, Floats], Any]] = {
@@ -133,7 +133,7 @@ _FUNCTIONS: dict[str, Callable[[Floats, Floats], Any]] = {
 }
 
 
-def pairwise_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Agreement:
+def preference_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Coefficient:
     """The share of pairs whose preferred caption has the greater score; a tied score counts half.
 
     Half is what breaking ties by lot gives on average (Hessel et al. 2021, section 4.2, break them
@@ -146,12 +146,12 @@ def pairwise_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Agreement
     """
     decided = preferences[preferences["winner"] != "tie"]
     if decided.empty:
-        return Agreement.undefined("no preferences")
-    found = outcomes(scores, decided)
+        return Coefficient.undefined("no preferences")
+    found = pair_outcomes(scores, decided)
     gaps = int(np.isnan(found).sum())
     if gaps:
-        return Agreement.undefined(f"{gaps} of {len(decided)} pairs have an undefined score")
+        return Coefficient.undefined(f"{gaps} of {len(decided)} pairs have an undefined score")
     p_value = scipy.stats.binomtest(round(found.sum()), len(decided), 0.5).pvalue
     tied = int((found == 0.5).sum())
     note = f"{tied} tied pairs count half" if tied else ""
-    return Agreement(float(found.mean()), float(p_value), note)
+    return Coefficient(float(found.mean()), float(p_value), note)

@@ -12,17 +12,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .bootstrap import Interval, Statistics, clusters, fisher, interval, jackknife, resample
+from .bootstrap import (
+    Interval,
+    StatisticsOptions,
+    fisher,
+    interval,
+    jackknife,
+    number_images,
+    resample,
+)
 from .rater_agreement import RatingTable
 from .significance import (
-    Difference,
+    MetricDifference,
     Panel,
-    Preferred,
-    Prepared,
-    Rated,
-    corrected,
-    differences,
-    rank_groups,
+    PreferencePanel,
+    PreparedMetric,
+    RatingPanel,
+    compare_metrics,
+    correct_p_values,
+    rank_clusters,
 )
 from .weighted_coefficients import Floats, Ints, Statistic, checked_weights
 from .weighted_levels import prepare_at
@@ -71,13 +79,13 @@ DISATTENUATED_COLUMNS = (
 RELIABILITIES = {"per_rating": "icc1", "mean": "icc1k"}
 
 
-def p_column(correction: str) -> str:
+def p_value_column(correction: str) -> str:
     """The column of `SIGNIFICANCE_COLUMNS` with the p-values by a correction of `Statistics`."""
     return "p_value" if correction == "none" else f"p_{correction}"
 
 
 @dataclass(frozen=True)
-class Extra:
+class ExtraRow:
     """A row that is no metric's score on the panel's points, such as a ceiling.
 
     Attributes:
@@ -110,19 +118,19 @@ class Uncertainty:
         self,
         panels: Sequence[Panel],
         metrics: Sequence[str],
-        options: Statistics,
+        options: StatisticsOptions,
         tests: Sequence[str] = ("bootstrap",),
         *,
-        extras: Mapping[int, Sequence[Extra]] | None = None,
+        extras: Mapping[int, Sequence[ExtraRow]] | None = None,
         image_of_item: Sequence[Ints] = (),
         advance: Callable[[], None] | None = None,
     ) -> None:
         self.options = options
         self.intervals: dict[Key, Interval] = {}
-        self.differences: list[Difference] = []
+        self.differences: list[MetricDifference] = []
         for index, panel in enumerate(panels):
             prepared = {
-                metric: Prepared.of(panel, metric, keep)
+                metric: PreparedMetric.of(panel, metric, keep)
                 for metric in panel.metrics
                 if (keep := panel.kept(metric)) is not None
             }
@@ -148,7 +156,7 @@ class Uncertainty:
             drawn = dict(zip(named, found, strict=True))
             for name, (one, keys) in named.items():
                 self._intervals(one, keys, drawn[name], panel.n_images)
-            self.differences += differences(
+            self.differences += compare_metrics(
                 panel, metrics, prepared, drawn, options, tests, advance=advance
             )
 
@@ -160,7 +168,7 @@ class Uncertainty:
         for key, value, row, out in zip(keys, values, drawn, left_out, strict=True):
             self.intervals[key] = interval(float(value), row, self.options, out)
 
-    def ranks(self, values: Mapping[Key, float]) -> dict[Key, int]:
+    def compute_ranks(self, values: Mapping[Key, float]) -> dict[Key, int]:
         """Rank clusters by `options.correction` at level 1 - `options.level`.
 
         Args:
@@ -170,7 +178,7 @@ class Uncertainty:
         tested = [d for d in self.differences if d.test == "bootstrap"]
         for dimension, coefficient in dict.fromkeys((d.dimension, d.coefficient) for d in tested):
             here = [d for d in tested if (d.dimension, d.coefficient) == (dimension, coefficient)]
-            p_values = corrected([d.found.p_value for d in here], self.options.correction)
+            p_values = correct_p_values([d.result.p_value for d in here], self.options.correction)
             p = {
                 frozenset((d.metric_a, d.metric_b)): float(v)
                 for d, v in zip(here, p_values, strict=True)
@@ -180,11 +188,11 @@ class Uncertainty:
                 for (metric, *key), value in values.items()
                 if key == [dimension, coefficient]
             }
-            ranks = rank_groups(competing, p, 1 - self.options.level)
+            ranks = rank_clusters(competing, p, 1 - self.options.level)
             found |= {(metric, dimension, coefficient): rank for metric, rank in ranks.items()}
         return found
 
-    def frame(self, dataset: str, protocol: str) -> pd.DataFrame:
+    def difference_table(self, dataset: str, protocol: str) -> pd.DataFrame:
         """The differences, columns `SIGNIFICANCE_COLUMNS`; p-values are corrected within a
         dimension, coefficient and test.
         """
@@ -192,19 +200,21 @@ class Uncertainty:
         for one in self.differences:
             row = {"dataset": dataset, "protocol": protocol, **asdict(one)}
             row["difference"] = one.value_a - one.value_b
-            row["ci_low"], row["ci_high"] = one.found.interval.low, one.found.interval.high
-            row["p_value"], row["note"] = one.found.p_value, one.found.note
+            row["ci_low"], row["ci_high"] = one.result.interval.low, one.result.interval.high
+            row["p_value"], row["note"] = one.result.p_value, one.result.note
             row["n_ratings"] = one.n_points
             row["replicates"] = 0 if one.test == "williams" else self.options.replicates
             rows.append(row)
         frame = pd.DataFrame(rows, columns=pd.Index(SIGNIFICANCE_COLUMNS))
         for _, group in frame.groupby(["dimension", "coefficient", "test"], sort=False):
             for correction in ("holm", "bh"):
-                frame.loc[group.index, f"p_{correction}"] = corrected(group["p_value"], correction)
+                frame.loc[group.index, f"p_{correction}"] = correct_p_values(
+                    group["p_value"], correction
+                )
         return frame
 
 
-def _mean_of(extra: Extra, image_of_item: Ints) -> Statistic:
+def _mean_of(extra: ExtraRow, image_of_item: Ints) -> Statistic:
     """The mean over draws of a coefficient, on the images of the draws' items."""
     draws = [
         prepare_at("pooled", scores, ratings, pd.DataFrame(), [extra.key[2]], image_of_item[item])
@@ -217,7 +227,7 @@ def _mean_of(extra: Extra, image_of_item: Ints) -> Statistic:
     return statistic
 
 
-def rated_panel(
+def make_rating_panel(
     items: pd.DataFrame,
     points: pd.DataFrame,
     scores: Mapping[str, Floats],
@@ -226,7 +236,7 @@ def rated_panel(
     *,
     drop: bool,
     level: str = "pooled",
-) -> tuple[Rated, Ints]:
+) -> tuple[RatingPanel, Ints]:
     """A dimension's data points, and the image of each item there, -1 where it has no point.
 
     Args:
@@ -236,10 +246,10 @@ def rated_panel(
         dimension, coefficients, drop, level: see `Rated` and `Panel`.
     """
     item = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"])).astype(np.int64)
-    image, n_images = clusters(items["image_id"].iloc[item])
+    image, n_images = number_images(items["image_id"].iloc[item])
     of_item = np.full(len(items), -1, dtype=np.int64)
     of_item[item] = image
-    return Rated(
+    return RatingPanel(
         image=image,
         n_images=n_images,
         item=item,
@@ -259,7 +269,7 @@ def _systems(systems: pd.Series) -> Ints | None:
     return codes.astype(np.int64) if len(names) > 1 else None
 
 
-def preferred_panel(
+def make_preference_panel(
     items: pd.DataFrame,
     pairs: pd.DataFrame,
     scores: Mapping[str, Floats],
@@ -267,7 +277,7 @@ def preferred_panel(
     mean: str,
     *,
     drop: bool,
-) -> Preferred:
+) -> PreferencePanel:
     """Preference pairs on which people decided; the image of a pair is its first caption's.
 
     Args:
@@ -278,14 +288,14 @@ def preferred_panel(
     """
     index = pd.Index(items["item_id"])
     left, right = (index.get_indexer(pd.Index(pairs[side])) for side in ("item_a", "item_b"))
-    image, n_images = clusters(items["image_id"].iloc[left])
+    image, n_images = number_images(items["image_id"].iloc[left])
     prefers_a = (pairs["winner"] == "a").to_numpy()
     won: dict[str, Floats] = {}
     for metric, values in scores.items():
         a, b = values[left], values[right]
         outcome = np.where(prefers_a, a > b, b > a) + (a == b) / 2
         won[metric] = np.where(np.isnan(a) | np.isnan(b), np.nan, outcome)
-    return Preferred(
+    return PreferencePanel(
         image=image,
         n_images=n_images,
         item=np.arange(len(pairs), dtype=np.int64),
@@ -298,8 +308,8 @@ def preferred_panel(
     )
 
 
-def disattenuated(
-    panel: Rated, table: RatingTable, of_item: Ints, ratings: str, options: Statistics
+def disattenuate(
+    panel: RatingPanel, table: RatingTable, of_item: Ints, ratings: str, options: StatisticsOptions
 ) -> list[dict[str, Any]]:
     """Pearson's r over the root of the ratings' reliability: what it would be of ratings without noise.
 
@@ -343,7 +353,7 @@ def disattenuated(
                 row["note"] = "undefined: the ratings' reliability is not above 0"
             elif np.isnan(pearson):
                 row["note"] = "undefined: Pearson's r is"
-            elif options.resamples and panel.n_images > 1:
+            elif options.uses_resampling and panel.n_images > 1:
                 drawn = resample([statistic], panel.n_images, options.replicates, options.seed)[0]
                 left_out = (
                     jackknife(statistic, panel.n_images) if options.interval == "bca" else None

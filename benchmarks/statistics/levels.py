@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .coefficients import Agreement, Floats, correlate, tie_calibrated, why_undefined
+from .coefficients import Coefficient, Floats, correlate, tie_calibrated, why_undefined
 from .pair_counts import pair_counts
 
 LEVELS = ("pooled", "by_image", "by_system", "system")
@@ -30,14 +30,14 @@ OF_SYSTEMS = ("soft_pairwise_accuracy",)
 PERMUTATIONS, SEED = 1000, 4
 
 
-def key_of(level: str) -> str | None:
+def level_column(level: str) -> str | None:
     """The column by which a level groups data points; None where it does not."""
     return _KEYS.get(level)
 
 
-def correlate_at(
+def correlate_at_level(
     level: str, scores: Floats, ratings: Floats, keys: pd.DataFrame, coefficient: str
-) -> Agreement:
+) -> Coefficient:
     """One coefficient at a level; see `correlation.correlate` for the coefficients.
 
     Args:
@@ -52,18 +52,18 @@ def correlate_at(
         NaN with a reason where a score is NaN, all scores or all ratings are equal, or no group has
         a value.
     """
-    column = key_of(level)
+    column = level_column(level)
     if column is None:
         return correlate(scores, ratings, coefficient)
     if reason := why_undefined(scores, ratings):
-        return Agreement.undefined(reason)
+        return Coefficient.undefined(reason)
     groups = groups_of(keys[column])
     if level != "system":
         return _averaged(scores, ratings, groups, coefficient, column.removesuffix("_id"))
     if len(groups) < 2:
-        return Agreement.undefined("one system alone; two are needed")
+        return Coefficient.undefined("one system alone; two are needed")
     if np.isinf(scores).any():
-        return Agreement.undefined("an infinite score, which has no mean")
+        return Coefficient.undefined("an infinite score, which has no mean")
     if coefficient == "soft_pairwise_accuracy":
         return soft_pairwise_accuracy(scores, ratings, keys)
     found = correlate(_means(scores, groups), _means(ratings, groups), coefficient)
@@ -72,7 +72,7 @@ def correlate_at(
     return replace(found, note="; ".join(n for n in (note, f"{len(groups)} systems") if n))
 
 
-def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) -> Agreement:
+def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) -> Coefficient:
     """How alike scores and ratings are in how sure they are which of two systems is better.
 
     One less the mean, over pairs of systems, of |p of ratings - p of scores|, where p is the paired
@@ -93,13 +93,13 @@ def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) 
     images, systems = cells["image"].unique(), cells["system"].unique()
     means = means.reindex(images).dropna()
     if len(means) < 2:
-        return Agreement.undefined(f"{len(means)} images have a caption of every system")
+        return Coefficient.undefined(f"{len(means)} images have a caption of every system")
     p_values = _better({what: means[what][systems].to_numpy() for what in ("score", "rating")})
     value = 1 - float(np.abs(p_values["score"] - p_values["rating"]).mean())
     note = f"{len(systems)} systems, {PERMUTATIONS:,} permutations"
     if left_out := n_images - len(means):
         note += f"; {left_out} of {n_images} images left out, which lack a system"
-    return Agreement(value, float("nan"), note)
+    return Coefficient(value, float("nan"), note)
 
 
 def _better(cells: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -140,12 +140,12 @@ def _averaged(
     groups: Sequence[NDArray[np.intp]],
     coefficient: str,
     what: str,
-) -> Agreement:
+) -> Coefficient:
     """The mean of a coefficient over the groups in which it is defined."""
     if coefficient in OF_TIES:
         used = [g for g in groups if len(g) > 1]
         if not used:
-            return Agreement.undefined(f"no {what} has two data points")
+            return Coefficient.undefined(f"no {what} has two data points")
         parts = [(scores[g], ratings[g]) for g in used]
         found = _accuracies(parts) if coefficient != "acc_eq" else tie_calibrated(parts)
         reasons = Counter({"fewer than two data points": len(groups) - len(used)})
@@ -154,8 +154,8 @@ def _averaged(
         values = np.array([a.value for a in each])
         reasons = Counter(_reason(a) for a in each if np.isnan(a.value))
         if np.isnan(values).all():
-            return Agreement.undefined(f"in all {len(groups)} {what}s: {_list(reasons)}")
-        found = Agreement(float(np.nanmean(values)), float("nan"))
+            return Coefficient.undefined(f"in all {len(groups)} {what}s: {_list(reasons)}")
+        found = Coefficient(float(np.nanmean(values)), float("nan"))
     left_out = sum(reasons.values())
     told = [f"mean over {len(groups) - left_out} {what}s"]
     if left_out:
@@ -163,11 +163,11 @@ def _averaged(
     return replace(found, note="; ".join([n for n in (found.note,) if n] + told))
 
 
-def _accuracies(parts: Sequence[tuple[Floats, Floats]]) -> Agreement:
-    return Agreement(float(np.mean([pair_counts(x, y).accuracy for x, y in parts])), float("nan"))
+def _accuracies(parts: Sequence[tuple[Floats, Floats]]) -> Coefficient:
+    return Coefficient(float(np.mean([pair_counts(x, y).accuracy for x, y in parts])), float("nan"))
 
 
-def _reason(found: Agreement) -> str:
+def _reason(found: Coefficient) -> str:
     reason = found.note.removeprefix("undefined: ")
     return "fewer than two data points" if "two are needed" in reason else reason
 

@@ -17,10 +17,10 @@ Floats = NDArray[np.float64]
 #: Of intervals, where nothing else is said.
 CONFIDENCE = 0.95
 #: What `dimension` says for the average over the categories of preferences.
-MEAN = "mean"
+MEAN_CATEGORY = "mean"
 
 
-def outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
+def pair_outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
     """Of each pair: 1 where the preferred caption has the greater score, 0 the lesser, 1/2 a tie.
 
     Args:
@@ -37,7 +37,9 @@ def outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
     return np.where(np.isnan(left) | np.isnan(right), np.nan, found)
 
 
-def wilson(accuracy: float, n_pairs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def wilson_interval(
+    accuracy: float, n_pairs: int, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
     """Wilson's interval of a share (1927); half counts of ties are taken as they are.
 
     Ties have less spread than a coin's heads and tails, so that of many the interval is too wide.
@@ -64,7 +66,9 @@ def of_mean(
     return mean - below / n, mean + above / n
 
 
-def with_wilson(rows: Sequence[dict[str, Any]], confidence: float) -> Sequence[dict[str, Any]]:
+def add_wilson_intervals(
+    rows: Sequence[dict[str, Any]], confidence: float
+) -> Sequence[dict[str, Any]]:
     """Rows of `correlations.csv` where every accuracy that has no interval yet has Wilson's.
 
     The last row of a metric is the mean of its categories.
@@ -80,8 +84,8 @@ def with_wilson(rows: Sequence[dict[str, Any]], confidence: float) -> Sequence[d
                 continue
             found = (
                 of_mean([a for a, _ in parts], [i for _, i in parts])
-                if row["dimension"] == MEAN
-                else wilson(row["value"], row["n_ratings"], confidence)
+                if row["dimension"] == MEAN_CATEGORY
+                else wilson_interval(row["value"], row["n_ratings"], confidence)
             )
             parts.append((row["value"], found))
             note = "; ".join(n for n in (row["note"], "Wilson interval") if n)

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...datasets.schema import Scale
-from .coefficients import Agreement, correlate
+from .coefficients import Coefficient, correlate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,7 +44,7 @@ _ONE_RATING = "no item has two ratings"
 
 
 @dataclass(frozen=True)
-class Found:
+class AgreementMeasure:
     """A measure: its value, its standard deviation over draws, what it is taken over, a remark.
 
     Where it is undefined the value is NaN and the note says why.
@@ -66,7 +66,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Ceiling(Found):
+class Ceiling(AgreementMeasure):
     """A ceiling with the data points that it is the coefficient of.
 
     Attributes:
@@ -98,7 +98,9 @@ class RatingTable:
     needed: int = 2
 
     @classmethod
-    def of(cls, ratings: pd.DataFrame, items: Iterable[str], dimension: str) -> RatingTable:
+    def from_ratings(
+        cls, ratings: pd.DataFrame, items: Iterable[str], dimension: str
+    ) -> RatingTable:
         """Of a `CaptionSet`'s ratings: those of one dimension and of the given items."""
         place = pd.Index(list(items)).get_indexer(pd.Index(ratings["item_id"]))
         here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()
@@ -110,7 +112,7 @@ class RatingTable:
         return cls(_renumbered(place), codes[order].astype(np.int64), value, origin).at_least(2)
 
     @classmethod
-    def of_matrix(cls, ratings: Floats) -> RatingTable:
+    def from_matrix(cls, ratings: Floats) -> RatingTable:
         """Of a matrix of shape (n_items, n_raters), NaN where a rater did not rate an item."""
         item, rater = np.nonzero(~np.isnan(ratings))
         origin = np.unique(item).astype(np.int64)
@@ -151,7 +153,7 @@ class RatingTable:
         return np.round(np.bincount(self.item, self.value) / self.count, 9)
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         return bool(np.ptp(self.value) == 0)
 
     @property
@@ -189,7 +191,7 @@ def _renumbered(ascending: NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(np.diff(ascending) != 0)]).astype(np.int64)
 
 
-def virtual_raters(ratings: Floats) -> Floats:
+def make_virtual_raters(ratings: Floats) -> Floats:
     """Sort each item's ratings, so that rater X holds the lowest, Y the middle, Z the highest.
 
     Scott et al. 2023, section 4.1.
@@ -200,7 +202,7 @@ def virtual_raters(ratings: Floats) -> Floats:
     return np.sort(ratings, axis=1)
 
 
-def against_others(ratings: Floats, rater: int, coefficient: str = "tau_c") -> Agreement:
+def correlate_with_others(ratings: Floats, rater: int, coefficient: str = "tau_c") -> Coefficient:
     """One rater, repeated, against all others end to end ("method A"); τ_c by default.
 
     Scott et al. 2023, Table 3, rows τ_X-YZ and so on.
@@ -265,7 +267,7 @@ def _agreeing(item: Ints, values: Floats, n_items: int) -> Floats:
 
 def virtual_measures(
     table: RatingTable, scale: Scale, seed: int = 0, draws: int = 20
-) -> dict[str, Found]:
+) -> dict[str, AgreementMeasure]:
     """τ_X-YZ, τ_Y-XZ, τ_Z-XY, Kendall's W and Fleiss' κ of three virtual raters.
 
     Scott et al. 2023, Table 3. An item's three ratings are taken as they are; where an item has
@@ -277,10 +279,11 @@ def virtual_measures(
     enough = table.at_least(3)
     if not enough.n_items:
         reason = "no item has three ratings, which the virtual raters need"
-        return {name: Found.undefined(reason) for name in (*taus, "kendall_w", *kappas)}
+        return {name: AgreementMeasure.undefined(reason) for name in (*taus, "kendall_w", *kappas)}
     raters = _virtual_draws(enough, 3, seed, draws)
     found = {
-        name: [against_others(drawn, rater) for drawn in raters] for rater, name in enumerate(taus)
+        name: [correlate_with_others(drawn, rater) for drawn in raters]
+        for rater, name in enumerate(taus)
     }
     flat = "every rater gives all items one rating"
     found["kendall_w"] = [_defined(kendall_w(drawn), flat) for drawn in raters]
@@ -301,21 +304,21 @@ def _virtual_draws(table: RatingTable, size: int, seed: int, draws: int) -> list
     """Virtual raters of every draw; a single one where nothing is left to chance."""
     rng = np.random.default_rng(seed)
     times = 1 if (table.count == size).all() else draws
-    return [virtual_raters(table.drawn(size, rng)) for _ in range(times)]
+    return [make_virtual_raters(table.drawn(size, rng)) for _ in range(times)]
 
 
-def _defined(value: float, reason: str) -> Agreement:
-    return Agreement.undefined(reason) if np.isnan(value) else Agreement(value, float("nan"))
+def _defined(value: float, reason: str) -> Coefficient:
+    return Coefficient.undefined(reason) if np.isnan(value) else Coefficient(value, float("nan"))
 
 
-def _over_draws(found: Sequence[Agreement], n_items: int) -> Found:
+def _over_draws(found: Sequence[Coefficient], n_items: int) -> AgreementMeasure:
     """Mean and standard deviation over draws; of a single draw there is no deviation."""
     values = np.array([f.value for f in found])
     known = values[~np.isnan(values)]
     if not known.size:
-        return Found(float("nan"), n_items, note=found[0].note)
+        return AgreementMeasure(float("nan"), n_items, note=found[0].note)
     gaps = len(values) - len(known)
-    return Found(
+    return AgreementMeasure(
         float(known.mean()),
         n_items,
         std=float(known.std(ddof=1)) if len(known) > 1 else float("nan"),
@@ -323,7 +326,7 @@ def _over_draws(found: Sequence[Agreement], n_items: int) -> Found:
     )
 
 
-def krippendorff_alpha(table: RatingTable, level: str) -> Found:
+def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
     """Krippendorff's α, which allows for missing ratings (Krippendorff 2011).
 
     The ordinal difference of two values, Σ n_g from one to the other less half of both ends, is
@@ -334,9 +337,9 @@ def krippendorff_alpha(table: RatingTable, level: str) -> Found:
         level: `nominal`, `ordinal` or `interval`.
     """
     if not table.n_items:
-        return Found.undefined(_ONE_RATING)
-    if table.constant:
-        return Found.undefined(_ALL_EQUAL, table.n_items)
+        return AgreementMeasure.undefined(_ONE_RATING)
+    if table.is_constant:
+        return AgreementMeasure.undefined(_ALL_EQUAL, table.n_items)
     value, item, count = table.value, table.item, table.count
     if level == "nominal":
         within = count * (count - 1.0) - _agreeing(item, value, table.n_items)
@@ -350,10 +353,10 @@ def krippendorff_alpha(table: RatingTable, level: str) -> Found:
         across = 2 * len(value) * float(((value - value.mean()) ** 2).sum())
     observed = float((within / (count - 1)).sum()) / len(value)
     expected = across / (len(value) * (len(value) - 1))
-    return Found(1 - observed / expected, table.n_items)
+    return AgreementMeasure(1 - observed / expected, table.n_items)
 
 
-def cohen_kappas(table: RatingTable, least: int = COMMON_ITEMS) -> dict[str, Found]:
+def cohen_kappas(table: RatingTable, least: int = COMMON_ITEMS) -> dict[str, AgreementMeasure]:
     """Cohen's κ, plain and with linear and quadratic weights, the mean over pairs of raters.
 
     Cohen 1960 and 1968. A weight is by the distance in points of the scale. A pair counts if it has
@@ -366,7 +369,7 @@ def cohen_kappas(table: RatingTable, least: int = COMMON_ITEMS) -> dict[str, Fou
     kept = sizes >= least
     if not kept.any():
         reason = f"no two raters have {least} items in common" if len(left) else _ONE_RATING
-        return {name: Found.undefined(reason) for name in names}
+        return {name: AgreementMeasure.undefined(reason) for name in names}
     chosen = kept[pair]
     left, right = left[chosen], right[chosen]
     pair = (np.cumsum(kept) - 1)[pair[chosen]]
@@ -400,11 +403,11 @@ def cohen_kappas(table: RatingTable, least: int = COMMON_ITEMS) -> dict[str, Fou
         note += "; an item's ratings ascend from rater to rater: sorted ratings, not people"
     n_items = len(np.unique(table.item[left]))
     if flat.all():
-        return {name: Found.undefined(_ALL_EQUAL, n_items) for name in names}
+        return {name: AgreementMeasure.undefined(_ALL_EQUAL, n_items) for name in names}
     observed = (mean(apart > 0), mean(apart), mean(apart**2))
     expected = (1 - (a * b).sum(axis=1), linear, quadratic)
     return {
-        name: Found(float((1 - o[~flat] / e[~flat]).mean()), n_items, note=note)
+        name: AgreementMeasure(float((1 - o[~flat] / e[~flat]).mean()), n_items, note=note)
         for name, o, e in zip(names, observed, expected, strict=True)
     }
 
@@ -416,47 +419,55 @@ def _ascends(table: RatingTable) -> bool:
     return bool((steps >= 0).all()) and int((steps > 0).sum()) > 20
 
 
-def intraclass(table: RatingTable) -> dict[str, Found]:
+def intraclass(table: RatingTable) -> dict[str, AgreementMeasure]:
     """ICC(1,1) and ICC(1,k) of the one-way model, in which raters are interchangeable.
 
     Shrout and Fleiss 1979. With unequal numbers of ratings, k is k₀ = (N - Σ k_i² / N) / (n - 1).
     """
     names = ("icc1", "icc1k")
     n, total = table.n_items, len(table.value)
-    if n < 2 or table.constant:
-        reason = _ONE_RATING if n == 0 else _ALL_EQUAL if table.constant else "two items are needed"
-        return {name: Found.undefined(reason, n) for name in names}
+    if n < 2 or table.is_constant:
+        reason = (
+            _ONE_RATING if n == 0 else _ALL_EQUAL if table.is_constant else "two items are needed"
+        )
+        return {name: AgreementMeasure.undefined(reason, n) for name in names}
     means = np.bincount(table.item, table.value) / table.count
     between = float((table.count * (means - table.value.mean()) ** 2).sum()) / (n - 1)
     within = float(((table.value - means[table.item]) ** 2).sum()) / (total - n)
     k = (total - float((table.count**2).sum()) / total) / (n - 1)
     unequal = f"k = {k:.2f}: items differ in their number of ratings" if np.ptp(table.count) else ""
-    single = Found((between - within) / (between + (k - 1) * within), n, note=unequal)
+    single = AgreementMeasure((between - within) / (between + (k - 1) * within), n, note=unequal)
     if np.ptp(table.means) == 0:
-        return {"icc1": single, "icc1k": Found.undefined("all items have one mean rating", n)}
-    return {"icc1": single, "icc1k": Found((between - within) / between, n, note=unequal)}
+        return {
+            "icc1": single,
+            "icc1k": AgreementMeasure.undefined("all items have one mean rating", n),
+        }
+    return {
+        "icc1": single,
+        "icc1k": AgreementMeasure((between - within) / between, n, note=unequal),
+    }
 
 
-def percent_agreement(table: RatingTable) -> Found:
+def percent_agreement(table: RatingTable) -> AgreementMeasure:
     """The share of equal pairs among an item's pairs of ratings, the mean over items."""
     if not table.n_items:
-        return Found.undefined(_ONE_RATING)
+        return AgreementMeasure.undefined(_ONE_RATING)
     possible = table.count * (table.count - 1)
     agreeing = _agreeing(table.item, table.value, table.n_items)
-    return Found(float((agreeing / possible).mean()), table.n_items)
+    return AgreementMeasure(float((agreeing / possible).mean()), table.n_items)
 
 
-def leave_one_out(table: RatingTable, coefficient: str) -> Found:
+def leave_one_out(table: RatingTable, coefficient: str) -> AgreementMeasure:
     """Each rating against the mean of the item's other ratings, all of them pooled."""
     if not table.n_items:
-        return Found.undefined(_ONE_RATING)
+        return AgreementMeasure.undefined(_ONE_RATING)
     sums, others = np.bincount(table.item, table.value), (table.count - 1)[table.item]
     rest = np.round((sums[table.item] - table.value) / others, 9)
     found = correlate(rest, table.value, coefficient)
-    return Found(found.value, table.n_items, note=found.note)
+    return AgreementMeasure(found.value, table.n_items, note=found.note)
 
 
-def halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tuple[Floats, Floats]]:
+def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tuple[Floats, Floats]]:
     """For every draw the mean ratings, shape (n_items,), of two random halves of the ratings.
 
     The halves are of equal size: of an odd number of ratings one, by lot, is in neither.
@@ -475,7 +486,7 @@ def halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tuple[Flo
     return found
 
 
-def split_half(split: Sequence[tuple[Floats, Floats]]) -> Found:
+def split_half(split: Sequence[tuple[Floats, Floats]]) -> AgreementMeasure:
     """Split-half reliability with the correction of Spearman and Brown, 2r / (1 + r).
 
     Args:
@@ -485,13 +496,13 @@ def split_half(split: Sequence[tuple[Floats, Floats]]) -> Found:
     stepped_up = [
         replace(r, value=2 * r.value / (1 + r.value))
         if not r.value <= -1 + 1e-9
-        else Agreement.undefined("the halves are opposite")
+        else Coefficient.undefined("the halves are opposite")
         for r in rs
     ]
     return _over_draws(stepped_up, len(split[0][0]))
 
 
-def stability(split: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str, Found]:
+def stability(split: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str, AgreementMeasure]:
     """Correlation and differences of the mean ratings by two disjoint halves of the raters.
 
     Levinboim et al. 2021, section 3.3, who had two sets of raters. Differences are in parts of the
@@ -505,8 +516,8 @@ def stability(split: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str,
     apart = [(first - second) / width for first, second in split]
     n_items = len(split[0][0])
 
-    def over_draws(values: Iterable[Any]) -> Found:
-        return _over_draws([Agreement(float(v), float("nan")) for v in values], n_items)
+    def over_draws(values: Iterable[Any]) -> AgreementMeasure:
+        return _over_draws([Coefficient(float(v), float("nan")) for v in values], n_items)
 
     pearsons = [correlate(first, second, "pearson") for first, second in split]
     return {
@@ -527,7 +538,7 @@ def difference_histogram(
     return {step / 4 - 1: float(share) for step, share in enumerate(shares)}
 
 
-def ceilings(
+def compute_ceilings(
     table: RatingTable, coefficient: str, seed: int = 0, draws: int = 20
 ) -> dict[str, Ceiling]:
     """What a person and an oracle reach as a metric, each rating being a data point.
@@ -547,7 +558,9 @@ def ceilings(
     enough = table.at_least(size)
     raters = _virtual_draws(enough, size, seed, draws)
     each = [
-        _over_draws([against_others(drawn, k, coefficient) for drawn in raters], enough.n_items)
+        _over_draws(
+            [correlate_with_others(drawn, k, coefficient) for drawn in raters], enough.n_items
+        )
         for k in range(size)
     ]
     names = "XYZ"[:size]
@@ -578,9 +591,9 @@ def ceilings(
     }
 
 
-def measures(
+def compute_measures(
     table: RatingTable, scale: Scale, seed: int = 0, draws: int = 20
-) -> tuple[dict[str, Found], dict[float, float]]:
+) -> tuple[dict[str, AgreementMeasure], dict[float, float]]:
     """Every measure by name, and `difference_histogram`, which is empty where nothing is rated twice.
 
     Args:
@@ -589,7 +602,7 @@ def measures(
         seed: of all that is drawn.
         draws: how often.
     """
-    found: dict[str, Found] = {
+    found: dict[str, AgreementMeasure] = {
         f"krippendorff_alpha_{level}": krippendorff_alpha(table, level)
         for level in ("nominal", "ordinal", "interval")
     }
@@ -599,22 +612,22 @@ def measures(
         found[f"leave_one_rater_out_{coefficient}"] = leave_one_out(table, coefficient)
     histogram: dict[float, float] = {}
     if table.n_items:
-        split = halves(table, seed, draws)
+        split = draw_halves(table, seed, draws)
         of_halves = {"split_half": split_half(split), **stability(split, scale)}
         how = f"mean of {draws} random halvings"
         found |= {name: one.remark(how) for name, one in of_halves.items()}
         found = {name: one.remark(table.note) for name, one in found.items()}
         histogram = difference_histogram(split, scale)
     else:
-        found |= dict.fromkeys(OF_HALVES, Found.undefined(_ONE_RATING))
+        found |= dict.fromkeys(OF_HALVES, AgreementMeasure.undefined(_ONE_RATING))
     return {
         **virtual_measures(table, scale, seed, draws),
         **found,
-        **ceilings(table, "tau_c", seed, draws),
+        **compute_ceilings(table, "tau_c", seed, draws),
     }, histogram
 
 
-def distribution(ratings: pd.DataFrame, scale: Scale) -> dict[float, int]:
+def count_by_level(ratings: pd.DataFrame, scale: Scale) -> dict[float, int]:
     """How many items have which mean rating, to the nearest level of the scale, halves up.
 
     The figures of rating distributions: Scott et al. 2023, Figure 4 (rounded averages); Levinboim et
@@ -629,12 +642,12 @@ def distribution(ratings: pd.DataFrame, scale: Scale) -> dict[float, int]:
         level → number of items, every level of the scale in it.
     """
     means = ratings.groupby("item_id", sort=False)["value"].mean().to_numpy(dtype=float)
-    known = levels(scale)
-    counts = np.bincount(nearest(means, scale), minlength=len(known))
+    known = scale_levels(scale)
+    counts = np.bincount(nearest_level(means, scale), minlength=len(known))
     return {level: int(counts[k]) for k, level in enumerate(known)}
 
 
-def levels(scale: Scale) -> list[float]:
+def scale_levels(scale: Scale) -> list[float]:
     """The levels of a scale; one without a step is cut into ten."""
     step = _step(scale)
     return [
@@ -642,7 +655,7 @@ def levels(scale: Scale) -> list[float]:
     ]
 
 
-def nearest(values: Floats, scale: Scale) -> Ints:
+def nearest_level(values: Floats, scale: Scale) -> Ints:
     """Which of the scale's levels each value is nearest to, halves up, shape (n,)."""
     # A mean that is a half but for the last bit counts as a half.
     return np.floor((values - scale.low) / _step(scale) + 0.5 + 1e-9).astype(np.int64)

@@ -26,8 +26,8 @@ from .bootstrap import (
     BLOCK,
     UNDEFINED_SHARE,
     Interval,
-    Statistics,
-    blocks,
+    StatisticsOptions,
+    count_blocks,
     in_blocks,
     interval,
     jackknife,
@@ -38,7 +38,7 @@ from .weighted_coefficients import Floats, Ints, Moments, Statistic, of_preferen
 from .weighted_levels import prepare_at
 
 #: Tests of one coefficient alone.
-ONLY = {"williams": "pearson", "mcnemar": "accuracy"}
+TEST_COEFFICIENTS = {"williams": "pearson", "mcnemar": "accuracy"}
 
 Mask = NDArray[np.bool_]
 
@@ -106,7 +106,7 @@ class Panel(ABC):
 
 
 @dataclass(frozen=True)
-class Rated(Panel):
+class RatingPanel(Panel):
     """Metrics and ratings.
 
     Attributes:
@@ -146,7 +146,7 @@ class Rated(Panel):
             np.concatenate(unit),
         )
 
-    def standardised(self, a: str, b: str, keep: Mask) -> Rated | None:
+    def standardised(self, a: str, b: str, keep: Mask) -> RatingPanel | None:
         found: dict[str, Floats] = {}
         for metric in (a, b):
             scores = self.scores[metric]
@@ -158,7 +158,7 @@ class Rated(Panel):
 
 
 @dataclass(frozen=True)
-class Preferred(Panel):
+class PreferencePanel(Panel):
     """Metrics and preferences; a point is a pair of captions.
 
     Attributes:
@@ -192,12 +192,12 @@ class Preferred(Panel):
             len(self.categories),
         )
 
-    def standardised(self, a: str, b: str, keep: Mask) -> Preferred | None:
+    def standardised(self, a: str, b: str, keep: Mask) -> PreferencePanel | None:
         return self  # right is right, for every metric
 
 
 @dataclass(frozen=True)
-class Tested:
+class PairedTest:
     """What a test found of one coefficient: its two-sided p-value, an interval, a remark."""
 
     p_value: float = float("nan")
@@ -206,7 +206,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedMetric:
     """A metric on some of a panel's points.
 
     Attributes:
@@ -220,13 +220,13 @@ class Prepared:
     values: Floats
 
     @classmethod
-    def of(cls, panel: Panel, metric: str, keep: Mask) -> Prepared:
+    def of(cls, panel: Panel, metric: str, keep: Mask) -> PreparedMetric:
         statistic = panel.statistic(metric, keep)
         return cls(keep, statistic, statistic(np.ones((panel.n_images, 1)))[:, 0])
 
 
 @dataclass(frozen=True)
-class Pair:
+class MetricPair:
     """Two metrics on the points on which both are defined.
 
     Attributes:
@@ -240,11 +240,13 @@ class Pair:
     a: str
     b: str
     keep: Mask
-    both: tuple[Prepared, Prepared]
+    both: tuple[PreparedMetric, PreparedMetric]
     alike: bool
 
     @classmethod
-    def of(cls, panel: Panel, a: str, b: str, prepared: Mapping[str, Prepared]) -> Pair | None:
+    def of(
+        cls, panel: Panel, a: str, b: str, prepared: Mapping[str, PreparedMetric]
+    ) -> MetricPair | None:
         """None where a gap makes one of them undefined.
 
         Args:
@@ -256,7 +258,8 @@ class Pair:
             return None
         alike = all(bool((prepared[metric].keep == keep).all()) for metric in (a, b))
         first, second = (
-            prepared[metric] if alike else Prepared.of(panel, metric, keep) for metric in (a, b)
+            prepared[metric] if alike else PreparedMetric.of(panel, metric, keep)
+            for metric in (a, b)
         )
         return cls(panel, a, b, keep, (first, second), alike)
 
@@ -266,7 +269,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MetricDifference:
     """One metric less another, by one coefficient, tested in one way.
 
     Attributes:
@@ -283,21 +286,21 @@ class Difference:
     test: str
     value_a: float
     value_b: float
-    found: Tested
+    result: PairedTest
     n_points: int
     n_images: int
 
 
-def differences(
+def compare_metrics(
     panel: Panel,
     metrics: Sequence[str],
-    prepared: Mapping[str, Prepared],
+    prepared: Mapping[str, PreparedMetric],
     drawn: Mapping[str, Floats],
-    options: Statistics,
+    options: StatisticsOptions,
     tests: Sequence[str] = ("bootstrap",),
     *,
     advance: Callable[[], None] | None = None,
-) -> list[Difference]:
+) -> list[MetricDifference]:
     """Every two metrics compared.
 
     Args:
@@ -311,20 +314,20 @@ def differences(
         tests: any of `bootstrap.TESTS`.
         advance: called after each pair.
     """
-    found: list[Difference] = []
+    found: list[MetricDifference] = []
     for a, b in combinations(metrics, 2):
-        pair = Pair.of(panel, a, b, prepared)
+        pair = MetricPair.of(panel, a, b, prepared)
         for test in tests:
             results = _tested(pair, test, drawn, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
-                if test in ONLY and coefficient != ONLY[test]:
+                if test in TEST_COEFFICIENTS and coefficient != TEST_COEFFICIENTS[test]:
                     continue
                 value_a, value_b = (
                     (np.nan, np.nan) if pair is None else (one.values[index] for one in pair.both)
                 )
                 keep = np.zeros(0, dtype=bool) if pair is None else pair.keep
                 found.append(
-                    Difference(
+                    MetricDifference(
                         dimension,
                         coefficient,
                         a,
@@ -343,13 +346,17 @@ def differences(
 
 
 def _tested(
-    pair: Pair | None, test: str, drawn: Mapping[str, Floats], options: Statistics, n_values: int
-) -> list[Tested]:
+    pair: MetricPair | None,
+    test: str,
+    drawn: Mapping[str, Floats],
+    options: StatisticsOptions,
+    n_values: int,
+) -> list[PairedTest]:
     """A test's results, one a coefficient."""
     if pair is None:
-        return [Tested(note="undefined: a metric has undefined scores")] * n_values
+        return [PairedTest(note="undefined: a metric has undefined scores")] * n_values
     if np.isnan(pair.difference).all():
-        found = [Tested()] * n_values
+        found = [PairedTest()] * n_values
     elif test == "bootstrap":
         found = bootstrap(pair, drawn, options)
     elif test == "permutation":
@@ -367,7 +374,9 @@ def _tested(
     ]
 
 
-def bootstrap(pair: Pair, drawn: Mapping[str, Floats], options: Statistics) -> list[Tested]:
+def bootstrap(
+    pair: MetricPair, drawn: Mapping[str, Floats], options: StatisticsOptions
+) -> list[PairedTest]:
     """Paired cluster bootstrap: the differences on the same resampled images.
 
     Args:
@@ -385,11 +394,11 @@ def bootstrap(pair: Pair, drawn: Mapping[str, Floats], options: Statistics) -> l
     if options.interval == "bca":
         out_a, out_b = (jackknife(one, panel.n_images) for one in statistics)
         left_out = list(out_a - out_b)
-    found: list[Tested] = []
+    found: list[PairedTest] = []
     for apart, value, out in zip(first - second, pair.difference, left_out, strict=True):
         p_value = float("nan") if np.isnan(value) else two_sided(apart)
         one = interval(float(value), apart, options, out)
-        found.append(Tested(p_value, one, one.note))
+        found.append(PairedTest(p_value, one, one.note))
     return found
 
 
@@ -408,7 +417,7 @@ def two_sided(apart: Floats) -> float:
     return min(1.0, 2 * (float(lesser) + 1) / (len(known) + 1))
 
 
-def permutation(pair: Pair, options: Statistics) -> list[Tested]:
+def permutation(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest]:
     """PERM-BOTH, Deutsch et al. 2021: would a difference as large come of metrics that are alike?
 
     Both metrics' scores are standardised; then the two swap places on half the systems and on half
@@ -421,7 +430,7 @@ def permutation(pair: Pair, options: Statistics) -> list[Tested]:
     """
     panel = pair.panel.standardised(pair.a, pair.b, pair.keep)
     if panel is None:
-        return [Tested(note="undefined: an infinite score has no standard score")] * len(
+        return [PairedTest(note="undefined: an infinite score has no standard score")] * len(
             pair.panel.keys
         )
     image, system = panel.image[pair.keep], panel.system
@@ -447,31 +456,33 @@ def permutation(pair: Pair, options: Statistics) -> list[Tested]:
         return [statistic(weights) - statistic(1 - weights)]
 
     n = options.replicates
-    (drawn,) = in_blocks(one, blocks(n), 1, n)
-    found: list[Tested] = []
+    (drawn,) = in_blocks(one, count_blocks(n), 1, n)
+    found: list[PairedTest] = []
     for (_, coefficient), apart, value in zip(
         panel.keys, drawn, np.abs(pair.difference), strict=True
     ):
         if coefficient == "acc_eq":
-            found.append(Tested(note="undefined: swapped scores have no threshold of their own"))
+            found.append(
+                PairedTest(note="undefined: swapped scores have no threshold of their own")
+            )
             continue
         lost = int(np.isnan(apart).sum())
         note = f"{lost} of {n} permutations undefined" if lost else ""
         if np.isnan(value) or lost > UNDEFINED_SHARE * n:
-            found.append(Tested(note=note))
+            found.append(PairedTest(note=note))
         else:
             # The sums of a permutation may differ from the sample's in their last bits.
             larger = float((np.abs(apart) >= value - 1e-12).sum())
-            found.append(Tested((larger + 1) / (n - lost + 1), note=note))
+            found.append(PairedTest((larger + 1) / (n - lost + 1), note=note))
     return found
 
 
-def _mcnemar(pair: Pair) -> list[Tested]:
+def _mcnemar(pair: MetricPair) -> list[PairedTest]:
     """The exact p-value in each category; for their mean that of all pairs together."""
     panel = pair.panel
-    if not isinstance(panel, Preferred):
-        return [Tested()] * len(panel.keys)
-    found: list[Tested] = []
+    if not isinstance(panel, PreferencePanel):
+        return [PairedTest()] * len(panel.keys)
+    found: list[PairedTest] = []
     for number in (*range(len(panel.categories)), None):
         here = pair.keep if number is None else pair.keep & (panel.category == number)
         one = mcnemar(panel.right[pair.a][here], panel.right[pair.b][here])
@@ -479,29 +490,31 @@ def _mcnemar(pair: Pair) -> list[Tested]:
             f"better on {one.first_better} pairs and worse on {one.second_better} of {one.n_pairs}; "
             f"asymptotic p {one.asymptotic:.6g}"
         )
-        found.append(Tested(one.exact, note=note))
+        found.append(PairedTest(one.exact, note=note))
     return found
 
 
-def _williams(pair: Pair) -> list[Tested]:
+def _williams(pair: MetricPair) -> list[PairedTest]:
     """Of Pearson's r, the others being left undefined."""
     panel, n = pair.panel, int(pair.keep.sum())
-    found: list[Tested] = []
+    found: list[PairedTest] = []
     for index, (_, coefficient) in enumerate(panel.keys):
-        if coefficient != "pearson" or not isinstance(panel, Rated):
-            found.append(Tested())
+        if coefficient != "pearson" or not isinstance(panel, RatingPanel):
+            found.append(PairedTest())
             continue
         if panel.level != "pooled":
-            found.append(Tested(note="undefined: Williams' test is of all data points together"))
+            found.append(
+                PairedTest(note="undefined: Williams' test is of all data points together")
+            )
             continue
         x, y = (panel.scores[metric][pair.keep] for metric in (pair.a, pair.b))
         r_a, r_b = (float(one.values[index]) for one in pair.both)
         if np.isnan(r_a) or np.isnan(r_b):
-            found.append(Tested())
+            found.append(PairedTest())
             continue
         p_value = williams(r_a, r_b, float(Moments(x, y).pearson()[0]), n)[1]
         alike = "undefined: the two metrics' scores are the same, or there are too few"
-        found.append(Tested(p_value, note=alike if np.isnan(p_value) else ""))
+        found.append(PairedTest(p_value, note=alike if np.isnan(p_value) else ""))
     return found
 
 
@@ -527,7 +540,7 @@ def williams(r_a: float, r_b: float, r_ab: float, n: int) -> tuple[float, float]
     return float(t), float(2 * scipy.stats.t.sf(abs(t), n - 3))
 
 
-def corrected(p_values: ArrayLike, correction: str) -> Floats:
+def correct_p_values(p_values: ArrayLike, correction: str) -> Floats:
     """p-values corrected for how many there are; NaN stays NaN and does not count.
 
     Args:
@@ -548,7 +561,7 @@ def corrected(p_values: ArrayLike, correction: str) -> Floats:
     return found
 
 
-def rank_groups(
+def rank_clusters(
     values: Mapping[str, float], p: Mapping[frozenset[str], float], alpha: float
 ) -> dict[str, int]:
     """The rank clusters that WMT prints (mt-metrics-eval's definition).

@@ -1,6 +1,6 @@
 """Every coefficient at every level as a statistic of images' weights, for intervals and curves.
 
-`prepare_at` is to `weighted.prepare` what `kinds.correlate_at` is to `correlation.correlate`: with
+`prepare_at` is to `weighted.prepare` what `levels.correlate_at_level` is to `correlation.correlate`: with
 weights of one it gives the same values, and its replicates are those of samples of images.
 """
 
@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .coefficients import OF_PAIRS
-from .levels import OF_SYSTEMS, OF_TIES, correlate_at, groups_of, key_of
+from .levels import OF_SYSTEMS, OF_TIES, correlate_at_level, groups_of, level_column
 from .pair_counts import calibrate, greater, pair_counts, reach
 from .weighted_coefficients import Floats, Ints, Pairs, Ranked, Statistic, checked_weights, prepare
 
@@ -36,7 +36,7 @@ def prepare_at(
     `by_image` an image that is drawn twice counts twice in the average.
 
     Args:
-        level, scores, ratings, keys: as in `kinds.correlate_at`; scores without NaN.
+        level, scores, ratings, keys: as in `levels.correlate_at_level`; scores without NaN.
         coefficients: any but `soft_pairwise_accuracy`, which is made of permutations itself and NaN
             here; a value each, in their order.
         unit: the number of each point's image, shape (n_points,).
@@ -44,9 +44,9 @@ def prepare_at(
     Raises:
         ValueError: on unequal lengths or NaN.
     """
-    if key_of(level) is None:
+    if level_column(level) is None:
         return _over_all(scores, ratings, coefficients, unit)
-    groups = groups_of(keys[key_of(level)])
+    groups = groups_of(keys[level_column(level)])
     if level == "system":
         return _of_systems(scores, ratings, groups, coefficients, unit)
     if level == "by_image":
@@ -204,7 +204,7 @@ def _by_image(
                     one = _at_threshold(x, y, np.zeros(len(x), int), threshold)
                     values[row, column] = one(np.ones((1, 1)))[0, 0]
             elif coefficient not in OF_SYSTEMS:
-                found = correlate_at("pooled", x, y, keys, coefficient)
+                found = correlate_at_level("pooled", x, y, keys, coefficient)
                 values[row, column] = found.value
     units = np.array([unit[group[0]] for group in groups])
     defined = ~np.isnan(values)

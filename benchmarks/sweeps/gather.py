@@ -21,10 +21,10 @@ from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options import GatherOptions
 from ..reporting.joined_table import Source, words_of
-from ..runs.finished_run import Finished, read_run
+from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
-from ..runs.tables import COEFFICIENT_STYLE, Table, markdown_of, number
+from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, markdown_of
 from .sweep import JOB, Outcome, Sweep, counted, read_sweep
 
 #: Which of a run's files are gathered, by command.
@@ -54,7 +54,7 @@ class Gathered:
 
     sweep: Sweep
     outcomes: Sequence[Outcome]
-    runs: Mapping[int, Finished]
+    runs: Mapping[int, FinishedRun]
     rows: pd.DataFrame
     damaged: Sequence[int]
     folder: Path
@@ -89,7 +89,7 @@ class Gathered:
         )
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """The rows for people: coefficients as they are printed, all else as it stands."""
         rows: Any = self.rows.to_dict("records")
         notes = [counted(self.outcomes), *self.lacking, *self._of_data()]
@@ -107,7 +107,7 @@ class Gathered:
             sources = [Source(run, f"job {n}") for n, run in self.runs.items()]
             notes += ["Coefficients ×100."]
             notes += [f"low, high: the {words}." for words in words_of(sources, interval_words)]
-        return Table(
+        return ResultTable(
             title,
             "job",
             [", ".join(own), *columns],
@@ -192,7 +192,7 @@ def gather(folder: Path, output_dir: Path | None = None) -> Gathered:
             f"{', '.join(GATHERED)} is expected"
         )
     outcomes: list[Outcome] = []
-    runs: dict[int, Finished] = {}
+    runs: dict[int, FinishedRun] = {}
     damaged: list[int] = []
     parts: list[pd.DataFrame] = []
     for n in range(len(sweep.jobs)):
@@ -200,7 +200,7 @@ def gather(folder: Path, output_dir: Path | None = None) -> Gathered:
         if outcome.state == "done":
             try:
                 finished = read_run(sweep.place(n), tuple(GATHERED))
-                part = finished.texts(GATHERED[sweep.command])
+                part = finished.read_texts(GATHERED[sweep.command])
             except InputError as error:
                 damaged.append(n)
                 outcome = Outcome("failed", message=str(error), captau=outcome.captau)
@@ -218,7 +218,7 @@ def _printed(row: Mapping[str, str]) -> list[str]:
     """A coefficient's name, value and interval as tables print them."""
     name, _, scale, decimals = COEFFICIENT_STYLE[row["coefficient"]]
     ends = (row["value"], row["ci_low"], row["ci_high"])
-    return [name, *(number(float(end or "nan"), scale, decimals) for end in ends)]
+    return [name, *(format_number(float(end or "nan"), scale, decimals) for end in ends)]
 
 
 #: Columns that are texts even where one reads as a number.

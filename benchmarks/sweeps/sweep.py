@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from ...datasets.errors import InputError
 from ..runs.folder_claim import Claim, HeldError, holder
 from ..runs.output_folder import write_file
-from ..runs.progress_bar import Progress
+from ..runs.progress_bar import StepProgress
 from ..runs.results import to_json
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ def _watched(sweep: Sweep, *, shown: bool) -> Generator[None]:
                     left.discard(number)
                     progress.advance()
 
-    with Progress(len(sweep.jobs)) as progress:
+    with StepProgress(len(sweep.jobs)) as progress:
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()
         try:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import requests
 
-from ...benchmarks.runs.progress_bar import Progress
+from ...benchmarks.runs.progress_bar import StepProgress
 from ...datasets.errors import InputError
 
 #: How long to wait for an answer, and how often to try anew where there is none, in seconds.
@@ -69,7 +69,7 @@ class Client:
             told: told of it each time that it is looked at.
         """
         pause = _FIRST
-        with Progress(100) as progress:
+        with StepProgress(100) as progress:
             shown = 0
             while not (found := self.submission(key))["done"]:
                 told(found)

@@ -11,9 +11,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.scoring.catalog import metrics_of, usual_protocol
+from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from ...benchmarks.scoring.protocol import Protocol
-from ...benchmarks.statistics.bootstrap import Statistics
+from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.files import sha256
@@ -124,7 +124,7 @@ class Challenge:
     dataset: str | None
     own: Mapping[str, Any]
     protocol: Protocol | None
-    statistics: Statistics
+    statistics: StatisticsOptions
     rank_by: str
     public: bool
     per_item: bool
@@ -141,7 +141,7 @@ class Challenge:
     @property
     def chosen(self) -> tuple[Metric, ...]:
         """The metrics of kind `captions`."""
-        return metrics_of(list(self.metrics))
+        return resolve_metrics(list(self.metrics))
 
     @property
     def digest(self) -> str:
@@ -214,7 +214,7 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
         if key in top:
             raise top.wrong(key, f"the kind is {kind}; leave it out")
     visibility, statistics = top.within("visibility"), top.within("statistics")
-    usual = Statistics()
+    usual = StatisticsOptions()
     challenge = Challenge(
         source=top.place,
         name=name,
@@ -226,7 +226,7 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
         metrics=_metrics(top) if kind == "captions" else (),
         split=top.optional("split") if kind == "captions" else None,
         **_rated(top, folder, data_root) if kind == "metrics" else _UNRATED,
-        statistics=Statistics(
+        statistics=StatisticsOptions(
             interval=statistics.choice("interval", ("percentile", "bca", "none"), usual.interval),
             replicates=statistics.count("replicates", usual.replicates, 1, 100_000),
             seed=statistics.count("seed", usual.seed, 0),
@@ -257,7 +257,7 @@ def ranked(challenge: Challenge) -> list[str]:
     protocol = challenge.protocol
     if protocol is None:
         raise ValueError("a challenge of metrics has a protocol")
-    protocol = protocol.on(challenge.caption_set())
+    protocol = protocol.for_dataset(challenge.caption_set())
     found = [
         f"{c} {d}" for d in protocol.dimension for c in protocol.coefficients if c != "accuracy"
     ]
@@ -315,7 +315,7 @@ def _metrics(top: Fields) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(m, str) for m in given):
         raise top.wrong("metrics", "suites or metrics are expected, as [text]")
     try:
-        found = metrics_of(given)
+        found = resolve_metrics(given)
     except InputError as error:
         raise top.wrong("metrics", str(error)) from error
     if needing := [m.spec for m in found if "images" in m.needs]:
@@ -350,7 +350,7 @@ def _rated(top: Fields, folder: Path, data_root: Path | None) -> dict[str, Any]:
         raise top.wrong("dataset" if given is None else "ratings", str(error)) from error
     try:
         protocol = Protocol.resolve(dataset, usual_protocol(dataset), wanted)
-        _ = protocol.on(items).select(items)
+        _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
         raise top.wrong("protocol", str(error)) from error
     return {"dataset": dataset, "own": own, "protocol": protocol}

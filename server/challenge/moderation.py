@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, func, select, update
 
 from ...benchmarks.runs.tables import COEFFICIENT_STYLE
-from ...benchmarks.scoring.catalog import style
+from ...benchmarks.scoring.catalog import metric_style
 from ...benchmarks.statistics.weighted_coefficients import Floats
 from ..web import MissingError, RefusedError
 from .definition_file import Challenge, ranked
@@ -50,7 +50,7 @@ def columns_of(challenge: Challenge) -> list[Column]:
         return [_coefficient(name) for name in names]
     several = len(challenge.references) > 1
     metrics = sorted(
-        ((style(m), m.spec) for m in challenge.chosen),
+        ((metric_style(m), m.spec) for m in challenge.chosen),
         key=lambda pair: (pair[1] != challenge.rank_by, pair[0].order),
     )
     return [

@@ -8,7 +8,7 @@ from itertools import groupby
 from statistics import fmean, median
 from typing import Any
 
-from ...benchmarks.statistics.rater_agreement import RatingTable, measures
+from ...benchmarks.statistics.rater_agreement import RatingTable, compute_measures
 from .export import caption_set, gather, ratings
 from .store import COUNTED, Store
 
@@ -122,10 +122,10 @@ def agreement(
     found = caption_set(store, gathered)
     if found is None:
         return {}
-    table = RatingTable.of(found.ratings, found.items["item_id"], dimension)
+    table = RatingTable.from_ratings(found.ratings, found.items["item_id"], dimension)
     if not table.n_items:
         return {}
-    measured, _ = measures(table, store.form.scales[dimension], draws=5)
+    measured, _ = compute_measures(table, store.form.scales[dimension], draws=5)
     return {
         name: (float(one.value), one.note)
         for name, one in measured.items()

@@ -26,7 +26,7 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 
 from ...benchmarks.runs.output_folder import OutputFolder
-from ...benchmarks.runs.tables import Table, markdown_of
+from ...benchmarks.runs.tables import ResultTable, markdown_of
 from ...datasets.errors import InputError, unknown
 from ..serving import listen, serve
 from .app import make_app
@@ -422,7 +422,7 @@ def _players(given: Any) -> list[str]:
     return players
 
 
-def _paid(played: Sequence[Played]) -> Table:
+def _paid(played: Sequence[Played]) -> ResultTable:
     """What each kind got for an answer, and how many of it passed the game's first pairs."""
     rows: list[tuple[str, list[str]]] = []
     for kind in dict.fromkeys(p.kind for p in played):
@@ -437,7 +437,7 @@ def _paid(played: Sequence[Played]) -> Table:
         cells = [str(len(of)), str(sum(p.answers for p in of))]
         rows.append((kind, [*cells, mean("tutorial"), mean("playing"), mean("probation"), passed]))
     columns = ["players", "answers", "points: tutorial", "game", "practice", "passed"]
-    return Table(
+    return ResultTable(
         "What players were paid",
         "kind",
         columns,
@@ -449,7 +449,7 @@ def _paid(played: Sequence[Played]) -> Table:
     )
 
 
-def _speed(played: Sequence[Played], seconds: float) -> Table:
+def _speed(played: Sequence[Played], seconds: float) -> ResultTable:
     """How fast the server answered."""
     took = sorted(t for p in played for t in p.took)
     answers = sum(p.answers for p in played)
@@ -463,4 +463,4 @@ def _speed(played: Sequence[Played], seconds: float) -> Table:
         str(sum(bool(p.fault) for p in played)),
     ]
     columns = ["answers", "answers/s", "requests/s", "median ms", "95 % ms", "stopped players"]
-    return Table("How fast", "players", columns, [(str(len(played)), cells)], numeric=False)
+    return ResultTable("How fast", "players", columns, [(str(len(played)), cells)], numeric=False)

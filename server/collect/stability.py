@@ -14,9 +14,13 @@ from typing import Any
 import pandas as pd
 
 from ...benchmarks.runs.results import table_files, to_csv, to_json
-from ...benchmarks.runs.tables import Table, number
+from ...benchmarks.runs.tables import ResultTable, format_number
 from ...benchmarks.statistics.coefficients import correlate
-from ...benchmarks.statistics.rater_agreement import Found, difference_histogram, stability
+from ...benchmarks.statistics.rater_agreement import (
+    AgreementMeasure,
+    difference_histogram,
+    stability,
+)
 from ...datasets.caption_quality import FEWEST, p_hat
 from ...datasets.errors import InputError
 from ...datasets.registry import load
@@ -45,12 +49,16 @@ class Compared:
     run: dict[str, Any]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ResultTable]:
         """The measures, and the differences."""
         rows = [
             (
                 f"{row['dimension']}: {row['measure']}",
-                [number(row["value"], 1, 3), number(row["published"], 1, 3), f"{row['n_items']:,}"],
+                [
+                    format_number(row["value"], 1, 3),
+                    format_number(row["published"], 1, 3),
+                    f"{row['n_items']:,}",
+                ],
             )
             for row in self.measures.to_dict("records")
         ]
@@ -62,19 +70,19 @@ class Compared:
         shares = [
             (
                 f"{step:+.2f}" if step else "0.00",
-                [number(h[step], 100, 1) for h in self.histograms.values()],
+                [format_number(h[step], 100, 1) for h in self.histograms.values()],
             )
             for step in steps
         ]
         return [
-            Table(
+            ResultTable(
                 "A study and its re-run",
                 "measure",
                 ["value", "published", "items"],
                 rows,
                 notes=notes,
             ),
-            Table(
+            ResultTable(
                 "Differences of the items' means, to the nearest quarter: shares in %",
                 "difference",
                 list(self.histograms),
@@ -132,7 +140,7 @@ def compare(folders: Sequence[Path], least: int | None = None) -> Compared:
         pairs = [(one, two)]
         found = {k.removeprefix("stability_"): f for k, f in stability(pairs, scale).items()}
         rho = correlate(one, two, "spearman")
-        found["spearman"] = Found(rho.value, len(one), note=rho.note)
+        found["spearman"] = AgreementMeasure(rho.value, len(one), note=rho.note)
         published = PUBLISHED if protocol == "good_bad" else {}
         rows += [
             {

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
-from ...benchmarks.scoring.catalog import metrics_of
+from ...benchmarks.scoring.catalog import resolve_metrics
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.images import find_image
@@ -466,7 +466,7 @@ def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
         for i in u.items
     ]
     try:
-        levels = [_levels(metric.score(rows)) for metric in metrics_of(list(wanted))]
+        levels = [_levels(metric.score(rows)) for metric in resolve_metrics(list(wanted))]
     except InputError as error:
         raise game.wrong("cold_start", str(error)) from error
     two = levels if len(levels) == 2 else levels * 2

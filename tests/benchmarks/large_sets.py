@@ -20,7 +20,7 @@ import pytest
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.large.run import Scored, run
 from captau.benchmarks.options import LargeOptions
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
@@ -108,7 +108,7 @@ def score(candidates: Any, output: Any, metrics: Sequence[str] = METRICS, **opti
     return run(
         LargeOptions(
             candidates=tuple(map(str, paths)),
-            metrics=metrics_of(list(metrics)),
+            metrics=resolve_metrics(list(metrics)),
             output=str(output),
             **given,
         )

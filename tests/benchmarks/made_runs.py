@@ -16,11 +16,11 @@ from captau.benchmarks.runs.results import (
     RANK_COLUMNS,
     SCORE_COLUMNS,
     Results,
-    correlation_rows,
+    make_correlations,
     to_csv,
     to_parquet,
 )
-from captau.benchmarks.scoring.catalog import MetricStyle, style, usual_protocol
+from captau.benchmarks.scoring.catalog import MetricStyle, metric_style, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.registry import card
@@ -79,7 +79,7 @@ def made_results(
     }
     specs = [s for s in dict.fromkeys(row[3] for row in rows) if s not in {**FLOORS, **CEILINGS}]
     given = [s for s in specs if s.startswith("Mine")]
-    correlations = correlation_rows(
+    correlations = make_correlations(
         {
             "dataset": dataset,
             "protocol": protocols[dataset].name,
@@ -112,7 +112,7 @@ def made_results(
             spec: dataclasses.asdict(
                 MetricStyle(spec, 900, 1, 3, "", "given", True, "")
                 if spec in given
-                else style(metric(spec))
+                else metric_style(metric(spec))
             )
             for spec in specs
         },

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from captau.benchmarks.statistics.rater_agreement import (
-    against_others,
-    distribution,
+    correlate_with_others,
+    count_by_level,
     fleiss_kappa,
     kendall_w,
-    virtual_raters,
+    make_virtual_raters,
 )
 from captau.datasets.flickr8k import load_flickr8k_expert
 from captau.datasets.schema import Scale
@@ -98,7 +98,7 @@ def test_fleiss_kappa_of_one_category() -> None:
 def test_virtual_raters() -> None:
     ratings = np.array([[3, 1, 2], [1, 1, 4], [2, 2, 2]], dtype=float)
     before = ratings.copy()
-    assert virtual_raters(ratings).tolist() == [[1, 2, 3], [1, 1, 4], [2, 2, 2]]
+    assert make_virtual_raters(ratings).tolist() == [[1, 2, 3], [1, 1, 4], [2, 2, 2]]
     assert (ratings == before).all()
 
 
@@ -106,12 +106,12 @@ def test_against_others() -> None:
     """One rater, repeated, against the two others end to end; tau_c = 2 (C - D) 2 / (16 * 1)."""
     ratings = of_raters((1, 2), (1, 2), (2, 1))
     # 1 2 1 2 against 1 2 2 1: (1,2) concordant, (3,4) discordant, the other four tied.
-    assert against_others(ratings, 0).value == pytest.approx(0)
-    assert against_others(ratings, 1).value == pytest.approx(0)
+    assert correlate_with_others(ratings, 0).value == pytest.approx(0)
+    assert correlate_with_others(ratings, 1).value == pytest.approx(0)
     # 2 1 2 1 against 1 2 1 2: (1,2) (1,4) (2,3) (3,4) discordant, the other two tied.
-    assert against_others(ratings, 2).value == pytest.approx(-1)
+    assert correlate_with_others(ratings, 2).value == pytest.approx(-1)
     # 1 2 1 2 against itself: the same four concordant.
-    assert against_others(of_raters((1, 2), (1, 2), (1, 2)), 0).value == pytest.approx(1)
+    assert correlate_with_others(of_raters((1, 2), (1, 2), (1, 2)), 0).value == pytest.approx(1)
 
 
 tables = hnp.arrays(
@@ -142,7 +142,7 @@ def test_laws(ratings: np.ndarray, data: st.DataObject) -> None:
     if len(set(same[:, 0])) > 1:
         assert kendall_w(same) == pytest.approx(1)
         assert fleiss_kappa(same) == pytest.approx(1)
-    ordered = virtual_raters(ratings)
+    ordered = make_virtual_raters(ratings)
     assert (np.diff(ordered, axis=1) >= 0).all()
     assert (np.sort(ratings, axis=1) == ordered).all()
     assert fleiss_kappa(ordered) == pytest.approx(kappa, nan_ok=True)
@@ -155,8 +155,8 @@ def test_raters_of_flickr8k_agree(data_root) -> None:
     """
     values = load_flickr8k_expert(data_root).ratings["value"].to_numpy(dtype=float)
     ratings = values.reshape(-1, 3)
-    assert (virtual_raters(ratings) == ratings).all()
-    found = [against_others(ratings, k).value for k in range(3)]
+    assert (make_virtual_raters(ratings) == ratings).all()
+    found = [correlate_with_others(ratings, k).value for k in range(3)]
     found += [kendall_w(ratings), fleiss_kappa(ratings)]
     assert [round(100 * value, 1) for value in found] == [47.7, 54.8, 54.0, 84.0, 48.8]
 
@@ -166,12 +166,12 @@ def test_distribution_of_mean_ratings_by_hand():
     ratings = pd.DataFrame(
         [("a", 1), ("a", 1), ("b", 1), ("b", 2), ("c", 2), ("d", 5)], columns=["item_id", "value"]
     )
-    assert distribution(ratings, Scale(1, 5, 1)) == {1: 1, 2: 2, 3: 0, 4: 0, 5: 1}
+    assert count_by_level(ratings, Scale(1, 5, 1)) == {1: 1, 2: 2, 3: 0, 4: 0, 5: 1}
     # 3 of 10 said yes: 0.3 × 8 = 2.4, so 2/8. 7 of 9: 6.2, so 6/8.
     answers = pd.DataFrame(
         {"item_id": ["a"] * 10 + ["b"] * 9, "value": [1] * 3 + [0] * 7 + [1] * 7 + [0] * 2}
     )
-    found = distribution(answers, Scale(0, 1, 0.125))
+    found = count_by_level(answers, Scale(0, 1, 0.125))
     assert [level for level, n in found.items() if n] == [0.25, 0.75]
     assert len(found) == 9
 
@@ -179,5 +179,5 @@ def test_distribution_of_mean_ratings_by_hand():
 def test_flickr8k_is_skewed_to_low_ratings(data_root):
     """Scott et al. 2023, section 2.1: the majority are 1's and 2's."""
     ratings = load_flickr8k_expert(data_root).ratings
-    counts = distribution(ratings, Scale(1, 4, 1))
+    counts = count_by_level(ratings, Scale(1, 4, 1))
     assert counts == {1: 3315, 2: 1691, 3: 506, 4: 152}

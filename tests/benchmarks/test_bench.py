@@ -11,7 +11,7 @@ import pytest
 import captau
 from captau.benchmarks.runs.output_folder import FILES, OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau
@@ -196,7 +196,9 @@ def test_a_named_protocol_and_blanks_around_a_suite():
     results = captau.bench("demo", [" rouge_1 "], protocol="mean_rating")
     record = results.run["protocols"]["demo"]
     assert (record["name"], record["ratings"]) == ("mean_rating ratings=mean", "mean")
-    assert [m.spec for m in metrics_of([" text "])] == [m.spec for m in metrics_of("text")]
+    assert [m.spec for m in resolve_metrics([" text "])] == [
+        m.spec for m in resolve_metrics("text")
+    ]
 
 
 def test_run_json_from_python_has_every_option():

@@ -11,13 +11,13 @@ from scipy import stats
 from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
     JACKKNIFE_GROUPS,
-    Statistics,
-    blocks,
-    clusters,
+    StatisticsOptions,
+    count_blocks,
     draw,
     fisher,
     interval,
     jackknife,
+    number_images,
     resample,
 )
 from captau.benchmarks.statistics.weighted_coefficients import prepare
@@ -67,7 +67,7 @@ def test_progress_is_told(sample):
     x, y, unit = sample
     told = []
     resample([prepare(x, y, ["tau_c"], unit)], 30, 130, advance=lambda: told.append(1), workers=1)
-    assert len(told) == blocks(130) == 3
+    assert len(told) == count_blocks(130) == 3
 
 
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
@@ -83,7 +83,7 @@ def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method
         return float(statistic(np.bincount(images.astype(int), minlength=30)[:, None])[0, 0])
 
     value = of_images(np.arange(30))
-    ours = interval(value, drawn, Statistics(interval=method), left_out)
+    ours = interval(value, drawn, StatisticsOptions(interval=method), left_out)
     images = np.arange(30).astype(float)
     kept = stats.bootstrap(
         (images,), of_images, vectorized=False, method="percentile", n_resamples=2
@@ -135,17 +135,17 @@ def test_fisher_without_an_interval():
 def test_undefined_replicates_are_left_out_and_counted():
     drawn = np.linspace(0, 1, 101)
     drawn[:5] = math.nan
-    found = interval(0.5, drawn, Statistics())
+    found = interval(0.5, drawn, StatisticsOptions())
     assert found.note == "5 of 101 replicates undefined"
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn[5:], [0.025, 0.975])))
     drawn[:50] = math.nan
-    found = interval(0.5, drawn, Statistics())
+    found = interval(0.5, drawn, StatisticsOptions())
     assert math.isnan(found.low)
     assert found.note == "no interval: 50 of 101 replicates undefined"
 
 
 def test_an_undefined_value_has_no_interval():
-    found = interval(math.nan, np.zeros(10), Statistics())
+    found = interval(math.nan, np.zeros(10), StatisticsOptions())
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 
@@ -156,12 +156,12 @@ def test_perfect_agreement_has_an_interval_of_no_width():
     drawn = resample([statistic], 10, 100)[0]
     for method in ("percentile", "bca"):
         for row, left_out in zip(drawn, jackknife(statistic, 10), strict=True):
-            found = interval(1.0, row, Statistics(interval=method), left_out)
+            found = interval(1.0, row, StatisticsOptions(interval=method), left_out)
             assert (found.low, found.high) == pytest.approx((1, 1), abs=1e-12)
 
 
 def test_bca_of_a_value_outside_its_replicates_says_so():
-    found = interval(2.0, np.linspace(0, 1, 50), Statistics(interval="bca"), np.zeros(5))
+    found = interval(2.0, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5))
     assert math.isnan(found.low)
     assert found.note == "no BCa interval: all replicates lie below the value"
 
@@ -171,7 +171,7 @@ def test_heavy_ties_and_two_images():
     statistic = prepare([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
     drawn = resample([statistic], 2, 200)[0]
     for row in drawn:
-        found = interval(1.0, row, Statistics())
+        found = interval(1.0, row, StatisticsOptions())
         assert math.isnan(found.low)
         assert "replicates undefined" in found.note
 
@@ -183,7 +183,7 @@ def test_bad_input_is_one_line():
     with says("0 replicates"):
         resample([statistic], 2, 0)
     with pytest.raises(ValueError, match="jackknife"):
-        interval(0.5, np.zeros(3), Statistics(interval="bca"))
+        interval(0.5, np.zeros(3), StatisticsOptions(interval="bca"))
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_bad_input_is_one_line():
 )
 def test_options_that_make_no_sense(options, parts):
     with says(*parts):
-        Statistics(**options)
+        StatisticsOptions(**options)
 
 
 def test_clusters_number_images_as_they_come():
-    codes, count = clusters(["b.jpg", "a.jpg", "b.jpg"])
+    codes, count = number_images(["b.jpg", "a.jpg", "b.jpg"])
     assert (codes.tolist(), count) == ([0, 1, 0], 2)

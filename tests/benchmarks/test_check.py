@@ -714,7 +714,7 @@ def test_flickr8k_is_as_the_golden_baseline_has_it(check, data_root):
 
 @pytest.mark.parametrize("name", ["demo", "flickr8k_expert"])
 def test_golden_baselines_hold_all_text_metrics_and_no_data(name):
-    from captau.benchmarks.scoring.catalog import read as conf
+    from captau.benchmarks.scoring.catalog import read_config as conf
 
     path = GOLDEN / f"{name}.yaml"
     found = read(path)

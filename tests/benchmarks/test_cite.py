@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks.reporting import citations as module
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
-from captau.benchmarks.scoring.catalog import bibliography, read
+from captau.benchmarks.scoring.catalog import bibliography, read_config
 from captau.benchmarks.scoring.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
 from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS
@@ -48,7 +48,7 @@ def run(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [n for n in metric_names() if n not in OWN])
 def test_every_metric_names_its_papers(name):
-    citation = "\n".join(bibliography()[key] for key in read("metric", name)["cites"])
+    citation = "\n".join(bibliography()[key] for key in read_config("metric", name)["cites"])
     library = bibtexparser.parse_string(citation)
     assert not library.failed_blocks
     for entry in library.entries:
@@ -60,14 +60,16 @@ def test_every_metric_names_its_papers(name):
 
 
 def test_no_entry_is_of_no_metric():
-    cited = {key for name in group("metric") for key in read("metric", name).get("cites", ())}
+    cited = {
+        key for name in group("metric") for key in read_config("metric", name).get("cites", ())
+    }
     assert sorted(bibliography()) == list(bibliography()) == sorted(cited)
 
 
 def test_one_key_is_one_work():
     """Of metrics, datasets and papers; else `captau cite` would print two entries for one paper."""
     texts = list(bibliography().values())
-    texts += [read("paper", name)["citation"] for name in group("paper")]
+    texts += [read_config("paper", name)["citation"] for name in group("paper")]
     texts += [registry.card(name).citation for name in registry.names()]
     titles: dict[str, str] = {}
     for entry in (e for text in texts for e in entries(text)):

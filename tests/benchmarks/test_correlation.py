@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.statistics.coefficients import (
     OF_PAIRS,
-    Agreement,
+    Coefficient,
     correlate,
-    pairwise_accuracy,
+    preference_accuracy,
 )
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
@@ -95,7 +95,7 @@ def test_p_values() -> None:
     three = np.array([1.0, 2.0, 3.0])
     for coefficient in ("tau_b", "tau_c"):
         assert correlate(three, 2 * three, coefficient).p_value == pytest.approx(1 / 3)
-    assert correlate(three[:2], three[:2], "pearson") == Agreement(1.0, 1.0)
+    assert correlate(three[:2], three[:2], "pearson") == Coefficient(1.0, 1.0)
 
 
 NAN, INF = float("nan"), float("inf")
@@ -145,7 +145,7 @@ def test_infinite_scores_of_a_pair_are_tied() -> None:
     scores = pd.Series({"a": INF, "b": INF, "c": -INF})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = pairwise_accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
+        found = preference_accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
     assert (found.value, found.note) == (0.75, "1 tied pairs count half")
 
 
@@ -223,15 +223,15 @@ def test_accuracy_worked_by_hand() -> None:
         ("low", "also_low", "a"),
         ("high", "low", "tie"),
     )
-    found = pairwise_accuracy(SCORES, told)
+    found = preference_accuracy(SCORES, told)
     assert found.value == 2.5 / 4
     assert found.note == "1 tied pairs count half"
 
 
 def test_accuracy_p_value() -> None:
     """Three of three under a fair coin, two-sided: 2 / 2^3."""
-    found = pairwise_accuracy(SCORES, preferences(*[("high", "low", "a")] * 3))
-    assert found == Agreement(1.0, 0.25)
+    found = preference_accuracy(SCORES, preferences(*[("high", "low", "a")] * 3))
+    assert found == Coefficient(1.0, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_accuracy_p_value() -> None:
     ],
 )
 def test_accuracy_undefined_says_why(rows: list[tuple[str, str, str]], reason: str) -> None:
-    found = pairwise_accuracy(SCORES, preferences(*rows))
+    found = preference_accuracy(SCORES, preferences(*rows))
     assert math.isnan(found.value)
     assert math.isnan(found.p_value)
     assert found.note == f"undefined: {reason}"
@@ -259,10 +259,10 @@ def test_accuracy_undefined_says_why(rows: list[tuple[str, str, str]], reason: s
 def test_accuracy_laws(scores: list[int], told: list[tuple[int, int, str]]) -> None:
     by_item = pd.Series(scores, index=[f"i{k}" for k in range(len(scores))], dtype=float)
     rows = preferences(*[(f"i{a}", f"i{b % len(scores)}", w) for a, b, w in told])
-    found = pairwise_accuracy(by_item, rows).value
+    found = preference_accuracy(by_item, rows).value
     assert 0 <= found <= 1
-    assert pairwise_accuracy(-by_item, rows).value == pytest.approx(1 - found)
-    assert pairwise_accuracy(np.exp(by_item), rows).value == found
+    assert preference_accuracy(-by_item, rows).value == pytest.approx(1 - found)
+    assert preference_accuracy(np.exp(by_item), rows).value == found
     swapped = rows.rename(columns={"item_a": "item_b", "item_b": "item_a"})
-    assert pairwise_accuracy(by_item, swapped).value == pytest.approx(1 - found)
-    assert pairwise_accuracy(0 * by_item, rows).value == 0.5
+    assert preference_accuracy(by_item, swapped).value == pytest.approx(1 - found)
+    assert preference_accuracy(0 * by_item, rows).value == 0.5

@@ -11,7 +11,7 @@ import pytest
 from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
 from captau.benchmarks.commands.agree_captions import HUMAN_COLUMNS, held_out, interval, run
 from captau.benchmarks.options import HumanConfig
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD, run_captau, says
@@ -25,7 +25,7 @@ CAPTIONS = {
 
 
 def config(path, **options) -> HumanConfig:
-    options.setdefault("metrics", metrics_of(["bleu_1", "bleu_4", "rouge_l", "cider"]))
+    options.setdefault("metrics", resolve_metrics(["bleu_1", "bleu_4", "rouge_l", "cider"]))
     return HumanConfig(
         kind="captions",
         datasets=(),
@@ -174,7 +174,7 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
         "captau.metrics.external.PythonFunction._load",
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
-    metrics = metrics_of(["python(any:looks)"])
+    metrics = resolve_metrics(["python(any:looks)"])
     run(HumanConfig("captions", ("demo",), metrics=metrics, held_out="last", locations=Locations()))
     assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
@@ -211,7 +211,7 @@ def test_people_on_coco_against_fewer_captions(data_root, tmp_path):
     path = data_root / "coco" / "karpathy_test_references.json"
     some = dict(list(json.loads(path.read_text(encoding="utf-8")).items())[:200])
     (tmp_path / "some.json").write_text(json.dumps(some))
-    metrics = metrics_of(["bleu_1", "bleu_4", "rouge_l"])
+    metrics = resolve_metrics(["bleu_1", "bleu_4", "rouge_l"])
     by_k = [
         run(config(tmp_path / "some.json", k=k, held_out="last", metrics=metrics)).agreement[
             "value"

@@ -15,7 +15,7 @@ from scipy import stats
 
 import captau
 from captau.benchmarks.statistics import levels as kinds
-from captau.benchmarks.statistics.levels import LEVELS, correlate_at
+from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
 from tests.conftest import run_captau, says
 
 OF_RATINGS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy", "acc_eq")  # fmt: skip
@@ -27,7 +27,7 @@ def keys_of(images: str, systems: str | None = None) -> pd.DataFrame:
 
 
 def at(level, scores, ratings, images, systems=None, coefficient="tau_b"):
-    return correlate_at(
+    return correlate_at_level(
         level, np.array(scores, float), np.array(ratings, float), keys_of(images, systems), coefficient
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.scoring.catalog import metrics_of, optional_of
+from captau.benchmarks.scoring.catalog import optional_specs, resolve_metrics
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from tests.conftest import run_captau
@@ -105,11 +105,11 @@ def test_a_suite_of_which_nothing_is_there_is_an_error(no_weights, capsys):
 
 
 def test_which_metrics_only_suites_ask_for():
-    assert optional_of("text") == {m.spec for m in metrics_of("text")}
-    assert optional_of(["text", "cider", "sacrebleu"]) == {m.spec for m in metrics_of("text")} - {
-        "cider"
-    }
-    assert optional_of("cider") == optional_of(metric("cider")) == frozenset()
+    assert optional_specs("text") == {m.spec for m in resolve_metrics("text")}
+    assert optional_specs(["text", "cider", "sacrebleu"]) == {
+        m.spec for m in resolve_metrics("text")
+    } - {"cider"}
+    assert optional_specs("cider") == optional_specs(metric("cider")) == frozenset()
 
 
 def test_every_weight_that_is_missing_has_a_remedy(no_weights):

@@ -14,7 +14,7 @@ from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.options import ScoreOptions, files_of
 from captau.benchmarks.runs.output_folder import FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.base import Metric
 from captau.metrics.rows import Rows
@@ -130,7 +130,7 @@ def config_of(
         files_of(_typed(candidates), "candidates"),
         files_of(_typed(references), "references") if references else (),
         images,
-        metrics_of(specs),
+        resolve_metrics(specs),
         **options,
     )
 
@@ -332,7 +332,7 @@ def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
     candidates = write(tmp_path, candidates_as("lines", int))
     references = write(tmp_path, references_as("annotations", int))
     where = Locations(cache_root=tmp_path / "cache")
-    chosen = metrics_of(["rouge_1", "cider"])
+    chosen = resolve_metrics(["rouge_1", "cider"])
     config = config_of(
         candidates, references, list(chosen), locations=where, configuration={"metrics": "x"}
     )

@@ -14,7 +14,13 @@ from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
 import captau
-from captau.benchmarks.statistics.preferences import McNemar, mcnemar, of_mean, outcomes, wilson
+from captau.benchmarks.statistics.preferences import (
+    McNemar,
+    mcnemar,
+    of_mean,
+    pair_outcomes,
+    wilson_interval,
+)
 from tests.conftest import run_captau
 
 NAN = float("nan")
@@ -33,13 +39,15 @@ def test_outcomes_worked_by_hand() -> None:
         ],
         columns=["item_a", "item_b", "winner"],
     )
-    assert outcomes(scores, told).tolist() == pytest.approx([1, 0, 0.5, NAN, 0.5, 1], nan_ok=True)
+    assert pair_outcomes(scores, told).tolist() == pytest.approx(
+        [1, 0, 0.5, NAN, 0.5, 1], nan_ok=True
+    )
 
 
 def test_wilson_of_a_published_example() -> None:
     """Newcombe 1998, Table I: 81 of 263, .2553 to .3662; 0 of 20, 0 to .1611."""
-    assert [round(x, 4) for x in wilson(81 / 263, 263)] == [0.2553, 0.3662]
-    assert [round(x, 4) for x in wilson(0.0, 20)] == [0.0, 0.1611]
+    assert [round(x, 4) for x in wilson_interval(81 / 263, 263)] == [0.2553, 0.3662]
+    assert [round(x, 4) for x in wilson_interval(0.0, 20)] == [0.0, 0.1611]
 
 
 @settings(max_examples=60)
@@ -47,11 +55,11 @@ def test_wilson_of_a_published_example() -> None:
 def test_wilson_is_statsmodels(n: int, data: st.DataObject) -> None:
     won = data.draw(st.integers(0, n))
     wanted = proportion_confint(won, n, method="wilson")
-    assert wilson(won / n, n) == pytest.approx(wanted, abs=1e-12)
+    assert wilson_interval(won / n, n) == pytest.approx(wanted, abs=1e-12)
 
 
 def test_intervals_of_nothing() -> None:
-    assert all(map(math.isnan, wilson(NAN, 0)))
+    assert all(map(math.isnan, wilson_interval(NAN, 0)))
     assert all(map(math.isnan, of_mean([], [])))
 
 
@@ -118,7 +126,7 @@ def test_the_demo_has_intervals_by_category() -> None:
     ).correlations
     found = found[found["metric"] == "rouge_1"]
     one = found[found["dimension"] == "colour"].iloc[0]
-    assert (one["ci_low"], one["ci_high"]) == wilson(one["value"], one["n_ratings"], 0.9)
+    assert (one["ci_low"], one["ci_high"]) == wilson_interval(one["value"], one["n_ratings"], 0.9)
     assert one["note"].endswith("Wilson interval")
     assert (found["ci_low"] < found["value"]).all()
     assert (found["ci_high"] > found["value"]).all()
@@ -148,7 +156,7 @@ def test_compare_tests_preferences(tmp_path) -> None:
         if category != "mean":
             pairs = pairs[pairs["category"] == category]
         right = [
-            outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
+            pair_outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
             for m in ("rouge_1", "rouge_l")
         ]
         wanted = mcnemar(*right)

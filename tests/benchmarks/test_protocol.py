@@ -167,7 +167,7 @@ PREFERENCES = Protocol.resolve(
     ],
 )
 def test_select(changes: dict[str, Any], captions: str, weights: list[int]) -> None:
-    chosen = resolve(**changes).select(toy())
+    chosen = resolve(**changes).select_items(toy())
     assert "".join(chosen["caption"]) == captions
     assert chosen["weight"].tolist() == weights
     assert chosen.index.tolist() == list(range(len(captions)))
@@ -175,8 +175,10 @@ def test_select(changes: dict[str, Any], captions: str, weights: list[int]) -> N
 
 def test_weights_of_preferences_are_appearances() -> None:
     """a and b stand in two pairs each, c on both sides of one, d in none and counts once."""
-    assert PREFERENCES.select(toy())["weight"].tolist() == [2, 2, 2, 1]
-    assert dataclasses.replace(PREFERENCES, systems=("S2",)).select(toy())["weight"].tolist() == [
+    assert PREFERENCES.select_items(toy())["weight"].tolist() == [2, 2, 2, 1]
+    assert dataclasses.replace(PREFERENCES, systems=("S2",)).select_items(toy())[
+        "weight"
+    ].tolist() == [
         2,
         1,
     ]
@@ -200,13 +202,13 @@ def test_weights_of_preferences_are_appearances() -> None:
 )
 def test_select_faults(changes: dict[str, Any], parts: list[str]) -> None:
     with says(*parts):
-        resolve(**changes).select(toy())
+        resolve(**changes).select_items(toy())
 
 
 def test_a_set_without_systems_knows_none() -> None:
     items = make_items(["1"], ["a"], [("r",)])
     with says("unknown system of dataset toy 'S1': known: none"):
-        dataclasses.replace(PREFERENCES, systems=("S1",)).select(CaptionSet(items, card=CARD))
+        dataclasses.replace(PREFERENCES, systems=("S1",)).select_items(CaptionSet(items, card=CARD))
 
 
 @pytest.mark.parametrize(
@@ -224,17 +226,17 @@ def test_points(ratings: str, captions: str, values: list[float]) -> None:
     """In the order of the items, whatever that of the ratings is."""
     data = toy()
     protocol = resolve(ratings=ratings)
-    items = protocol.select(data)
-    points = protocol.points(data, items, "overall")
+    items = protocol.select_items(data)
+    points = protocol.data_points(data, items, "overall")
     assert list(points.columns) == ["item_id", "value"]
     caption = items.set_index("item_id")["caption"]
     assert "".join(points["item_id"].map(caption)) == captions
     assert points["value"].tolist() == pytest.approx(values)
     # Of the items that were selected alone, and of one dimension alone.
     one = points["item_id"].map(caption).eq("b")
-    of_b = protocol.points(data, items[items["caption"] == "b"], "overall")
+    of_b = protocol.data_points(data, items[items["caption"] == "b"], "overall")
     assert of_b["value"].tolist() == points.loc[one, "value"].tolist()
-    wit = protocol.points(data, items, "wit")
+    wit = protocol.data_points(data, items, "wit")
     assert wit["item_id"].map(caption).tolist() == ["a", "d"]
     assert wit["value"].tolist() == [1.0 if ratings == "rounded_mean" else 0.5, 1.0]
 
@@ -250,7 +252,7 @@ def test_rounded_means(values: tuple[float, ...], rounded: float) -> None:
     ratings = pd.DataFrame(told, columns=["item_id", "dimension", "rater", "value"])
     protocol = resolve(ratings="rounded_mean")
     data = CaptionSet(items, ratings, card=CARD)
-    assert protocol.points(data, items, "overall")["value"].tolist() == [rounded]
+    assert protocol.data_points(data, items, "overall")["value"].tolist() == [rounded]
 
 
 @pytest.mark.parametrize("ratings", ["per_rating", "mean", "rounded_mean", "median"])
@@ -258,7 +260,7 @@ def test_no_points(ratings: str) -> None:
     data = toy()
     protocol = resolve(ratings=ratings)
     items = data.items[data.items["caption"] == "d"]
-    assert protocol.points(data, items, "overall").empty
+    assert protocol.data_points(data, items, "overall").empty
 
 
 def test_each_name_counts_once() -> None:
@@ -279,6 +281,6 @@ def test_dimensions_of_other_weights() -> None:
     """a has 4 ratings of overall and 1 of wit; with a data point an item it counts once in both."""
     data, made = toy(), resolve(dimension=["overall", "wit"])
     with says("of wit than of overall", "metric m", "one at a time, protocol.dimension=wit"):
-        made.check_one_weight(data, made.select(data), "m")
+        made.check_equal_weights(data, made.select_items(data), "m")
     for made in (resolve(dimension=["overall", "wit"], ratings="mean"), resolve()):
-        made.check_one_weight(data, made.select(data), "m")
+        made.check_equal_weights(data, made.select_items(data), "m")

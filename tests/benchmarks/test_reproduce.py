@@ -16,7 +16,7 @@ from captau.benchmarks.commands.reproduce import (
 )
 from captau.benchmarks.evaluation.published_numbers import read_published
 from captau.benchmarks.options import PaperTable, ReproduceOptions
-from captau.benchmarks.scoring.catalog import read
+from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
 
@@ -101,14 +101,14 @@ def test_every_printed_number_belongs_to_a_table(paper):
     assert (published["source"] != "").all()
     known = {
         (t["table"], t["dataset"], row, column)
-        for t in read("paper", paper)["tables"]
+        for t in read_config("paper", paper)["tables"]
         for row in t["rows"]
         for column in t["columns"]
     }
     for cell in published.to_dict("records"):
         assert (cell["table"], cell["dataset"], cell["row"], cell["column"]) in known
         float(cell["published"])
-    assert {t["kind"] for t in read("paper", paper)["tables"]} <= set(KINDS)
+    assert {t["kind"] for t in read_config("paper", paper)["tables"]} <= set(KINDS)
 
 
 def test_printed_means_are_the_means_of_the_printed_categories():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.statistics.bootstrap import clusters
-from captau.benchmarks.statistics.levels import LEVELS, correlate_at
+from captau.benchmarks.statistics.bootstrap import number_images
+from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
 from captau.benchmarks.statistics.weighted_levels import prepare_at
 
 COEFFICIENTS = ["tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy"]
@@ -25,7 +25,7 @@ drawn_points = st.lists(
 def made(points):
     scores, ratings, images, systems = map(list, zip(*points, strict=True))
     keys = pd.DataFrame({"image_id": images, "system": systems})
-    unit, n_units = clusters(images)
+    unit, n_units = number_images(images)
     return np.array(scores, float), np.array(ratings, float), keys, unit, n_units
 
 
@@ -54,7 +54,7 @@ def test_a_replicate_is_its_sample(points, level, data):
         (*expanded(scores, ratings, keys, unit, weights), 1),
     ):
         for coefficient, value in zip(COEFFICIENTS, found[:, column], strict=True):
-            wanted = correlate_at(level, x, y, more, coefficient)
+            wanted = correlate_at_level(level, x, y, more, coefficient)
             grouped = coefficient == "pairwise_accuracy" and level.startswith("by_")
             if grouped and np.isnan(wanted.value):
                 continue  # in a group it is defined even where all scores of all groups are equal
@@ -65,7 +65,7 @@ def test_a_replicate_is_its_sample(points, level, data):
 @given(points=drawn_points, level=st.sampled_from(LEVELS))
 def test_acc_eq_of_the_whole_sample(points, level):
     scores, ratings, keys, unit, n_units = made(points)
-    wanted = correlate_at(level, scores, ratings, keys, "acc_eq")
+    wanted = correlate_at_level(level, scores, ratings, keys, "acc_eq")
     assume(not np.isnan(wanted.value))
     statistic = prepare_at(level, scores, ratings, keys, ["acc_eq"], unit)
     assert statistic(np.ones((n_units, 1)))[0, 0] == pytest.approx(wanted.value, abs=1e-9)
@@ -111,6 +111,6 @@ def test_one_system_is_undefined_at_its_level_and_no_error(level):
     found = prepare_at(level, scores, ratings, keys, ["tau_b", "acc_eq"], np.arange(3))
     values = found(np.ones((3, 1)))[:, 0]
     for coefficient, value in zip(("tau_b", "acc_eq"), values, strict=True):
-        wanted = correlate_at(level, scores, ratings, keys, coefficient).value
+        wanted = correlate_at_level(level, scores, ratings, keys, coefficient).value
         assert value == pytest.approx(wanted, nan_ok=True)
     assert np.isnan(values).all() == (level in ("system", "by_image"))

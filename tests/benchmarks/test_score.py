@@ -17,9 +17,9 @@ import pytest
 from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.evaluation.metric_reliability import agreements
 from captau.benchmarks.options import ScoreOptions, files_of
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
-from captau.benchmarks.statistics.bootstrap import BLOCK, Statistics, blocks, draw
+from captau.benchmarks.statistics.bootstrap import BLOCK, StatisticsOptions, count_blocks, draw
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, run_captau, says
@@ -89,7 +89,7 @@ def score(
             files_of([str(folder / c) for c in candidates], "candidates"),
             files_of([str(folder / r) for r in references], "references"),
             None,
-            metrics_of(specs),
+            resolve_metrics(specs),
             locations=Locations(use_cache=False),
             **options,
         )
@@ -125,11 +125,11 @@ def test_a_program_that_would_run_for_every_sample_has_no_interval() -> None:
 
 def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     """Against the plain way: each drawn sample's BLEU from its own captions, both systems on it."""
-    options = Statistics(replicates=BLOCK)
+    options = StatisticsOptions(replicates=BLOCK)
     found = score(files, ["good.json", "poor.json"], ["c4.json"], ["bleu_4"], statistics=options)
     frames = {t.system: t.items for t in found.trials}
     assert list(frames) == ["good", "poor"]
-    assert blocks(BLOCK) == 1
+    assert count_blocks(BLOCK) == 1
     values: dict[str, list[float]] = {"good": [], "poor": []}
     for column in draw(40, options.seed, 0).T:
         drawn = np.repeat(np.arange(40), column.astype(int))
@@ -200,7 +200,7 @@ def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
             files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
             files_of(str(files / "c4.json"), "references"),
             None,
-            metrics_of(SPECS[:5]),
+            resolve_metrics(SPECS[:5]),
         )
     )
     assert found.differences is not None
@@ -211,17 +211,20 @@ def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
 
 def test_intervals_on_demand(files: Path) -> None:
     none = score(
-        files, ["good.json", "poor.json"], ["c4.json"], statistics=Statistics(interval="none")
+        files,
+        ["good.json", "poor.json"],
+        ["c4.json"],
+        statistics=StatisticsOptions(interval="none"),
     )
     assert none.differences is None
     assert "±" not in none.tables[0].columns
-    bca = score(files, ["poor.json"], ["c4.json"], statistics=Statistics(interval="bca"))
+    bca = score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="bca"))
     plain = score(files, ["poor.json"], ["c4.json"])
     ends = [one.trials[0].intervals["bleu_4"] for one in (bca, plain)]
     assert ends[0] != ends[1]
     assert all(one.low < plain.corpus["bleu_4"] < one.high for one in ends)
     with says("statistics.interval=fisher is of correlations"):
-        score(files, ["poor.json"], ["c4.json"], statistics=Statistics(interval="fisher"))
+        score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="fisher"))
 
 
 def test_images_that_not_all_have(files: Path, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.runs.progress_bar import Progress
+from captau.benchmarks.runs.progress_bar import StepProgress
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.scoring.score_store import ScoreStore
-from captau.benchmarks.scoring.scorer import Scorer, score_all, side_by_side
+from captau.benchmarks.scoring.scorer import Scorer, run_side_by_side, score_all
 from captau.datasets.cache import cache_folder, cache_root
 from captau.datasets.errors import InputError
 from captau.datasets.schema import make_items
@@ -455,7 +455,7 @@ def test_score_all(store: ScoreStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     chosen = [Length(), Shared(), Crowd()]
     for run in (1, 2):
-        with Progress(3) as progress:
+        with StepProgress(3) as progress:
             found = score_all(Scorer("toy", items(), USUAL), chosen, store, progress)
         assert list(found) == ["length", "shared", "crowd"]
         assert found["length"].tolist() == [2, 2, 1, 1]
@@ -481,7 +481,7 @@ def test_what_killed_runs_left_in_the_store_is_swept(store: ScoreStore) -> None:
 def test_metrics_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     together = threading.Barrier(2, timeout=20)
-    side_by_side(lambda _: together.wait() and None, [Length(), Shared()])
+    run_side_by_side(lambda _: together.wait() and None, [Length(), Shared()])
 
 
 def test_the_first_failure_is_raised_and_nothing_further_begun(
@@ -497,5 +497,5 @@ def test_the_first_failure_is_raised_and_nothing_further_begun(
         raise InputError(metric.name)
 
     with says("shared"):
-        side_by_side(fail, [Shared(), Length(), Crowd(), Crowd()])
+        run_side_by_side(fail, [Shared(), Length(), Crowd(), Crowd()])
     assert sorted(begun) == ["length", "shared"]

@@ -16,7 +16,7 @@ from captau.benchmarks.commands import sensitivity
 from captau.benchmarks.commands.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
 from captau.benchmarks.options import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
-from captau.benchmarks.scoring.catalog import metrics_of, usual_protocol
+from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.errors import InputError
@@ -27,7 +27,7 @@ def config(
     *kinds: str, metrics: Any = ("rouge_1", "rouge_l"), draws: int | None = 40, **changes: Any
 ) -> SensitivityOptions:
     protocol = Protocol.resolve("demo", usual_protocol("demo"), changes)
-    return SensitivityOptions({"demo": protocol}, metrics_of(metrics), kinds, draws=draws)
+    return SensitivityOptions({"demo": protocol}, resolve_metrics(metrics), kinds, draws=draws)
 
 
 def test_images_move_less_the_more_there_are():
@@ -94,7 +94,7 @@ def own(tmp_path, scores: dict[str, Any], frame: pd.DataFrame, kind: str, **chan
     )
     return run(
         SensitivityOptions(
-            {"file": protocol}, metrics_of(specs), (kind,), draws=400, locations=locations
+            {"file": protocol}, resolve_metrics(specs), (kind,), draws=400, locations=locations
         )
     ).rows
 

@@ -15,18 +15,18 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import captau
-from captau.benchmarks.statistics.bootstrap import Statistics, resample
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.intervals import SIGNIFICANCE_COLUMNS
 from captau.benchmarks.statistics.significance import (
-    Pair,
-    Preferred,
-    Prepared,
-    Rated,
+    MetricPair,
+    PreferencePanel,
+    PreparedMetric,
+    RatingPanel,
     bootstrap,
-    corrected,
-    differences,
+    compare_metrics,
+    correct_p_values,
     permutation,
-    rank_groups,
+    rank_clusters,
     williams,
 )
 from tests.conftest import run_captau, says
@@ -34,12 +34,12 @@ from tests.conftest import run_captau, says
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 
 
-def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> Rated:
+def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> RatingPanel:
     """Each system has a caption of each image; metric `good` sees more of its quality than `bad`."""
     rng = np.random.default_rng(seed)
     image = np.repeat(np.arange(images), systems)
     quality = rng.normal(size=len(image))
-    made = Rated(
+    made = RatingPanel(
         image=image,
         n_images=images,
         item=np.arange(len(image)),
@@ -57,19 +57,19 @@ def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> Rated
     return replace(made, **changes)
 
 
-def prepared(one: Rated | Preferred) -> dict[str, Prepared]:
+def prepared(one: RatingPanel | PreferencePanel) -> dict[str, PreparedMetric]:
     keeps = {metric: one.kept(metric) for metric in one.metrics}
-    return {m: Prepared.of(one, m, keep) for m, keep in keeps.items() if keep is not None}
+    return {m: PreparedMetric.of(one, m, keep) for m, keep in keeps.items() if keep is not None}
 
 
-def drawn(one: Rated | Preferred, options: Statistics) -> dict[str, np.ndarray]:
+def drawn(one: RatingPanel | PreferencePanel, options: StatisticsOptions) -> dict[str, np.ndarray]:
     ready = prepared(one)
     found = resample([p.statistic for p in ready.values()], one.n_images, options.replicates)
     return dict(zip(ready, found, strict=True))
 
 
-def compared(one: Rated | Preferred, options: Statistics, *tests: str):
-    return differences(one, one.metrics, prepared(one), drawn(one, options), options, tests)
+def compared(one: RatingPanel | PreferencePanel, options: StatisticsOptions, *tests: str):
+    return compare_metrics(one, one.metrics, prepared(one), drawn(one, options), options, tests)
 
 
 def scipy_all(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -92,8 +92,8 @@ def test_permutation_by_its_definition(swap):
     (Deutsch et al. 2021, section 4.2) and SciPy's coefficients.
     """
     one = panel(images=12)
-    options = Statistics(replicates=64, seed=4, swap=swap)
-    pair = Pair.of(one, "good", "other", prepared(one))
+    options = StatisticsOptions(replicates=64, seed=4, swap=swap)
+    pair = MetricPair.of(one, "good", "other", prepared(one))
     assert pair is not None
     found = permutation(pair, options)
 
@@ -122,10 +122,13 @@ def test_permutation_without_systems_swaps_images():
     one = panel()
     alone = replace(one, system=None)
     p = [
-        [t.p_value for t in permutation(Pair.of(which, "good", "other", prepared(which)), options)]
+        [
+            t.p_value
+            for t in permutation(MetricPair.of(which, "good", "other", prepared(which)), options)
+        ]
         for which, options in (
-            (alone, Statistics(replicates=128)),
-            (one, Statistics(replicates=128, swap="image")),
+            (alone, StatisticsOptions(replicates=128)),
+            (one, StatisticsOptions(replicates=128, swap="image")),
         )
     ]
     assert p[0] == p[1]
@@ -136,12 +139,14 @@ def test_permutation_of_preferences_swaps_images():
     two have so large a difference.
     """
     one = preferences({"right": [1.0, 1.0], "wrong": [0.0, 0.0]}, image=[0, 1], category=[0, 0])
-    (p,) = {t.p_value for t in permutation(pair_of(one), Statistics(replicates=4000))}
+    (p,) = {t.p_value for t in permutation(pair_of(one), StatisticsOptions(replicates=4000))}
     assert p == pytest.approx(0.5, abs=0.04)
 
 
-def preferences(right: dict[str, list[float]], image: list[int], category: list[int]) -> Preferred:
-    return Preferred(
+def preferences(
+    right: dict[str, list[float]], image: list[int], category: list[int]
+) -> PreferencePanel:
+    return PreferencePanel(
         image=np.array(image),
         n_images=max(image) + 1,
         item=np.arange(len(image)),
@@ -154,8 +159,8 @@ def preferences(right: dict[str, list[float]], image: list[int], category: list[
     )
 
 
-def pair_of(one: Rated | Preferred) -> Pair:
-    pair = Pair.of(one, *one.metrics[:2], prepared(one))
+def pair_of(one: RatingPanel | PreferencePanel) -> MetricPair:
+    pair = MetricPair.of(one, *one.metrics[:2], prepared(one))
     assert pair is not None
     return pair
 
@@ -167,7 +172,7 @@ def test_the_bootstrap_is_paired():
     """A metric and itself, stretched: no replicate differs, though each moves."""
     one = panel()
     one = replace(one, scores={"good": one.scores["good"], "same": 2 * one.scores["good"] - 1})
-    options = Statistics(replicates=200)
+    options = StatisticsOptions(replicates=200)
     rows = drawn(one, options)
     assert rows["good"].std() > 0.01
     for result in bootstrap(pair_of(one), rows, options):
@@ -177,7 +182,7 @@ def test_the_bootstrap_is_paired():
 
 def test_bootstrap_p_counts_the_lesser_side():
     one = panel()
-    options = Statistics(replicates=500)
+    options = StatisticsOptions(replicates=500)
     rows = drawn(one, options)
     apart = rows["good"] - rows["bad"]
     for index, result in enumerate(bootstrap(pair_of(one), rows, options)):
@@ -188,7 +193,7 @@ def test_bootstrap_p_counts_the_lesser_side():
 
 
 def test_bca_of_a_difference_has_its_own_jackknife():
-    one, options = panel(), Statistics(replicates=500, interval="bca")
+    one, options = panel(), StatisticsOptions(replicates=500, interval="bca")
     results = bootstrap(pair_of(one), drawn(one, options), options)
     value = pair_of(one).difference
     for result, difference in zip(results, value, strict=True):
@@ -215,11 +220,11 @@ def test_williams_is_undefined_for_equal_metrics_and_few_points():
 
 
 def test_williams_is_of_pearson_alone():
-    found = compared(panel(), Statistics(replicates=10), "williams")
+    found = compared(panel(), StatisticsOptions(replicates=10), "williams")
     assert {d.coefficient for d in found} == {"pearson"}
     one = panel()
     r_ab = stats.pearsonr(one.scores["good"], one.scores["bad"]).statistic
-    assert found[0].found.p_value == pytest.approx(
+    assert found[0].result.p_value == pytest.approx(
         williams(found[0].value_a, found[0].value_b, r_ab, 75)[1]
     )
 
@@ -232,17 +237,17 @@ def test_williams_is_of_pearson_alone():
 def test_corrections_are_those_of_statsmodels(p_values):
     for name, theirs in (("holm", "holm"), ("bh", "fdr_bh")):
         wanted = multipletests(p_values, method=theirs)[1]
-        np.testing.assert_allclose(corrected(p_values, name), wanted, rtol=1e-12)
-        gapped = corrected([math.nan, *p_values], name)
+        np.testing.assert_allclose(correct_p_values(p_values, name), wanted, rtol=1e-12)
+        gapped = correct_p_values([math.nan, *p_values], name)
         assert math.isnan(gapped[0])
-        np.testing.assert_array_equal(gapped[1:], corrected(p_values, name))
-    np.testing.assert_array_equal(corrected(p_values, "none"), p_values)
+        np.testing.assert_array_equal(gapped[1:], correct_p_values(p_values, name))
+    np.testing.assert_array_equal(correct_p_values(p_values, "none"), p_values)
 
 
 def test_corrections_of_nothing():
     for name in ("holm", "bh", "none"):
-        assert np.isnan(corrected([math.nan], name)).all()
-        assert corrected([], name).shape == (0,)
+        assert np.isnan(correct_p_values([math.nan], name)).all()
+        assert correct_p_values([], name).shape == (0,)
 
 
 def test_ranks_begin_anew_at_the_first_that_is_beaten():
@@ -250,17 +255,17 @@ def test_ranks_begin_anew_at_the_first_that_is_beaten():
     values = {"c": 0.3, "a": 0.5, "b": 0.4, "e": 0.1, "d": 0.2, "undefined": math.nan}
     p = {frozenset(pair): 0.5 for pair in ("ab", "ac", "bc", "ad", "cd", "de", "be", "ce")}
     p |= {frozenset("bd"): 0.01, frozenset("ae"): 0.01}
-    assert rank_groups(values, p, 0.05) == {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
+    assert rank_clusters(values, p, 0.05) == {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
 
 
 def test_a_metric_of_undefined_p_is_not_beaten():
-    assert rank_groups({"a": 1, "b": 0}, {frozenset("ab"): math.nan}, 0.05) == {"a": 1, "b": 1}
+    assert rank_clusters({"a": 1, "b": 0}, {frozenset("ab"): math.nan}, 0.05) == {"a": 1, "b": 1}
 
 
 # Gaps, and what has no difference.
 
 
-def with_gaps(drop: bool) -> Rated:
+def with_gaps(drop: bool) -> RatingPanel:
     one = panel(drop=drop)
     gaps = one.scores["good"].copy()
     gaps[[0, 5]] = math.nan
@@ -269,22 +274,28 @@ def with_gaps(drop: bool) -> Rated:
 
 def test_a_gap_makes_a_metric_undefined():
     for row in compared(
-        with_gaps(drop=False), Statistics(replicates=64), "bootstrap", "permutation", "williams"
+        with_gaps(drop=False),
+        StatisticsOptions(replicates=64),
+        "bootstrap",
+        "permutation",
+        "williams",
     ):
         if "good" in (row.metric_a, row.metric_b):
-            assert math.isnan(row.found.p_value)
-            assert row.found.note == "undefined: a metric has undefined scores"
+            assert math.isnan(row.result.p_value)
+            assert row.result.note == "undefined: a metric has undefined scores"
         else:
-            assert 0 < row.found.p_value <= 1
+            assert 0 < row.result.p_value <= 1
 
 
 def test_dropped_points_are_dropped_for_both_and_counted():
     one = with_gaps(drop=True)
     rest = np.setdiff1d(np.arange(75), [0, 5])
-    for row in compared(one, Statistics(replicates=64), "bootstrap", "permutation", "williams"):
+    for row in compared(
+        one, StatisticsOptions(replicates=64), "bootstrap", "permutation", "williams"
+    ):
         gap = "good" in (row.metric_a, row.metric_b)
         assert row.n_points == (73 if gap else 75)
-        assert ("2 of 75 data points dropped: undefined score" in row.found.note) == gap
+        assert ("2 of 75 data points dropped: undefined score" in row.result.note) == gap
         if row.coefficient == "pearson":
             kept = rest if gap else np.arange(75)
             r = stats.pearsonr(one.scores[row.metric_b][kept], one.ratings[kept]).statistic
@@ -295,7 +306,7 @@ def test_an_undefined_rating_counts_as_a_gap():
     one = panel(drop=True)
     ratings = one.ratings.copy()
     ratings[3] = math.nan
-    rows = compared(replace(one, ratings=ratings), Statistics(replicates=10), "bootstrap")
+    rows = compared(replace(one, ratings=ratings), StatisticsOptions(replicates=10), "bootstrap")
     assert {row.n_points for row in rows} == {74}
 
 
@@ -305,12 +316,12 @@ def test_constant_and_infinite_scores_have_no_p(test):
     infinite = one.scores["good"].copy()
     infinite[0] = math.inf
     one = replace(one, scores={"flat": np.ones(75), "infinite": infinite, "bad": one.scores["bad"]})
-    for row in compared(one, Statistics(replicates=32), test):
+    for row in compared(one, StatisticsOptions(replicates=32), test):
         flat = "flat" in (row.metric_a, row.metric_b)
         infinite = "infinite" in (row.metric_a, row.metric_b)
         no_mean = infinite and (row.coefficient == "pearson" or test == "permutation")
-        assert math.isnan(row.found.p_value) == (flat or no_mean), (row, test)
-        assert row.found.note.startswith("undefined: ") == (flat or no_mean)
+        assert math.isnan(row.result.p_value) == (flat or no_mean), (row, test)
+        assert row.result.note.startswith("undefined: ") == (flat or no_mean)
 
 
 def test_metrics_without_a_point_in_common():
@@ -320,12 +331,15 @@ def test_metrics_without_a_point_in_common():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = compared(
-            replace(one, scores=halves), Statistics(replicates=10), "bootstrap", "permutation"
+            replace(one, scores=halves),
+            StatisticsOptions(replicates=10),
+            "bootstrap",
+            "permutation",
         )
     for row in rows:
         assert (row.n_points, row.n_images) == (0, 0)
-        assert math.isnan(row.found.p_value)
-        assert row.found.note.startswith(
+        assert math.isnan(row.result.p_value)
+        assert row.result.note.startswith(
             "undefined: a coefficient is; 75 of 75 data points dropped"
         )
 
@@ -446,13 +460,13 @@ def test_one_image_has_no_interval_and_says_so(tmp_path):
 def test_one_image_cannot_be_compared(tmp_path):
     from captau.benchmarks.commands.bench import run as bench
     from captau.benchmarks.options import BenchOptions
-    from captau.benchmarks.scoring.catalog import metrics_of, usual_protocol
+    from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
     from captau.benchmarks.scoring.locations import Locations
     from captau.benchmarks.scoring.protocol import Protocol
 
     config = BenchOptions(
         datasets={"file": Protocol.resolve("file", usual_protocol("file"), {})},
-        metrics=metrics_of(["rouge_1", "rouge_l"]),
+        metrics=resolve_metrics(["rouge_1", "rouge_l"]),
         locations=Locations(file_options=of_one_image(tmp_path)),
         tests=("bootstrap",),
     )
@@ -547,7 +561,7 @@ def test_disattenuated_by_hand(tmp_path):
     from captau.benchmarks.statistics.rater_agreement import RatingTable, intraclass
 
     demo = captau.load("demo")
-    table = RatingTable.of(demo.ratings, demo.items["item_id"], "overall")
+    table = RatingTable.from_ratings(demo.ratings, demo.items["item_id"], "overall")
     for ratings, measure in (("per_rating", "icc1"), ("mean", "icc1k")):
         results = captau.bench(
             "demo",
@@ -602,8 +616,8 @@ def test_reliability_of_a_resample_is_that_of_its_ratings():
     ratings[rng.random((12, 4)) < 0.2] = math.nan
     ratings[:, :2] = np.nan_to_num(ratings[:, :2])
     image, weights = np.arange(12) // 3, np.array([2, 0, 1, 1])
-    table = RatingTable.of_matrix(ratings)
-    chosen = intraclass(RatingTable.of_matrix(np.repeat(ratings, weights[image], axis=0)))
+    table = RatingTable.from_matrix(ratings)
+    chosen = intraclass(RatingTable.from_matrix(np.repeat(ratings, weights[image], axis=0)))
     for measure in ("icc1", "icc1k"):
         found = _reliability(table, image, measure)(weights[:, None])
         assert found[0, 0] == pytest.approx(chosen[measure].value, abs=1e-12)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from captau.benchmarks.statistics.bootstrap import Statistics
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_statistics.py"
 SIMULATIONS = 160
@@ -37,7 +37,7 @@ def possible(share: float, low: float, high: float) -> bool:
 
 
 def test_intervals_cover(script):
-    found = script.coverage(SIMULATIONS, 100, Statistics(replicates=300), seed=11)
+    found = script.coverage(SIMULATIONS, 100, StatisticsOptions(replicates=300), seed=11)
     assert len(found) == 12
     for key, share in found.items():
         assert possible(share, 0.93, 0.97), (key, share)
@@ -46,7 +46,7 @@ def test_intervals_cover(script):
 @pytest.mark.parametrize("case", range(9))
 def test_tests_find_nothing_where_nothing_is(script, case):
     chosen = script.TESTED[case]
-    share = script.size(chosen, SIMULATIONS, 100, Statistics(replicates=300), seed=12)
+    share = script.size(chosen, SIMULATIONS, 100, StatisticsOptions(replicates=300), seed=12)
     assert possible(share, 0.04, 0.06), (chosen, share)
 
 
@@ -54,6 +54,6 @@ def test_the_bounds_would_notice(script):
     """Intervals of half the width, which cover two thirds; Williams' test of images' captions."""
     assert not possible(0.67, 0.93, 0.97)
     misused = script.size(
-        ("williams", "pearson", "images", "both"), SIMULATIONS, 100, Statistics(), seed=12
+        ("williams", "pearson", "images", "both"), SIMULATIONS, 100, StatisticsOptions(), seed=12
     )
     assert not possible(misused, 0.04, 0.06)

@@ -17,16 +17,16 @@ from rich.console import Console
 from captau.benchmarks.runs.tables import (
     COEFFICIENT_STYLE,
     MISSING,
-    Table,
+    ResultTable,
     csv_of,
+    format_number,
     latex_escape,
     latex_of,
     markdown_of,
-    number,
     rich_of,
 )
 
-TABLE = Table(
+TABLE = ResultTable(
     title="Toy_set: 100 % agreement",
     corner="metric",
     columns=["τ_c", "a|b, c"],
@@ -76,7 +76,7 @@ def test_markdown() -> None:
 
 
 def test_no_tag_begins_in_markdown() -> None:
-    table = Table("t", "c", ["<b>"], [("<script>x|y", ["<0.001"])])
+    table = ResultTable("t", "c", ["<b>"], [("<script>x|y", ["<0.001"])])
     assert r"| \<script>x\|y | <0.001 |" in markdown_of(table)
     assert r"| c | \<b> |" in markdown_of(table)
 
@@ -93,7 +93,7 @@ def test_csv() -> None:
 
 
 def test_cells_of_text() -> None:
-    table = Table("T", "m", ["x"], [("[a]", ["1|2"]), ("* a", [MISSING])], numeric=False)
+    table = ResultTable("T", "m", ["x"], [("[a]", ["1|2"]), ("* a", [MISSING])], numeric=False)
     assert markdown_of(table).splitlines()[3:] == ["|:--|:--|", r"| [a] | 1\|2 |", "| * a | – |"]
     latex = latex_of(table)
     assert r"\begin{tabular}{ll}" in latex
@@ -113,7 +113,7 @@ def test_terminal() -> None:
 def test_a_narrow_terminal_folds_labels_and_keeps_numbers(width: int) -> None:
     label = "cider(df=/a/rather/long/path/to/document_frequencies.json)"
     heads = ["precision τ_c", "recall τ_c", "total τ_c"]
-    table = Table("T", "metric", heads, [(label, ["12.3", "-45.6", "100.0"])])
+    table = ResultTable("T", "metric", heads, [(label, ["12.3", "-45.6", "100.0"])])
     console = Console(width=width, file=io.StringIO(), record=True)
     console.print(rich_of(table))
     shown = console.export_text()
@@ -127,7 +127,7 @@ def test_a_narrow_terminal_folds_labels_and_keeps_numbers(width: int) -> None:
 
 def test_brackets_are_no_markup_in_the_terminal() -> None:
     console = Console(width=100, file=io.StringIO(), record=True)
-    table = Table("T [a]", "[b]", ["[c]"], [("[/d]", ["[bold]1"])], [], ["dimension=[wit]"])
+    table = ResultTable("T [a]", "[b]", ["[c]"], [("[/d]", ["[bold]1"])], [], ["dimension=[wit]"])
     console.print(rich_of(table))
     shown = console.export_text()
     for text in ("T [a]", "[b]", "[c]", "[/d]", "[bold]1", "dimension=[wit]"):
@@ -135,7 +135,7 @@ def test_brackets_are_no_markup_in_the_terminal() -> None:
 
 
 def test_without_notes_and_latex_heads() -> None:
-    table = Table("T", "m", ["x_y"], [("a", ["1"])])
+    table = ResultTable("T", "m", ["x_y"], [("a", ["1"])])
     assert markdown_of(table) == "**T**\n\n| m | x_y |\n|:--|--:|\n| a | 1 |"
     assert r"    m & x\_y \\" in latex_of(table).splitlines()
     assert "footnotesize" not in latex_of(table)
@@ -159,7 +159,7 @@ def test_without_notes_and_latex_heads() -> None:
     ],
 )
 def test_number(value: float, scale: float, decimals: int, text: str) -> None:
-    assert number(value, scale, decimals) == text
+    assert format_number(value, scale, decimals) == text
 
 
 @settings(max_examples=200)
@@ -169,7 +169,7 @@ def test_number(value: float, scale: float, decimals: int, text: str) -> None:
     scale=st.sampled_from([1, 100]),
 )
 def test_number_is_near_and_never_minus_nothing(value: float, decimals: int, scale: int) -> None:
-    text = number(value, scale, decimals)
+    text = format_number(value, scale, decimals)
     assert abs(float(text) - value * scale) <= 0.5 * 10**-decimals + 1e-9
     assert not re.fullmatch(r"-[0.]+", text)
     assert len(text.partition(".")[2]) == decimals
@@ -209,7 +209,7 @@ def _has_booktabs():
 
 def test_latex_compiles(tmp_path: Path) -> None:
     """With LaTeX, where it is at hand; without, by its braces, columns and environments."""
-    table = Table(
+    table = ResultTable(
         SPECIAL, SPECIAL, [SPECIAL] * 2, [(SPECIAL, [SPECIAL, MISSING])] * 2, [], [SPECIAL]
     )
     text = latex_of(table)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks.statistics.coefficients import correlate, pairwise_accuracy
+from captau.benchmarks.statistics.coefficients import correlate, preference_accuracy
 from captau.benchmarks.statistics.weighted_coefficients import (
     Moments,
     Ranked,
@@ -164,4 +164,4 @@ def test_accuracy_equals_that_of_the_benchmark():
     found = of_preferences(right, np.zeros(len(told)), np.arange(len(told)), 1)(
         np.ones((len(told), 1))
     )
-    assert found[0, 0] == pytest.approx(pairwise_accuracy(lengths, told).value, abs=1e-15)
+    assert found[0, 0] == pytest.approx(preference_accuracy(lengths, told).value, abs=1e-15)

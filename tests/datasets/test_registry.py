@@ -10,7 +10,7 @@ import platformdirs
 import pytest
 
 import captau
-from captau.benchmarks.scoring.catalog import read, usual_protocol
+from captau.benchmarks.scoring.catalog import read_config, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.conf import group
 from captau.datasets import registry
@@ -72,7 +72,7 @@ def test_every_dataset_has_its_file_and_every_file_its_dataset() -> None:
 def test_the_file_states_every_option_and_resolves(name: str) -> None:
     usual = usual_protocol(name)
     assert set(usual) == OPTIONS
-    assert list(read("dataset", name)) == ["protocol"]
+    assert list(read_config("dataset", name)) == ["protocol"]
     protocol = Protocol.resolve(name, usual, {})
     assert protocol.name == "usual"
     card = registry.card(name)

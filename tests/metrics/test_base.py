@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.scoring.catalog import style
+from captau.benchmarks.scoring.catalog import metric_style
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics import base
@@ -272,9 +272,9 @@ def test_the_registered_name_goes_by_the_class():
         name: str = "bleu_4"
 
     assert registered_name(Stranger()) is None
-    assert style(Stranger()).label == "bleu_4"
-    assert style(metric("bleu_4")).label == "BLEU-4"
-    mine = style(metric("python(a:b,name=Mine)"))
+    assert metric_style(Stranger()).label == "bleu_4"
+    assert metric_style(metric("bleu_4")).label == "BLEU-4"
+    mine = metric_style(metric("python(a:b,name=Mine)"))
     assert (mine.label, mine.order) == ("Mine", 901)
 
 

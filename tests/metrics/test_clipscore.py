@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from captau.benchmarks.scoring.scorer import side_by_side
+from captau.benchmarks.scoring.scorer import run_side_by_side
 from captau.datasets.demo import render
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural import clip as clip_module
@@ -127,7 +127,7 @@ def test_kin_that_run_side_by_side_share_one_pass(weights, rows, monkeypatch):
     def do(one):
         one.score(shared)
 
-    side_by_side(do, [metric(name) for name in FAMILY])
+    run_side_by_side(do, [metric(name) for name in FAMILY])
     assert kept
     assert len(kept) == len(set(kept))
 

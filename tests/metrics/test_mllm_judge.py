@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.conf import group
 from captau.metrics.neural import endpoint
 from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of
@@ -685,7 +685,9 @@ def test_answers_that_cannot_be_kept_stop_the_run(stub, cache):
 
 
 def test_it_is_in_no_suite():
-    assert not any(isinstance(m, MllmJudge) for suite in group("suite") for m in metrics_of(suite))
+    assert not any(
+        isinstance(m, MllmJudge) for suite in group("suite") for m in resolve_metrics(suite)
+    )
     with says("the parameter model is needed"):
         metric("mllm_judge")
 

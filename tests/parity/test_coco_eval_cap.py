@@ -14,7 +14,7 @@ from pycocotools.coco import COCO
 
 from captau.benchmarks.commands.score import run
 from captau.benchmarks.options import ScoreOptions, files_of
-from captau.benchmarks.scoring.catalog import metrics_of
+from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.compat import COCOEvalCap
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
@@ -98,7 +98,7 @@ def test_captau_score_has_the_same_corpus_scores(coco: Any, theirs: Any) -> None
             files_of(str(coco[2] / "r.json"), "candidates"),
             files_of(str(coco[2] / "a.json"), "references"),
             None,
-            metrics_of(METRICS),
+            resolve_metrics(METRICS),
         )
     )
     expected = list(without_spice(theirs.eval).values())

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.statistics.levels import correlate_at
+from captau.benchmarks.statistics.levels import correlate_at_level
 from captau.benchmarks.statistics.pair_counts import calibrate, pair_counts
 
 #: Its names of the levels.
@@ -29,7 +29,9 @@ def found(
             "system": np.repeat([f"s{i}" for i in range(n_systems)], n_images),
         }
     )
-    one = correlate_at(level, np.array(metric, float), np.array(gold, float), keys, coefficient)
+    one = correlate_at_level(
+        level, np.array(metric, float), np.array(gold, float), keys, coefficient
+    )
     return one.value, one.note
 
 

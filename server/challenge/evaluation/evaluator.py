@@ -23,15 +23,20 @@ from numpy.typing import NDArray
 from ....benchmarks.commands.agree_captions import run as agree
 from ....benchmarks.evaluation.measured_dataset import measure
 from ....benchmarks.options import HumanConfig
-from ....benchmarks.runs.progress_bar import Progress
+from ....benchmarks.runs.progress_bar import StepProgress
 from ....benchmarks.runs.results import environment
-from ....benchmarks.scoring.caption_files import Candidates, read_candidates, read_references
-from ....benchmarks.scoring.caption_files import References as Texts
-from ....benchmarks.scoring.corpus_scores import Trial, images_of, items_of, trial
+from ....benchmarks.scoring.caption_files import CandidateFile, read_candidates, read_references
+from ....benchmarks.scoring.caption_files import ReferenceFile as Texts
+from ....benchmarks.scoring.corpus_scores import (
+    SystemScores,
+    make_caption_items,
+    score_system,
+    select_images,
+)
 from ....benchmarks.scoring.score_store import ScoreStore
-from ....benchmarks.scoring.system_comparison import Submissions, compared
-from ....benchmarks.scoring.unavailable_metrics import lacking
-from ....benchmarks.statistics.bootstrap import blocks, resample
+from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
+from ....benchmarks.scoring.unavailable_metrics import find_unavailable
+from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
 from ....datasets.registry import load
 from ....datasets.schema import CaptionSet
@@ -69,7 +74,7 @@ class Evaluated:
     seconds: float
 
 
-class _Told(Progress):
+class _Told(StepProgress):
     """Steps that are told to somebody, in place of a bar."""
 
     def __init__(self, total: int, tell: Tell) -> None:
@@ -114,7 +119,7 @@ class Prepared:
         protocol = self.challenge.protocol
         if protocol is None:
             raise ValueError("a challenge of captions has no items")
-        return protocol.on(self.caption_set).select(self.caption_set)
+        return protocol.for_dataset(self.caption_set).select_items(self.caption_set)
 
     @cached_property
     def sets(self) -> dict[str, Texts]:
@@ -133,7 +138,7 @@ class Prepared:
             return
         try:
             items = self._some()
-            absent = lacking(self.metrics, frozenset(m.spec for m in self.metrics), items)
+            absent = find_unavailable(self.metrics, frozenset(m.spec for m in self.metrics), items)
             _ = [m.signature for m in self.metrics]  # which reads the files among their parameters
         except InputError as error:
             raise InputError(f"{self.challenge.source}: {error}") from error
@@ -147,13 +152,15 @@ class Prepared:
         if self.challenge.kind == "captions":
             texts = (refs for one in self.sets.values() for refs in one.texts.values())
             pin_tokens(t for refs in texts for t in refs)
-            trial("", "", self._some(), self.metrics, ScoreStore(None), _Told(0, _silent))
+            score_system("", "", self._some(), self.metrics, ScoreStore(None), _Told(0, _silent))
 
     def _some(self) -> pd.DataFrame:
         """Two rows, to see whether metrics run."""
         first = next(iter(self.sets.values()))
         ids = [i for i, texts in first.texts.items() if texts][:2]
-        return items_of(Candidates(first.source, dict.fromkeys(ids, "a man"), {}), first, ids, None)
+        return make_caption_items(
+            CandidateFile(first.source, dict.fromkeys(ids, "a man"), {}), first, ids, None
+        )
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """What a submission has to have a caption or score of; what is private stays out."""
@@ -187,20 +194,20 @@ class Prepared:
         tell(0.0, "reading")
         candidates = read_candidates(path)
         options = self.challenge.statistics
-        images = images_of({"": candidates}, self.sets, partial=True)
+        images = select_images({"": candidates}, self.sets, partial=True)
         places = {name: self._places(ids) for name, ids in images.items()}
         # Drawn once in the file's order and, where that is another one, in the references'.
-        draws = sum(1 + _mixed(order) for order in places.values()) * options.resamples
-        steps = len(images) * len(self.metrics) + draws * blocks(options.replicates)
+        draws = sum(1 + _mixed(order) for order in places.values()) * options.uses_resampling
+        steps = len(images) * len(self.metrics) + draws * count_blocks(options.replicates)
         progress = _Told(steps, tell)
         rows: list[dict[str, Any]] = []
         drawn: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
         for name, ids in images.items():
-            frame = items_of(candidates, self.sets[name], ids, None)
-            here = trial("", name, frame, self.metrics, ScoreStore(None), progress)
-            if options.resamples:
-                (here,), _ = compared([here], options, progress.advance)
+            frame = make_caption_items(candidates, self.sets[name], ids, None)
+            here = score_system("", name, frame, self.metrics, ScoreStore(None), progress)
+            if options.uses_resampling:
+                (here,), _ = compare_systems([here], options, progress.advance)
                 drawn |= self._drawn(here, places[name], progress)
             rows += _rows(here, [m.spec for m in self.metrics])
             columns = {f"{spec}@{name}": values for spec, values in here.scores.items()}
@@ -221,12 +228,12 @@ class Prepared:
         return np.array([place[image] for image in ids])
 
     def _drawn(
-        self, one: Trial, order: NDArray[np.int64], progress: _Told
+        self, one: SystemScores, order: NDArray[np.int64], progress: _Told
     ) -> dict[tuple[str, str], Floats]:
         """Scores of drawn images in the order of the references, whatever a submission's is."""
         drawn = one.drawn
         if drawn and _mixed(order):
-            panel = Submissions.of({one.system: one.pooled}, tuple(drawn), len(order))
+            panel = SystemPanel.of({one.system: one.pooled}, tuple(drawn), len(order))
             statistic = panel.corpus[one.system]
             options = self.challenge.statistics
             (found,) = resample(
@@ -264,7 +271,7 @@ class Prepared:
             for row in found.correlations.to_dict("records")
         ]
         drawn: dict[tuple[str, str], Floats] = {}
-        for panel, _ in found.panels() if options.resamples else ():
+        for panel, _ in found.panels() if options.uses_resampling else ():
             keep = panel.kept(SUBMITTED)
             if keep is None or panel.n_images < 2:
                 continue
@@ -342,7 +349,7 @@ def _texts(one: References, data_root: Path | None) -> Texts:
     return Texts(Source(Path(one.name)), found)
 
 
-def _rows(one: Trial, specs: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(one: SystemScores, specs: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for spec in specs:
         ends = one.intervals.get(spec)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from ....benchmarks.runs.tables import number
+from ....benchmarks.runs.tables import format_number
 from ...web import RefusedError
 from ..definition_file import Challenge, Phase
 from ..moderation import Ranks, Records, columns_of, usual_column
@@ -199,12 +199,12 @@ class Views:
 
 def shown(value: float, column: Column) -> str:
     """A score as tables print it."""
-    return number(value, column.scale, column.decimals)
+    return format_number(value, column.scale, column.decimals)
 
 
 def half(score: Score, column: Column) -> str:
     """Half an interval's width, as tables print it."""
-    return number((score.high - score.low) / 2, column.scale, column.decimals)
+    return format_number((score.high - score.low) / 2, column.scale, column.decimals)
 
 
 def when(at: float | None) -> str:

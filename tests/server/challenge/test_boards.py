@@ -87,13 +87,13 @@ def test_filters():
 
 def test_clusters_are_those_of_captau_score():
     """Each submission drawn on its own, as the server does: the p-values of all drawn together."""
-    from captau.benchmarks.scoring.system_comparison import Submissions
-    from captau.benchmarks.statistics.bootstrap import Statistics, resample
+    from captau.benchmarks.scoring.system_comparison import SystemPanel
+    from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
     from captau.benchmarks.statistics.significance import (
-        Prepared,
-        corrected,
-        differences,
-        rank_groups,
+        PreparedMetric,
+        compare_metrics,
+        correct_p_values,
+        rank_clusters,
     )
 
     rng = np.random.default_rng(0)
@@ -101,10 +101,10 @@ def test_clusters_are_those_of_captau_score():
     pooled = {
         name: {"m": lambda weights, x=x: x @ weights / weights.sum(0)} for name, x in values.items()
     }
-    panel = Submissions.of(pooled, ("m",), 300)
+    panel = SystemPanel.of(pooled, ("m",), 300)
     everything = np.ones(300, dtype=bool)
-    prepared = {name: Prepared.of(panel, name, everything) for name in values}
-    options = Statistics()
+    prepared = {name: PreparedMetric.of(panel, name, everything) for name in values}
+    options = StatisticsOptions()
     together = dict(
         zip(
             values,
@@ -112,9 +112,9 @@ def test_clusters_are_those_of_captau_score():
             strict=True,
         )
     )
-    found = differences(panel, panel.metrics, prepared, together, options)
-    p = corrected([d.found.p_value for d in found], "bh")
-    expected = rank_groups(
+    found = compare_metrics(panel, panel.metrics, prepared, together, options)
+    p = correct_p_values([d.result.p_value for d in found], "bh")
+    expected = rank_clusters(
         {n: float(x.mean()) for n, x in values.items()},
         {frozenset((d.metric_a, d.metric_b)): one for d, one in zip(found, p, strict=True)},
         0.05,

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.statistics.rater_agreement import RatingTable, measures
+from captau.benchmarks.statistics.rater_agreement import RatingTable, compute_measures
 from captau.datasets.imports import take
 from captau.datasets.registry import card, load
 from captau.server.collect.export import Gathered, Said, _coco, caption_set, files, gather
@@ -63,8 +63,8 @@ def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
     assert set(back.items["references"]) == {(r,) for _, _, r in CAPTIONS}
     assert {r[:1] for r in back.ratings["rater"]} == {"r"}
     # The dashboard's agreement is the suite's own of what reads back.
-    table = RatingTable.of(back.ratings, back.items["item_id"], "overall")
-    measured, _ = measures(table, back.card.scales["overall"], draws=5)
+    table = RatingTable.from_ratings(back.ratings, back.items["item_id"], "overall")
+    measured, _ = compute_measures(table, back.card.scales["overall"], draws=5)
     shown = agreement(store, rows)
     for name in ("kendall_w", "fleiss_kappa", "krippendorff_alpha_ordinal"):
         assert shown[name][0] == pytest.approx(measured[name].value, abs=1e-12)
