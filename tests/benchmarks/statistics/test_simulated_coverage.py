@@ -15,7 +15,7 @@ from scipy import stats
 
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "simulate_statistics.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "simulate_statistics.py"
 SIMULATIONS = 160
 RARE = 1e-4
 
