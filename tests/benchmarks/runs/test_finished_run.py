@@ -10,9 +10,8 @@ import pytest
 
 import captau
 from captau.benchmarks.runs.finished_run import check_same_data, read_run
+from tests.benchmarks.made_runs import rewrite
 from tests.conftest import says
-
-from .made_runs import rewrite
 
 
 @pytest.fixture(scope="module")
