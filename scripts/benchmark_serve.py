@@ -36,7 +36,7 @@ from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_store import token_hash
 from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
-from captau.server.database import Database
+from captau.server.storage.database import Database
 
 #: The share of images that have forty references.
 FORTY = 8
@@ -95,7 +95,7 @@ def new_account(database: Database, name: str) -> str:
         row = {"account": account.scalar_one(), "hash": token_hash(name), "label": "benchmark"}
         c.execute(insert(tokens).values(**row, created_at=1.0))
 
-    database.do(work)
+    database.run_blocking(work)
     return name
 
 
@@ -209,17 +209,20 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
     for thread in senders:
         thread.join()
     waits = select(submissions.c.id).where(submissions.c.state == "received")
-    while database.do(lambda c: c.execute(waits).all()):
+    while database.run_blocking(lambda c: c.execute(waits).all()):
         time.sleep(0.5)
     queued = time.monotonic() - began
     stop.set()
     for thread in lookers:
         thread.join()
-    known = {row.key: row for row in database.do(lambda c: c.execute(select(submissions)).all())}
+    known = {
+        row.key: row
+        for row in database.run_blocking(lambda c: c.execute(select(submissions)).all())
+    }
     lost = [k for k in acknowledged if k not in known or known[k].state == "invalid"]
-    twice = len(database.do(lambda c: c.execute(select(results.c.submission)).all())) - len(
-        {row.id for row in known.values() if row.state == "scored"}
-    )
+    twice = len(
+        database.run_blocking(lambda c: c.execute(select(results.c.submission)).all())
+    ) - len({row.id for row in known.values() if row.state == "scored"})
     rows += [
         (
             f"{options.users} submit at once: the last is acknowledged",

@@ -1,1 +1,4 @@
-"""The web side: people's ratings are collected here. It may import the other packages; none imports it."""
+"""Web sites on which people rate captions (`collect`) and submit captions to a challenge (`challenge`).
+
+`web` and `storage` hold what both sites share. The server imports the other packages; none imports it.
+"""

@@ -76,7 +76,7 @@ def serving(app: FastAPI) -> Iterator[str]:
     """A server of an application in a thread; the address is what is given."""
     import uvicorn
 
-    from captau.server.serving import listen
+    from captau.server.web.listener import listen
 
     taken = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))

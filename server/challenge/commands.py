@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 def serve(config: DictConfig) -> int:
     """Serve challenges until it is stopped."""
     from ...benchmarks.options import collect_config
-    from ..keeper import announce
-    from ..serving import listen, shown_url
-    from ..serving import serve as serve_app
+    from ..web.listener import listen, public_url
+    from ..web.listener import serve as serve_app
     from .web.app import make_app
 
     options = collect_config(config)
     taken = listen(options["host"], options["port"])
     site = open_site(options)
-    url = shown_url(options["url"], taken)
+    url = public_url(options["url"], taken)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)
-    print(f"{names}, kept in {site.store.database.shown} and {site.store.folder}")
-    announce(site.keeper, url, site.setup)
+    print(f"{names}, kept in {site.store.database.display_name} and {site.store.folder}")
+    print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
     serve_app(make_app(site), taken, proxy=options["proxy"])
     print("captau: stopped; every submission that was acknowledged is kept", file=sys.stderr)
     return 0
@@ -45,8 +44,10 @@ def open_site(options: dict[str, Any]) -> Site:
     Raises:
         InputError: on a fault of a challenge, the database, the queue or the password.
     """
-    from ..database import Database, url_of
-    from ..keeper import given_password, outside
+    from ..storage.database import Database
+    from ..storage.database_url import parse_database_url
+    from ..web.admin_account import password_from_environment
+    from ..web.public_address import parse_public_address
     from .definition_file import read_challenges
     from .evaluation.evaluator import Prepared
     from .migrations import FOLDER
@@ -62,11 +63,11 @@ def open_site(options: dict[str, Any]) -> Site:
     challenges = read_challenges(wanted, Path(root).expanduser() if root else None)
     for one in challenges:
         Prepared(one).check()
-    password = given_password()
-    seen = outside(options["url"])
+    password = password_from_environment()
+    public_address = parse_public_address(options["url"])
     name = "demo" if wanted == "demo" else challenges[0].name
     address = options["database"] or f"challenges/{name}.sqlite3"
-    url = url_of(address)
+    url = parse_database_url(address)
     usual = f"challenges/{name}" if url.database is None or "://" in address else url.database
     folder = Path(options["files"] or Path(usual).with_suffix("")).expanduser().resolve()
     queue = options["queue"] or str(folder / "queue.sqlite3")
@@ -84,8 +85,8 @@ def open_site(options: dict[str, Any]) -> Site:
             "queue": queue,
         }
         workers = Workers(store, queues, setup, options["workers"])
-        site = Site(store, workers, options["title"] or "", seen)
-        site.keeper.take_over(password)
+        site = Site(store, workers, options["title"] or "", public_address)
+        site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise

@@ -20,7 +20,7 @@ from ...datasets.files import sha256
 from ...datasets.registry import load, names
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..fields import Fields, read_fields
+from ..yaml_fields import YamlFields, read_yaml_fields
 
 #: What is submitted: a system's captions, or a metric's scores of captions that people rated.
 KINDS = ("captions", "metrics")
@@ -194,29 +194,29 @@ def read_challenges(
         raise InputError("the option challenge=… is needed: demo, a name, FILE.yaml or a folder")
     read: dict[str, Challenge] = {}
     for path in paths:
-        top = read_fields(path)
+        top = read_yaml_fields(path)
         one = _challenge(top, path.parent.resolve(), data_root)
         if one.name in read:
-            raise top.wrong("name", f"that of {read[one.name].source} is '{one.name}' as well")
+            raise top.error("name", f"that of {read[one.name].source} is '{one.name}' as well")
         read[one.name] = one
     return tuple(read.values())
 
 
-def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
-    name = top.text("name", most=64)
+def _challenge(top: YamlFields, folder: Path, data_root: Path | None) -> Challenge:
+    name = top.text("name", max_length=64)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise top.wrong("name", f"'{name}': small letters, digits, '_' and '-' are expected")
+        raise top.error("name", f"'{name}': small letters, digits, '_' and '-' are expected")
     kind = top.choice("kind", KINDS)
     for key in {
         "captions": ("dataset", "ratings", "protocol"),
         "metrics": ("references", "metrics", "split", "human"),
     }[kind]:
         if key in top:
-            raise top.wrong(key, f"the kind is {kind}; leave it out")
-    visibility, statistics = top.within("visibility"), top.within("statistics")
+            raise top.error(key, f"the kind is {kind}; leave it out")
+    visibility, statistics = top.section("visibility"), top.section("statistics")
     usual = StatisticsOptions()
     challenge = Challenge(
-        source=top.place,
+        source=top.location,
         name=name,
         title=top.text("title", name, 200),
         kind=kind,
@@ -237,16 +237,16 @@ def _challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
         exact=visibility.flag("exact", False),
         shown=visibility.flag("references", False) if kind == "metrics" else False,
         human=top.choice("human", HUMAN, "none") if kind == "captions" else "none",
-        limits=_limits(top.within("limits")),
+        limits=_limits(top.section("limits")),
         data_root=data_root,
     )
     for some in (visibility, statistics, top):
-        some.done()
+        some.reject_unknown()
     ranks = ranked(challenge)
     if not ranks:
-        raise top.wrong("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
+        raise top.error("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
     if challenge.rank_by and challenge.rank_by not in ranks:
-        raise top.wrong("rank_by", str(unknown("score", challenge.rank_by, ranks)))
+        raise top.error("rank_by", str(unknown("score", challenge.rank_by, ranks)))
     return challenge if challenge.rank_by else replace(challenge, rank_by=ranks[-1])
 
 
@@ -264,62 +264,64 @@ def ranked(challenge: Challenge) -> list[str]:
     return [*(["accuracy mean"] if "accuracy" in protocol.coefficients else []), *found]
 
 
-def _phases(top: Fields) -> tuple[Phase, ...]:
+def _phases(top: YamlFields) -> tuple[Phase, ...]:
     found: list[Phase] = []
-    for one in top.each("phases"):
+    for one in top.sections("phases"):
         phase = Phase(
-            one.text("name", most=64),
+            one.text("name", max_length=64),
             one.time("from"),
             one.time("to"),
-            one.at_most("per_day"),
-            one.at_most("in_all"),
+            one.optional_count("per_day"),
+            one.optional_count("in_all"),
         )
-        one.done()
+        one.reject_unknown()
         if phase.name in [p.name for p in found]:
-            raise one.wrong("name", f"two phases are called '{phase.name}'")
+            raise one.error("name", f"two phases are called '{phase.name}'")
         if None not in (phase.begins, phase.ends) and not phase.open_at(phase.begins or 0):
-            raise one.wrong("to", "the phase ends before it begins")
+            raise one.error("to", "the phase ends before it begins")
         found.append(phase)
     if not found:
-        raise top.wrong("phases", "one at least is needed, with a name")
+        raise top.error("phases", "one at least is needed, with a name")
     return tuple(found)
 
 
-def _references(top: Fields, folder: Path) -> tuple[References, ...]:
+def _references(top: YamlFields, folder: Path) -> tuple[References, ...]:
     found: list[References] = []
-    for one in top.each("references"):
-        name = one.text("name", most=32)
+    for one in top.sections("references"):
+        name = one.text("name", max_length=32)
         if not re.fullmatch(r"[\w-]+", name) or name in [r.name for r in found]:
-            raise one.wrong("name", f"'{name}': another word for each set is expected, such as c5")
+            raise one.error("name", f"'{name}': another word for each set is expected, such as c5")
         if len([k for k in ("file", "dataset") if k in one]) != 1:
-            raise one.wrong("name", "either file or dataset is needed beside it")
+            raise one.error("name", "either file or dataset is needed beside it")
         if "dataset" in one:
             known = [dataset for dataset in names() if dataset != OWN]
             found.append(
-                References(name, dataset=one.choice("dataset", known), k=one.at_most("first"))
+                References(
+                    name, dataset=one.choice("dataset", known), k=one.optional_count("first")
+                )
             )
         else:
             path = folder / Path(one.text("file")).expanduser()
             if not path.is_file():
-                raise one.wrong("file", f"{path}: no such file")
+                raise one.error("file", f"{path}: no such file")
             found.append(References(name, file=path))
-        one.done()
+        one.reject_unknown()
     if not found:
-        raise top.wrong("references", "one set at least is needed: a name, and file or dataset")
+        raise top.error("references", "one set at least is needed: a name, and file or dataset")
     return tuple(found)
 
 
-def _metrics(top: Fields) -> tuple[str, ...]:
-    wanted = top.plain("metrics")
+def _metrics(top: YamlFields) -> tuple[str, ...]:
+    wanted = top.plain_data("metrics")
     given = ["text"] if wanted is None else [wanted] if isinstance(wanted, str) else wanted
     if not isinstance(given, list) or not all(isinstance(m, str) for m in given):
-        raise top.wrong("metrics", "suites or metrics are expected, as [text]")
+        raise top.error("metrics", "suites or metrics are expected, as [text]")
     try:
         found = resolve_metrics(given)
     except InputError as error:
-        raise top.wrong("metrics", str(error)) from error
+        raise top.error("metrics", str(error)) from error
     if needing := [m.spec for m in found if "images" in m.needs]:
-        raise top.wrong(
+        raise top.error(
             "metrics", f"{needing[0]} looks at images, which are not evaluated here yet"
         )
     return tuple(given)
@@ -328,36 +330,36 @@ def _metrics(top: Fields) -> tuple[str, ...]:
 _UNRATED: dict[str, Any] = {"dataset": None, "own": {}, "protocol": None}
 
 
-def _rated(top: Fields, folder: Path, data_root: Path | None) -> dict[str, Any]:
+def _rated(top: YamlFields, folder: Path, data_root: Path | None) -> dict[str, Any]:
     """Whose items are scored, and how they meet ratings."""
     dataset = top.choice("dataset", names())
-    given = top.plain("ratings")
+    given = top.plain_data("ratings")
     if dataset == OWN and given is None:
-        raise top.wrong("ratings", "it is needed: options of the dataset file (docs/own-data.md)")
+        raise top.error("ratings", "it is needed: options of the dataset file (docs/own-data.md)")
     if dataset != OWN and given is not None:
-        raise top.wrong("ratings", f"the dataset is {dataset}, not {OWN}; leave it out")
+        raise top.error("ratings", f"the dataset is {dataset}, not {OWN}; leave it out")
     if not isinstance(given or {}, dict) or not all(isinstance(key, str) for key in given or {}):
-        raise top.wrong("ratings", "options of the dataset file are expected, such as path:")
+        raise top.error("ratings", "options of the dataset file are expected, such as path:")
     own = dict(given or {})
     if "path" in own:
         own["path"] = str(folder / Path(str(own["path"])).expanduser())
-    changes = top.within("protocol")
-    wanted = {f.name: changes.plain(f.name) for f in fields(Protocol) if f.name != "name"}
-    changes.done()
+    changes = top.section("protocol")
+    wanted = {f.name: changes.plain_data(f.name) for f in fields(Protocol) if f.name != "name"}
+    changes.reject_unknown()
     try:
         items = load(dataset, data_root, **own)
     except (InputError, TypeError) as error:
-        raise top.wrong("dataset" if given is None else "ratings", str(error)) from error
+        raise top.error("dataset" if given is None else "ratings", str(error)) from error
     try:
         protocol = Protocol.resolve(dataset, usual_protocol(dataset), wanted)
         _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
-        raise top.wrong("protocol", str(error)) from error
+        raise top.error("protocol", str(error)) from error
     return {"dataset": dataset, "own": own, "protocol": protocol}
 
 
-def _limits(given: Fields) -> Limits:
+def _limits(given: YamlFields) -> Limits:
     usual = asdict(Limits())
     found = Limits(**{name: given.count(name, least, 1) for name, least in usual.items()})
-    given.done()
+    given.reject_unknown()
     return found

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select, update
 from ...benchmarks.runs.tables import COEFFICIENT_STYLE
 from ...benchmarks.scoring.catalog import metric_style
 from ...benchmarks.statistics.weighted_coefficients import Floats
-from ..web import MissingError, RefusedError
+from ..web.errors import NotFoundError, RefusedError
 from .definition_file import Challenge, ranked
 from .evaluation.evaluator import unpack
 from .leaderboard.board import Column, Entry, clusters_of, entry_scores
@@ -263,7 +263,7 @@ class Records:
         """Say that a submission is hidden or disqualified, or (with nothing) neither.
 
         Raises:
-            MissingError: where there is none of that key.
+            NotFoundError: where there is none of that key.
         """
         now = self._store.clock()
 
@@ -275,7 +275,7 @@ class Records:
                 .returning(submissions.c.id)  # PostgreSQL counts rows only once they are asked for
             )
             if done.first() is None:
-                raise MissingError
+                raise NotFoundError
             write_audit(c, now, None, standing or "reinstate", f"submission {key}", why)
 
         await self._database.run(work)
@@ -284,13 +284,13 @@ class Records:
         """Let a team's submissions so far count no more against its limits; how many these were.
 
         Raises:
-            MissingError: where there is no such team.
+            NotFoundError: where there is no such team.
         """
         now = self._store.clock()
 
         def work(c: Connection) -> int:
             if c.execute(select(teams.c.id).where(teams.c.id == team)).first() is None:
-                raise MissingError
+                raise NotFoundError
             done = c.execute(
                 update(submissions)
                 .where(

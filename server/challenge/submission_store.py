@@ -20,8 +20,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from ...datasets.errors import InputError
-from ..database import Clock, Database
-from ..web import MissingError, RefusedError
+from ..storage.clock import Clock
+from ..storage.database import Database
+from ..web.errors import NotFoundError, RefusedError
 from .definition_file import Challenge, Phase
 from .tables import accounts, audit, meta, results, submissions, teams, tokens
 from .tables import challenges as challenge_rows
@@ -145,12 +146,12 @@ class Store:
         self.digests = {c.name: c.digest for c in challenges}
         self.secret = b""
         if guest:
-            database.do(lambda c: self._check(self._known(c)))
-            self.clock = Clock(database.do(_latest))
+            database.run_blocking(lambda c: self._check(self._known(c)))
+            self.clock = Clock(database.run_blocking(_latest))
             return
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.secret = database.do(lambda c: self._begin(c, rescore))
-        self.clock = Clock(database.do(_latest))
+        self.secret = database.run_blocking(lambda c: self._begin(c, rescore))
+        self.clock = Clock(database.run_blocking(_latest))
         self._tidy()
 
     def _own(self) -> None:
@@ -203,7 +204,7 @@ class Store:
         for name, digest in self.digests.items():
             if known.get(name, digest) != digest:
                 raise InputError(
-                    f"{self.database.shown}: the references, ratings, metrics or protocol of '{name}' "
+                    f"{self.database.display_name}: the references, ratings, metrics or protocol of '{name}' "
                     f"are not those it was begun with; undo that, evaluate all anew with rescore=true, "
                     f"or begin anew with another database="
                 )
@@ -212,7 +213,9 @@ class Store:
         """Remove files of what was never acknowledged."""
         self._own()
         known = set(
-            self.database.do(lambda c: c.execute(select(submissions.c.key)).scalars().all())
+            self.database.run_blocking(
+                lambda c: c.execute(select(submissions.c.key)).scalars().all()
+            )
         )
         for path in self.folder.iterdir():
             if _KEY.fullmatch(path.name) and path.name not in known and path.is_dir():
@@ -221,12 +224,12 @@ class Store:
     def challenge(self, name: str) -> Challenge:
         """
         Raises:
-            MissingError: where there is none of that name.
+            NotFoundError: where there is none of that name.
         """
         try:
             return self.challenges[name]
         except KeyError as error:
-            raise MissingError from error
+            raise NotFoundError from error
 
     def file(self, key: str, name: str) -> Path:
         """A file of a submission: `upload.*`, `captions.json`, `items.parquet`, `draws.parquet`."""
@@ -364,11 +367,11 @@ class Store:
     async def submission(self, key: str) -> Submission:
         """
         Raises:
-            MissingError: where there is none of that key.
+            NotFoundError: where there is none of that key.
         """
         found = await self.database.run(lambda c: found_in(c, submissions.c.key == key))
         if not found:
-            raise MissingError
+            raise NotFoundError
         return found[0]
 
     # Evaluating: what workers do on connections of their own ------------------------------------

@@ -16,11 +16,11 @@ from sqlalchemy import (
     Text,
 )
 
-from ..keeper import meta_table
+from ..storage.site_settings import settings_table
 
 metadata = MetaData()
 
-meta = meta_table(metadata)
+meta = settings_table(metadata)
 
 #: What became of each challenge since it was begun; the rest is in its file.
 challenges = Table(

@@ -14,13 +14,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi import Path as InPath
 
 from ...datasets.errors import InputError
-from ..web import MissingError, Number, RefusedError, form_of, one
+from ..web.errors import NotFoundError, RefusedError
+from ..web.forms import RowNumber, field_value, form_schema
 from .app import Site
 from .export import files
 from .quality import agreement, rated
 from .store import COUNTED
 
-_FORM = form_of("token", "password", "again", "code", "why", "note", "many")
+_FORM = form_schema("token", "password", "again", "code", "why", "note", "many")
 #: For how long measured agreement is shown before it is measured again, in seconds.
 _FRESH = 30.0
 
@@ -33,12 +34,12 @@ def routes(site: Site) -> APIRouter:
     measuring = asyncio.Lock()
 
     async def take(request: Request) -> dict[str, list[str]]:
-        return dict(await site.form(request, site.admin(request)))
+        return dict(await site.read_form(request, site.require_admin(request)))
 
     @router.get("")
     async def dashboard(request: Request) -> Response:
         """How the study goes."""
-        session = site.admin(request)
+        session = site.require_admin(request)
         rows = await store.everything()
         async with measuring:
             if time.monotonic() - measured["at"] > _FRESH:
@@ -47,7 +48,7 @@ def routes(site: Site) -> APIRouter:
         figures = await asyncio.to_thread(rated, store, rows)
         out = {r["id"] for r in rows["raters"] if r["excluded_at"] is not None}
         given = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
-        return site.page(
+        return site.render(
             "admin.html",
             session,
             raters=rows["raters"],
@@ -67,47 +68,47 @@ def routes(site: Site) -> APIRouter:
     @router.post("/raters/{number}/{act}", openapi_extra=_FORM)
     async def act(
         request: Request,
-        number: Number,
+        number: RowNumber,
         act: Annotated[str, InPath(pattern="^(exclude|include|delete)$")],
     ) -> Response:
         """Leave a participant out, take them in again, or delete them."""
         fields = await take(request)
-        why = one(fields, "why")[:500]
+        why = field_value(fields, "why")[:500]
         if not why:
             raise RefusedError("Say why; it is written down.")
         if act == "delete":
-            if one(fields, "sure") != "yes":
+            if field_value(fields, "sure") != "yes":
                 raise RefusedError("Tick the box: what is deleted does not come back.")
             await store.delete(number, why)
         else:
             await store.exclude(number, why, out=act == "exclude")
         measured["at"] = -_FRESH
-        return site.to("/admin")
+        return site.redirect("/admin")
 
     @router.post("/invitations", openapi_extra=_FORM)
     async def invite(request: Request) -> Response:
         """New invitation links, shown once: the database keeps their hashes alone."""
-        session = site.admin(request)
-        fields = await site.form(request, session)
-        many = one(fields, "many") or "1"
+        session = site.require_admin(request)
+        fields = await site.read_form(request, session)
+        many = field_value(fields, "many") or "1"
         if study.participants != "invitation":
             raise RefusedError(f"This study is {study.participants}; it has no invitations.")
         if not many.isascii() or not many.isdecimal() or not 1 <= int(many[:6]) <= 500:
             raise RefusedError("From 1 to 500 invitations at a time.")
-        tokens = await store.invite(one(fields, "note")[:200], int(many))
-        origin = site.origin or f"{request.url.scheme}://{request.url.netloc}"
+        tokens = await store.invite(field_value(fields, "note")[:200], int(many))
+        origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
         links = [f"{origin}{site.base}/i/{token}" for token in tokens]
-        return site.page("invitations.html", session, links=links)
+        return site.render("invitations.html", session, links=links)
 
     @router.get("/export/{form}")
     async def export(request: Request, form: Annotated[str, InPath(max_length=20)]) -> Response:
         """What was gathered, as a zip archive."""
-        site.admin(request)
+        site.require_admin(request)
         rows = await store.everything()
         try:
             found = await asyncio.to_thread(files, store, rows, form)
         except InputError as error:
-            raise MissingError from error
+            raise NotFoundError from error
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, content in found.items():

@@ -7,10 +7,14 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 
-from .. import signin
-from ..keeper import Keeper
-from ..security import Buckets, Session
-from ..web import StrangerError, TooManyError, Web, application, told
+from ..web import admin_signin
+from ..web.admin_account import AdminAccount
+from ..web.application import build_application, message_page
+from ..web.errors import SignInRequiredError, TooManyRequestsError
+from ..web.public_address import PublicAddress
+from ..web.rate_limits import RateLimiter
+from ..web.sessions import Session
+from ..web.site import WebSite
 from . import game
 from .protocols import FORMS, FormError
 from .protocols.game import MEANINGS
@@ -19,15 +23,15 @@ from .store import Store
 from .studies import Study
 
 
-class Site(Web):
+class Site(WebSite):
     """What every page of a study needs.
 
     Args:
         store: the study in its database.
-        outside: as of `Web`.
+        address: as for `WebSite`.
     """
 
-    def __init__(self, store: Store, outside: tuple[str, bool, str] = ("", False, "")) -> None:
+    def __init__(self, store: Store, address: PublicAddress | None = None) -> None:
         limits = store.study.limits
         shown = {
             "title": store.study.title,
@@ -38,13 +42,18 @@ class Site(Web):
             "wordy": WORDY,
             "normalised": normalised,
         }
-        keeper = Keeper(store.database)
+        keeper = AdminAccount(store.database)
         super().__init__(
-            "captau.server.collect", keeper, store.secret, outside, limits.logins, shown
+            "captau.server.collect",
+            keeper,
+            store.secret,
+            address or PublicAddress(),
+            limits.logins,
+            shown,
         )
         self.store = store
-        self.joins = Buckets(limits.joins, limits.joins / 60)
-        self.requests = Buckets(limits.requests * 3, limits.requests)
+        self.joins = RateLimiter(limits.joins, limits.joins / 60)
+        self.requests = RateLimiter(limits.requests * 3, limits.requests)
 
     @property
     def study(self) -> Study:
@@ -55,14 +64,14 @@ class Site(Web):
         """Who asks.
 
         Raises:
-            StrangerError: where that is no participant.
-            TooManyError: where they ask too often.
+            SignInRequiredError: where that is no participant.
+            TooManyRequestsError: where they ask too often.
         """
-        session = self.session(request)
+        session = self.read_session(request)
         if session is None or session.member is None:
-            raise StrangerError("/")
+            raise SignInRequiredError("/")
         if not self.requests.take(str(session.member)):
-            raise TooManyError
+            raise TooManyRequestsError
         return session, session.member
 
 
@@ -76,9 +85,9 @@ def make_app(site: Site) -> FastAPI:
         yield
         site.store.database.close()
 
-    routers = (pages.routes(site), admin.routes(site), signin.routes(site))
+    routers = (pages.routes(site), admin.routes(site), admin_signin.router)
     described = f"{FORMS[site.study.protocol].name}: judgements of image captions"
-    app = application(
+    app = build_application(
         site, routers, life, home="/rate", title=site.study.title, description=described
     )
     _faults(app, site)
@@ -91,9 +100,9 @@ def _faults(app: FastAPI, site: Site) -> None:
     @app.exception_handler(FormError)
     async def unfilled(request: Request, error: FormError) -> Response:
         del request
-        return told(site, 400, str(error), back="/rate")
+        return message_page(site, 400, str(error), back="/rate")
 
     @app.exception_handler(game.RefusedError)
     async def not_now(request: Request, error: game.RefusedError) -> Response:
         del request
-        return told(site, 409, str(error), back="/rate")
+        return message_page(site, 409, str(error), back="/rate")

@@ -18,18 +18,17 @@ if TYPE_CHECKING:
 def collect(config: DictConfig) -> int:
     """Serve a study until it is stopped."""
     from ...benchmarks.options import collect_config
-    from ..keeper import announce
-    from ..serving import listen, serve, shown_url
+    from ..web.listener import listen, public_url, serve
     from .app import make_app
 
     options = collect_config(config)
     taken = listen(options["host"], options["port"])
     site = open_site(options)
-    url = shown_url(options["url"], taken)
+    url = public_url(options["url"], taken)
     store = site.store
     print(f"{site.study.title}: {url}/")
-    print(f"{store.pools['main']:,} to judge, kept in {store.database.shown}")
-    announce(site.keeper, url, site.setup)
+    print(f"{store.pools['main']:,} to judge, kept in {store.database.display_name}")
+    print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
     serve(make_app(site), taken, proxy=options["proxy"])
     print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
     return 0
@@ -45,7 +44,7 @@ def export(config: DictConfig) -> None:
     site = open_site(options, create=False)
     try:
         with OutputFolder(options["output_dir"], "collect-export") as folder:
-            rows = site.store.database.do(site.store.all_rows)
+            rows = site.store.database.run_blocking(site.store.all_rows)
             found = files(site.store, rows, options["form"])
             folder.write(found)
     finally:
@@ -89,8 +88,9 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
     Raises:
         InputError: on a fault of the study, the database or the password.
     """
-    from ..database import Database
-    from ..keeper import given_password, outside
+    from ..storage.database import Database
+    from ..web.admin_account import password_from_environment
+    from ..web.public_address import parse_public_address
     from .app import Site
     from .migrations import FOLDER
     from .store import Store
@@ -100,8 +100,8 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
     if wait is not None:
         free = Limits(*[1_000_000] * 3)
         study = replace(study, rules=replace(study.rules, wait=wait), limits=free)
-    password = given_password()
-    seen = outside(options.get("url"))
+    password = password_from_environment()
+    public_address = parse_public_address(options.get("url"))
     address_of = options["database"] or f"collected/{study.name}.sqlite3"
     if not create and "://" not in address_of and not Path(address_of).expanduser().is_file():
         raise InputError(f"{address_of}: no such file; name the study's with database=FILE")
@@ -113,8 +113,8 @@ def open_site(options: dict[str, Any], *, create: bool = True, wait: float | Non
         pipelined=True,
     )
     try:
-        site = Site(Store(database, study), seen)
-        site.keeper.take_over(password)
+        site = Site(Store(database, study), public_address)
+        site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise

@@ -16,11 +16,11 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ..keeper import meta_table
+from ..storage.site_settings import settings_table
 
 metadata = MetaData()
 
-meta = meta_table(metadata)
+meta = settings_table(metadata)
 
 #: What is shown at once: a caption, an image's captions, or an image that wants one. `given` counts
 #: the answers that enter the dataset; `last_served` is the number of the serving that showed it last.

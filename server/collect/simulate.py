@@ -28,7 +28,7 @@ import numpy as np
 from ...benchmarks.runs.output_folder import OutputFolder
 from ...benchmarks.runs.tables import ResultTable, markdown_of
 from ...datasets.errors import InputError, unknown
-from ..serving import listen, serve
+from ..web.listener import listen, serve
 from .app import make_app
 from .commands import open_site
 from .protocols.thumb import normalised

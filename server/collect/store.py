@@ -30,9 +30,10 @@ from sqlalchemy import (
 )
 
 from ...datasets.errors import InputError
-from ..database import Clock, Database
-from ..names import name_key
-from ..web import MissingError, RefusedError
+from ..person_names import name_key
+from ..storage.clock import Clock
+from ..storage.database import Database
+from ..web.errors import NotFoundError, RefusedError
 from . import game
 from .models import answers, events, invitations, items, meta, raters, resolutions, serves, units
 from .protocols import FORMS
@@ -296,17 +297,17 @@ class Store:
 
     def __init__(self, database: Database, study: Study) -> None:
         self.database, self.study, self.form = database, study, FORMS[study.protocol]
-        self.secret = database.do(self._begin)
-        self.units = database.do(lambda c: _units(c, study))
+        self.secret = database.run_blocking(self._begin)
+        self.units = database.run_blocking(lambda c: _units(c, study))
         self.pools = Counter(u.pool for u in self.units.values())
-        self.clock = Clock(database.do(_latest))
+        self.clock = Clock(database.run_blocking(_latest))
 
     # Opening ----------------------------------------------------------------------------------
 
     def _begin(self, c: Connection) -> bytes:
         """The study's secret, in a database that is filled by the first to open it."""
         found = {row.key: row.value for row in c.execute(select(meta))}
-        shown, study = self.database.shown, self.study
+        shown, study = self.database.display_name, self.study
         if "secret" not in found:
             values = {
                 "study": study.name,
@@ -435,7 +436,7 @@ class Store:
         """Who used an invitation; None where nobody has yet.
 
         Raises:
-            MissingError: where there is none.
+            NotFoundError: where there is none.
         """
         row = await self.database.run(
             lambda c: c.execute(
@@ -443,7 +444,7 @@ class Store:
             ).first()
         )
         if row is None:
-            raise MissingError
+            raise NotFoundError
         return row.rater
 
     async def is_of(self, number: int, worker: str) -> bool:
@@ -462,9 +463,9 @@ class Store:
         """What the participant is to answer now, the same until they do; themselves where all is done.
 
         Raises:
-            MissingError: where there is no such participant.
+            NotFoundError: where there is no such participant.
         """
-        return await self.database.run_each(self._next, number, self.clock())
+        return await self.database.run_grouped(self._next, number, self.clock())
 
     def _next(
         self, c: Connection, asked: Mapping[int, float]
@@ -479,7 +480,7 @@ class Store:
         for number, now in asked.items():
             row = rows.get(number)
             if row is None:
-                found[number] = MissingError()
+                found[number] = NotFoundError()
                 continue
             rater = Rater(*row[: len(_RATER)])
             serve = None if row.key is None else _Serve(*row[len(_RATER) : -1])
@@ -565,11 +566,11 @@ class Store:
             values: one a caption, in the order in which they were shown.
 
         Raises:
-            MissingError: where nothing of that key was shown to them.
+            NotFoundError: where nothing of that key was shown to them.
             game.RefusedError: where the game does not take it (yet).
         """
         said = _Said(key, values, self.clock())
-        return await self.database.run_each(self._record, number, said)
+        return await self.database.run_grouped(self._record, number, said)
 
     def _record(self, c: Connection, asked: Mapping[int, _Said]) -> dict[int, Answered | Exception]:
         """Record participants' answers, by their numbers."""
@@ -584,7 +585,7 @@ class Store:
         for number, said in asked.items():
             serve = rows.get(said.key)
             if serve is None or serve.rater != number:
-                found[number] = MissingError()
+                found[number] = NotFoundError()
                 continue
             if serve.answered_at is not None:
                 found[number] = self._recorded(c, serve, said.values)
@@ -678,13 +679,13 @@ class Store:
         """A participant's own recorded answer.
 
         Raises:
-            MissingError: where there is none of that key, or it is another's.
+            NotFoundError: where there is none of that key, or it is another's.
         """
 
         def work(c: Connection) -> Answered:
             serve = c.execute(_SHOWN, {"keys": [key]}).first()
             if serve is None or serve.rater != number or serve.answered_at is None:
-                raise MissingError
+                raise NotFoundError
             return self._recorded(c, serve)
 
         return await self.database.run(work)
@@ -693,13 +694,13 @@ class Store:
         """The file of an image that was shown to a participant.
 
         Raises:
-            MissingError: where it was not.
+            NotFoundError: where it was not.
         """
         row = await self.database.run(
             lambda c: c.execute(_IMAGE, {"shown": key, "who": number}).first()
         )
         if row is None:
-            raise MissingError
+            raise NotFoundError
         return self.units[row.unit].image
 
     async def board(self, most: int = 20) -> list[tuple[str, int, int]]:
@@ -757,7 +758,7 @@ class Store:
         """Record what two annotators settled on; their own versions stay as they are.
 
         Raises:
-            MissingError: where this annotator has no disagreement about it.
+            NotFoundError: where this annotator has no disagreement about it.
         """
         open_ = [i.id for _, i, _ in await self.disagreements(number)]
         now = self.clock()
@@ -765,7 +766,7 @@ class Store:
         def work(c: Connection) -> None:
             again = c.execute(_settled(resolutions.c.id).where(resolutions.c.item == item)).first()
             if item not in open_:
-                raise MissingError
+                raise NotFoundError
             if again is None:  # else the other one was quicker, or this came twice
                 c.execute(
                     insert(resolutions).values(item=item, rater=number, value=dict(value), at=now)
@@ -777,7 +778,7 @@ class Store:
         """The image of a caption that this annotator judged.
 
         Raises:
-            MissingError: where they did not.
+            NotFoundError: where they did not.
         """
         row = await self.database.run(
             lambda c: c.execute(
@@ -787,7 +788,7 @@ class Store:
             ).first()
         )
         if row is None:
-            raise MissingError
+            raise NotFoundError
         return self.units[row.unit].image
 
     # Running the study ------------------------------------------------------------------------
@@ -804,14 +805,14 @@ class Store:
         """Leave a participant's answers out, or take them in again; both are written down.
 
         Raises:
-            MissingError: where there is no such participant.
+            NotFoundError: where there is no such participant.
         """
         now = self.clock()
 
         def work(c: Connection) -> None:
             row = c.execute(select(raters.c.excluded_at).where(raters.c.id == number)).first()
             if row is None:
-                raise MissingError
+                raise NotFoundError
             if (row.excluded_at is not None) == out:
                 return
             c.execute(
@@ -826,13 +827,13 @@ class Store:
         """Delete a participant and all they said; that it was done is written down, not who they were.
 
         Raises:
-            MissingError: where there is no such participant.
+            NotFoundError: where there is no such participant.
         """
         now = self.clock()
 
         def work(c: Connection) -> None:
             if c.execute(select(raters.c.id).where(raters.c.id == number)).first() is None:
-                raise MissingError
+                raise NotFoundError
             touched = list(
                 c.execute(select(serves.c.unit).where(serves.c.rater == number)).scalars()
             )

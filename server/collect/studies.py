@@ -23,7 +23,7 @@ from ...datasets.images import find_image
 from ...datasets.registry import load, names
 from ...datasets.schema import item_ids, make_items
 from ...datasets.table import read_table
-from ..fields import Fields, read_fields
+from ..yaml_fields import YamlFields, read_yaml_fields
 from .game import LEVELS, Rules
 from .protocols import FORMS
 
@@ -148,27 +148,29 @@ def read_study(study: str, data_root: Path | None = None) -> Study:
         path = Path(study).expanduser()
         if path.suffix not in (".yaml", ".yml"):
             raise unknown("study", study, [*known, "FILE.yaml"])
-    return _study(read_fields(path), path.parent, data_root)
+    return _study(read_yaml_fields(path), path.parent, data_root)
 
 
-def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
+def _study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
     name = top.text("name")
     if not re.fullmatch(r"\w[\w.-]*", name):
-        raise top.wrong("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
+        raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
     protocol = top.choice("protocol", PROTOCOLS)
     participants = top.choice("participants", WAYS, "open")
-    game, crowd, limits = top.within("game"), top.within("crowd"), top.within("limits")
+    game, crowd, limits = top.section("game"), top.section("crowd"), top.section("limits")
     if protocol != "game" and "game" in top:
-        raise top.wrong("game", f"the protocol is {protocol}; leave it out")
+        raise top.error("game", f"the protocol is {protocol}; leave it out")
     if participants != "crowd" and "crowd" in top:
-        raise top.wrong("crowd", f"participants is {participants}; leave it out")
+        raise top.error("crowd", f"participants is {participants}; leave it out")
     usual, asks = Rules(), Limits()
     rules = Rules(
         game.number("wait", usual.wait, 0, 3600),
         game.count("tutorial_pairs", usual.tutorial, 0),
         game.count("pairs", usual.pairs, 1),
         game.count("points", usual.points, -2_000_000),
-        game.count("attempts", 3, 1) if participants == "crowd" else game.at_most("attempts"),
+        game.count("attempts", 3, 1)
+        if participants == "crowd"
+        else game.optional_count("attempts"),
     )
     study = Study(
         name=name,
@@ -177,7 +179,7 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
         intro=top.text("intro", ""),
         consent=top.text("consent"),
         ratings=top.count("ratings", 10 if protocol == "good_bad" else 3, 1, 1000),
-        per_rater=top.at_most("per_rater"),
+        per_rater=top.optional_count("per_rater"),
         participants=participants,
         parameter=crowd.text("parameter", "worker", 64),
         completion=crowd.text("completion", "", 64),
@@ -194,107 +196,112 @@ def _study(top: Fields, folder: Path, data_root: Path | None) -> Study:
     )
     _fit(study, top, game)
     for fields in (crowd, limits, game, top):
-        fields.done()
+        fields.reject_unknown()
     return study
 
 
-def _fit(study: Study, top: Fields, game: Fields) -> None:
+def _fit(study: Study, top: YamlFields, game: YamlFields) -> None:
     """That no field undoes what another asks for."""
     rules, most = study.rules, study.per_rater
     if study.protocol == "game":
         if rules.points > 2 * rules.pairs:
-            raise game.wrong(
+            raise game.error(
                 "points",
                 f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
             )
         if most is not None and most < rules.pairs:
-            raise top.wrong("per_rater", f"{most}; game.pairs={rules.pairs} at least are needed")
+            raise top.error("per_rater", f"{most}; game.pairs={rules.pairs} at least are needed")
     if study.protocol == "thumb" and study.ratings < 2:
-        raise top.wrong("ratings", "1; thumb has two annotators at least, who settle differences")
+        raise top.error("ratings", "1; thumb has two annotators at least, who settle differences")
     if "min_words" in top and study.protocol != "references":
-        raise top.wrong("min_words", f"the protocol is {study.protocol}; leave it out")
+        raise top.error("min_words", f"the protocol is {study.protocol}; leave it out")
     if "attention_every" in top:
         if not any(u.pool == "attention" for u in study.units):
-            raise top.wrong(
+            raise top.error(
                 "attention_every", "there is no attention item; list some, or leave it out"
             )
         if most is not None and study.every >= most:
-            raise top.wrong(
+            raise top.error(
                 "attention_every",
                 f"{study.every}; per_rater={most} answers end before the first comes",
             )
 
 
 def _units(
-    top: Fields, game: Fields, folder: Path, data_root: Path | None, protocol: str, rules: Rules
+    top: YamlFields,
+    game: YamlFields,
+    folder: Path,
+    data_root: Path | None,
+    protocol: str,
+    rules: Rules,
 ) -> tuple[Unit, ...]:
-    source = top.within("items")
+    source = top.section("items")
     frame, images = _items(source, folder, data_root, protocol)
     known = _Known(frame, images)
     special: list[Unit] = []
     if protocol == "game":
         special += [
             known.unit("tutorial", row, row.levels("ratings", 1, 5))
-            for row in game.each("tutorial")
+            for row in game.sections("tutorial")
         ]
         if len(special) != rules.tutorial:
-            raise game.wrong(
+            raise game.error(
                 "tutorial",
                 f"{len(special)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
             )
         if game.is_list("probation"):
             special += [
                 known.unit("probation", row, row.levels("ratings", 1, 5))
-                for row in game.each("probation")
+                for row in game.sections("probation")
             ]
         else:
             curated = game.count("probation", rules.pairs, 0)
             special += known.agreed(game, curated)
         found = sum(unit.pool == "probation" for unit in special)
         if found < rules.pairs:
-            raise game.wrong(
+            raise game.error(
                 "probation", f"{found} pairs; game.pairs={rules.pairs} at least are needed"
             )
     if protocol in ("game", "good_bad"):
         low, high = (1, 5) if protocol == "game" else (0, 1)
         special += [
             known.unit("attention", row, row.levels("accepted", low, high))
-            for row in top.each("attention")
+            for row in top.sections("attention")
         ]
     elif "attention" in top:
-        raise top.wrong("attention", f"known answers go with game and good_bad, not {protocol}")
+        raise top.error("attention", f"known answers go with game and good_bad, not {protocol}")
     main = known.rest(protocol)
     if not main:
-        raise InputError(f"{source.place}: no items are left to rate")
-    limit = source.at_most("limit")
+        raise InputError(f"{source.location}: no items are left to rate")
+    limit = source.optional_count("limit")
     if protocol == "game" and min(len(main), limit or len(main)) < rules.pairs:
         if limit is not None and limit < rules.pairs:
-            raise source.wrong("limit", f"{limit}; game.pairs={rules.pairs} at least are needed")
+            raise source.error("limit", f"{limit}; game.pairs={rules.pairs} at least are needed")
         raise InputError(
-            f"{source.place}: items: {len(main)} pairs are left; game.pairs={rules.pairs} at least are needed"
+            f"{source.location}: items: {len(main)} pairs are left; game.pairs={rules.pairs} at least are needed"
         )
     rng = np.random.default_rng(source.count("seed", 0, 0))
     order = rng.permutation(len(main))[:limit].tolist()
     main = [main[i] for i in order]
-    source.done()
+    source.reject_unknown()
     if protocol == "game":
         main = _cold(main, game)
     units = (*special, *main)
-    _check_images(units, source.place)
+    _check_images(units, source.location)
     return units
 
 
 def _items(
-    source: Fields, folder: Path, data_root: Path | None, protocol: str
+    source: YamlFields, folder: Path, data_root: Path | None, protocol: str
 ) -> tuple[pd.DataFrame, Path | None]:
     """The items' frame with the column `mean` of known ratings, and the folder of the images."""
     given = [key for key in ("dataset", "file") if key in source]
     if len(given) != 1:
-        raise InputError(f"{source.place}: items: either dataset or file is needed")
+        raise InputError(f"{source.location}: items: either dataset or file is needed")
     at = source.optional("images")
     images = (folder / Path(at).expanduser()).resolve() if at else None
     if images and not images.is_dir():
-        raise source.wrong("images", f"{images} is no folder")
+        raise source.error("images", f"{images} is no folder")
     if given[0] == "dataset":
         name = source.choice("dataset", names())
         caption_set = load(name, data_root)
@@ -317,7 +324,7 @@ def _items(
     systems = source.texts("systems")
     for system in systems:
         if system not in set(frame["system"]):
-            raise source.wrong("systems", str(unknown("system", system, map(str, frame["system"]))))
+            raise source.error("systems", str(unknown("system", system, map(str, frame["system"]))))
     if systems:
         frame = frame[frame["system"].isin(systems)]
     return frame.reset_index(drop=True), images
@@ -363,11 +370,11 @@ class _Known:
         self._row = {(r["image_id"], r["caption"]): at for at, r in enumerate(self._rows)}
         self._taken: set[int] = set()
 
-    def unit(self, pool: str, row: Fields, fixed: Sequence[int]) -> Unit:
+    def unit(self, pool: str, row: YamlFields, fixed: Sequence[int]) -> Unit:
         """One that a study's file spells out."""
         image_id, caption = row.text("image"), row.text("caption")
         explanation = row.text("explanation", "" if pool != "tutorial" else None)
-        row.done()
+        row.reject_unknown()
         at = self._row.get((image_id, caption))
         if at is not None:
             self._taken.add(at)
@@ -376,15 +383,15 @@ class _Known:
         if image is None and self._root is not None:
             image = find_image(image_id, "", self._root)
         if image is None:
-            raise row.wrong("image", f"no image '{image_id}' among the items{_REMEDY}")
+            raise row.error("image", f"no image '{image_id}' among the items{_REMEDY}")
         (item_id,) = item_ids([image_id], [caption], [None])
         item = Candidate(item_id, image_id, caption, (), None, "")
         return Unit(pool, image_id, str(image), (item,), tuple(fixed), explanation)
 
-    def agreed(self, game: Fields, wanted: int) -> list[Unit]:
+    def agreed(self, game: YamlFields, wanted: int) -> list[Unit]:
         """Pairs whose known ratings are all the same, as many of each level as can be."""
         if "min" not in self._frame:
-            raise game.wrong(
+            raise game.error(
                 "probation", "the items come without ratings; list the pairs, each with its ratings"
             )
         same = self._frame[(self._frame["min"] == self._frame["max"]) & (self._frame["size"] >= 2)]
@@ -445,13 +452,13 @@ class _Known:
         return Candidate(row["item_id"], row["image_id"], *texts, system, row["split"], known)
 
 
-def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
+def _cold(units: Iterable[Unit], game: YamlFields) -> list[Unit]:
     """The game's pairs with two computed ratings each, to begin with (section 3.2)."""
     units = list(units)
     if not game.is_list("cold_start") and game.text("cold_start", "") == "ratings":
         known = [i.known for u in units for i in u.items]
         if None in known:
-            raise game.wrong("cold_start", "not every item comes with ratings; name metrics")
+            raise game.error("cold_start", "not every item comes with ratings; name metrics")
         return [
             replace(u, fixed=(math.floor(k + 0.5),) * 2)
             for u, k in zip(units, known, strict=True)
@@ -459,7 +466,7 @@ def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
         ]
     wanted = game.texts("cold_start", ("rouge_l", "cider"))
     if not 1 <= len(wanted) <= 2:
-        raise game.wrong("cold_start", "one metric or two are expected")
+        raise game.error("cold_start", "one metric or two are expected")
     rows = [
         {"caption": i.caption, "references": list(i.references), "image": u.image}
         for u in units
@@ -468,7 +475,7 @@ def _cold(units: Iterable[Unit], game: Fields) -> list[Unit]:
     try:
         levels = [_levels(metric.score(rows)) for metric in resolve_metrics(list(wanted))]
     except InputError as error:
-        raise game.wrong("cold_start", str(error)) from error
+        raise game.error("cold_start", str(error)) from error
     two = levels if len(levels) == 2 else levels * 2
     return [replace(u, fixed=(a, b)) for u, a, b in zip(units, *two, strict=True)]
 

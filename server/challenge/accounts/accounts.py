@@ -14,10 +14,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
 
-from ...database import Database
-from ...names import RULE, fits, name_key, tidy
-from ...security import PASSWORD_LENGTH, hash_password, right_password
-from ...web import MissingError, RefusedError
+from ...person_names import NAME_RULE, collapse_blanks, is_valid_name, name_key
+from ...storage.database import Database
+from ...web.errors import NotFoundError, RefusedError
+from ...web.passwords import PASSWORD_LENGTH, hash_password, is_password
 from ..submission_store import Account, token_hash, write_audit
 from ..tables import accounts, audit, recoveries, submissions, teams, tokens
 
@@ -70,7 +70,7 @@ class Accounts:
         Raises:
             RefusedError: where a name is taken or none, or the passwords are none.
         """
-        name, team = tidy(name), tidy(team)
+        name, team = collapse_blanks(name), collapse_blanks(team)
         _check_name("Your name", name)
         if not code:
             _check_name("A team's name", team or name)
@@ -114,12 +114,12 @@ class Accounts:
         row = await self._database.run(
             lambda c: c.execute(
                 select(accounts.c.id, accounts.c.password, accounts.c.blocked_at).where(
-                    accounts.c.name_key == name_key(tidy(name))
+                    accounts.c.name_key == name_key(collapse_blanks(name))
                 )
             ).first()
         )
         hashed = self._nobody if row is None else row.password
-        right = await asyncio.to_thread(right_password, hashed, password[:_MOST_PASSWORD])
+        right = await asyncio.to_thread(is_password, hashed, password[:_MOST_PASSWORD])
         now = self._clock()
         number = None if row is None else row.id
         if row is None or not right or row.blocked_at is not None:
@@ -156,7 +156,7 @@ class Accounts:
         now = self._clock()
 
         def work(c: Connection) -> Member | None:
-            found = _open(c, accounts.c.name_key == name_key(tidy(name)))
+            found = _open(c, accounts.c.name_key == name_key(collapse_blanks(name)))
             if found is None:
                 _failed(c, now, "recover", None, whence)
                 return None
@@ -236,7 +236,7 @@ class Accounts:
     async def _sure(self, account: Member, password: str) -> None:
         query = select(accounts.c.password).where(accounts.c.id == account.id)
         hashed = await self._database.run(lambda c: c.execute(query).scalar_one())
-        if not await asyncio.to_thread(right_password, hashed, password[:_MOST_PASSWORD]):
+        if not await asyncio.to_thread(is_password, hashed, password[:_MOST_PASSWORD]):
             raise RefusedError("That is not your password.")
 
     # Teams ------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Accounts:
         Raises:
             RefusedError: where the name is taken or none.
         """
-        name, now = tidy(name), self._clock()
+        name, now = collapse_blanks(name), self._clock()
         _check_name("A team's name", name)
         await self._database.run(lambda c: _move(c, account, _found(c, name, now), now))
 
@@ -266,7 +266,7 @@ class Accounts:
         Raises:
             RefusedError: where the name is taken or none.
         """
-        name, now = tidy(name), self._clock()
+        name, now = collapse_blanks(name), self._clock()
         _check_name("A team's name", name)
 
         def work(c: Connection) -> None:
@@ -328,7 +328,7 @@ class Accounts:
         """End a token.
 
         Raises:
-            MissingError: where it is none of theirs.
+            NotFoundError: where it is none of theirs.
         """
         now = self._clock()
 
@@ -344,7 +344,7 @@ class Accounts:
                 .returning(tokens.c.id)
             )
             if ended.first() is None:
-                raise MissingError
+                raise NotFoundError
             write_audit(c, now, account.id, "revoke token", f"token {number}")
 
         await self._database.run(work)
@@ -364,7 +364,7 @@ class Accounts:
         """Block an account, its sessions and tokens, or let it in again; its submissions stay.
 
         Raises:
-            MissingError: where there is none.
+            NotFoundError: where there is none.
         """
         now = self._clock()
 
@@ -376,7 +376,7 @@ class Accounts:
                 .returning(accounts.c.id)
             )
             if done.first() is None:
-                raise MissingError
+                raise NotFoundError
             _next_epoch(c, number)
             write_audit(c, now, None, "block" if shut else "unblock", f"account {number}", why)
 
@@ -411,8 +411,8 @@ def _failed(c: Connection, now: float, action: str, number: int | None, whence: 
 
 
 def _check_name(whose: str, name: str) -> None:
-    if not fits(name):
-        raise RefusedError(f"{whose} has {RULE}.")
+    if not is_valid_name(name):
+        raise RefusedError(f"{whose} has {NAME_RULE}.")
 
 
 def _check_password(password: str, again: str) -> None:

@@ -22,9 +22,9 @@ from ....benchmarks.commands.validate import (
     results_in,
 )
 from ....datasets.errors import InputError
-from ...database import StoreError
-from ...fields import UNSEEN
-from ...web import RefusedError
+from ...storage.database import StoreError
+from ...web.errors import RefusedError
+from ...yaml_fields import INVISIBLE
 from ..definition_file import Challenge
 from ..evaluation.evaluator import Prepared
 from ..submission_store import Account, Store
@@ -131,7 +131,7 @@ async def receive(
         RefusedError: where it is not taken now.
     """
     # Others read these: nothing that is not seen, or that turns what stands after it.
-    system, note = UNSEEN.sub("", " ".join(system.split())), UNSEEN.sub("", note)
+    system, note = INVISIBLE.sub("", " ".join(system.split())), INVISIBLE.sub("", note)
     given = {
         "key": sent.key,
         "system": system.strip()[:64] or Path(sent.file).stem[:64],

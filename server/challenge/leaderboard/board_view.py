@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ....benchmarks.runs.tables import format_number
-from ...web import RefusedError
+from ...web.errors import RefusedError
 from ..definition_file import Challenge, Phase
 from ..moderation import Ranks, Records, columns_of, usual_column
 from ..submission_store import Store, Submission

@@ -9,14 +9,15 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as InPath
 
-from ...security import Session
-from ...web import Number, RefusedError, form_of, one
+from ...web.errors import RefusedError
+from ...web.forms import RowNumber, field_value, form_schema
+from ...web.sessions import Session
 from ..leaderboard.board import ALPHA
 from ..submission_store import STATES
 from .app import Site
 from .challenge_pages import Key, Name, board_response
 
-_FORM = form_of("token", "why", "challenge")
+_FORM = form_schema("token", "why", "challenge")
 #: How many submissions and entries of the log a page shows.
 _MOST = 200
 
@@ -32,9 +33,9 @@ def routes(site: Site) -> APIRouter:
         Raises:
             RefusedError: where it gives none.
         """
-        session = site.admin(request)
-        fields = dict(await site.form(request, session))
-        why = one(fields, "why")[:500]
+        session = site.require_admin(request)
+        fields = dict(await site.read_form(request, session))
+        why = field_value(fields, "why")[:500]
         if not why:
             raise RefusedError("Say why; it is written down.")
         return session, fields, why
@@ -42,7 +43,7 @@ def routes(site: Site) -> APIRouter:
     @router.get("")
     async def dashboard(request: Request) -> Response:
         """How it goes."""
-        session = site.admin(request)
+        session = site.require_admin(request)
         found = await records.everything()
         challenges = [
             {
@@ -54,7 +55,7 @@ def routes(site: Site) -> APIRouter:
             for challenge in store.challenges.values()
         ]
         everybody = await people.everybody()
-        return site.page(
+        return site.render(
             "admin.html",
             session,
             challenges=challenges,
@@ -71,11 +72,11 @@ def routes(site: Site) -> APIRouter:
     @router.get("/challenges/{name}/board")
     async def board(request: Request, name: Name) -> Response:
         """A leaderboard with all that is on it, hidden submissions too."""
-        session = site.admin(request)
+        session = site.require_admin(request)
         challenge = store.challenge(name)
         asked = views.asked(challenge, request.query_params)
         seen = await views.board(challenge, asked, None, all_=True)
-        return site.page(
+        return site.render(
             "admin_board.html",
             session,
             one=challenge,
@@ -91,7 +92,7 @@ def routes(site: Site) -> APIRouter:
         request: Request, name: Name, form: Annotated[str, InPath(pattern="^(csv|json)$")]
     ) -> Response:
         """The same as a file, with all digits."""
-        site.admin(request)
+        site.require_admin(request)
         challenge = store.challenge(name)
         asked = views.asked(challenge, request.query_params)
         return board_response((await views.board(challenge, asked, None, all_=True)).board, form)
@@ -109,15 +110,15 @@ def routes(site: Site) -> APIRouter:
             await records.publish(challenge, why, on=act == "publish")
         else:
             await records.freeze(challenge, why, on=act == "freeze")
-        return site.to("/admin")
+        return site.redirect("/admin")
 
     @router.get("/submissions/{key}")
     async def submission(request: Request, key: Key) -> Response:
         """A submission, and what may be said of it."""
-        session = site.admin(request)
+        session = site.require_admin(request)
         sub = await store.submission(key)
         challenge = store.challenge(sub.challenge)
-        return site.page("admin_submission.html", session, **views.submission(challenge, sub))
+        return site.render("admin_submission.html", session, **views.submission(challenge, sub))
 
     @router.post("/submissions/{key}/{act}", openapi_extra=_FORM)
     async def stand(
@@ -133,24 +134,24 @@ def routes(site: Site) -> APIRouter:
                 await asyncio.to_thread(site.workers.wake, "evaluate", number)
         else:
             await records.stand(key, "" if act == "reinstate" else act, why)
-        return site.to(f"/admin/submissions/{key}")
+        return site.redirect(f"/admin/submissions/{key}")
 
     @router.post("/teams/{number}/forgive", openapi_extra=_FORM)
-    async def forgive(request: Request, number: Number) -> Response:
+    async def forgive(request: Request, number: RowNumber) -> Response:
         """Let a team's submissions so far count no more against its limits."""
         _, fields, why = await reason(request)
-        await records.forgive(store.challenge(one(fields, "challenge")), number, why)
-        return site.to("/admin")
+        await records.forgive(store.challenge(field_value(fields, "challenge")), number, why)
+        return site.redirect("/admin")
 
     @router.post("/accounts/{number}/{act}", openapi_extra=_FORM)
     async def block(
         request: Request,
-        number: Number,
+        number: RowNumber,
         act: Annotated[str, InPath(pattern="^(block|unblock)$")],
     ) -> Response:
         """Block an account, or let it in again."""
         _, _, why = await reason(request)
         await people.block(number, why, shut=act == "block")
-        return site.to("/admin")
+        return site.redirect("/admin")
 
     return router

@@ -10,10 +10,16 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 
-from ... import signin
-from ...keeper import Keeper
-from ...security import MOST_BYTES, Buckets, Session
-from ...web import StrangerError, TooManyError, Web, address, application
+from ...web import admin_signin
+from ...web.admin_account import AdminAccount
+from ...web.application import build_application
+from ...web.errors import SignInRequiredError, TooManyRequestsError
+from ...web.forms import client_address
+from ...web.public_address import PublicAddress
+from ...web.rate_limits import RateLimiter
+from ...web.request_guard import MAX_BODY_BYTES
+from ...web.sessions import Session
+from ...web.site import WebSite
 from ..accounts.accounts import Accounts, Member
 from ..definition_file import Challenge, Limits
 from ..leaderboard.board_view import Views, half, shown, when
@@ -22,14 +28,14 @@ from ..submission_store import Store, write_audit
 from ..workers.worker import Workers
 
 
-class Site(Web):
+class Site(WebSite):
     """What every page of a site needs.
 
     Args:
         store: the challenges in their database.
         workers: who checks and evaluates; None where nobody does.
         title: of the site.
-        outside: as of `Web`.
+        address: as for `WebSite`.
 
     Attributes:
         limits: what one address or account may ask for: of several challenges the most.
@@ -44,7 +50,7 @@ class Site(Web):
         store: Store,
         workers: Workers | None = None,
         title: str = "",
-        outside: tuple[str, bool, str] = ("", False, ""),
+        address: PublicAddress | None = None,
     ) -> None:
         every = [c.limits for c in store.challenges.values()]
         self.limits = Limits(
@@ -54,15 +60,20 @@ class Site(Web):
         )
         first = next(iter(store.challenges.values()))
         named = title or (first.title if len(every) == 1 else "Challenges")
-        keeper = Keeper(store.database)
+        keeper = AdminAccount(store.database)
         known = {"title": named, "shown": shown, "half": half, "when": when}
         super().__init__(
-            "captau.server.challenge", keeper, store.secret, outside, self.limits.logins, known
+            "captau.server.challenge",
+            keeper,
+            store.secret,
+            address or PublicAddress(),
+            self.limits.logins,
+            known,
         )
         self.store, self.workers, self.title = store, workers, named
-        self.joins = Buckets(self.limits.joins, self.limits.joins / 60)
-        self.requests = Buckets(self.limits.requests * 3, self.limits.requests)
-        self.names = Buckets(10 * self.limits.logins, self.limits.logins / 60)
+        self.joins = RateLimiter(self.limits.joins, self.limits.joins / 60)
+        self.requests = RateLimiter(self.limits.requests * 3, self.limits.requests)
+        self.names = RateLimiter(10 * self.limits.logins, self.limits.logins / 60)
         self.accounts = Accounts(store.database, store.clock)
         self.records = Records(store)
         self.views = Views(store, self.records)
@@ -76,12 +87,12 @@ class Site(Web):
         """Who asks, if they are signed in.
 
         Raises:
-            TooManyError: where they ask too often.
+            TooManyRequestsError: where they ask too often.
         """
-        session = self.session(request)
+        session = self.read_session(request)
         number = session.member if session else None
-        if not self.requests.take(address(request) if number is None else str(number)):
-            raise TooManyError
+        if not self.requests.take(client_address(request) if number is None else str(number)):
+            raise TooManyRequestsError
         if session is None or number is None:
             return session, None
         member = await self.accounts.get(number)
@@ -94,20 +105,22 @@ class Site(Web):
         """Who is signed in.
 
         Raises:
-            StrangerError: where nobody is.
-            TooManyError: where they ask too often.
+            SignInRequiredError: where nobody is.
+            TooManyRequestsError: where they ask too often.
         """
         session, member = await self.onlooker(request)
         if session is None or member is None:
             here = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
             back = f"?{urlencode({'to': here})}" if request.method == "GET" else ""
-            raise StrangerError(f"/signin{back}")
+            raise SignInRequiredError(f"/signin{back}")
         return session, member
 
-    async def note(self, action: str, why: str) -> None:
+    async def log_admin_action(self, action: str, detail: str) -> None:
         """Take down what was done with the admin's password."""
         now = self.store.clock()
-        await self.store.database.run(lambda c: write_audit(c, now, None, action, "dashboard", why))
+        await self.store.database.run(
+            lambda c: write_audit(c, now, None, action, "dashboard", detail)
+        )
 
     def show(
         self,
@@ -118,7 +131,7 @@ class Site(Web):
         **values: Any,
     ) -> HTMLResponse:
         """A page of those who take part."""
-        return self.page(name, session, status, me=member, **values)
+        return self.render(name, session, status, me=member, **values)
 
 
 def make_app(site: Site) -> FastAPI:
@@ -137,15 +150,15 @@ def make_app(site: Site) -> FastAPI:
             site.workers.stop()
         site.store.database.close()
 
-    routers = (api.routes(site), pages.routes(site), admin.routes(site), signin.routes(site))
-    return application(site, routers, life, most=most_bytes(site), title=site.title)
+    routers = (api.routes(site), pages.routes(site), admin.routes(site), admin_signin.router)
+    return build_application(site, routers, life, body_limit=most_bytes(site), title=site.title)
 
 
 def most_bytes(site: Site) -> Callable[[str], int]:
     """The most bytes of a body, by path: where submissions go, what the challenge takes."""
     most = {
-        f"{site.base}/{way}/{c.name}/submissions": (c.limits.megabytes << 20) + MOST_BYTES
+        f"{site.base}/{way}/{c.name}/submissions": (c.limits.megabytes << 20) + MAX_BODY_BYTES
         for c in site.challenges.values()
         for way in ("api/challenges", "challenges")
     }
-    return lambda path: most.get(path, MOST_BYTES)
+    return lambda path: most.get(path, MAX_BODY_BYTES)

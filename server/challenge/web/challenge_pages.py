@@ -13,9 +13,11 @@ from fastapi import Path as InPath
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 
-from ...names import name_key, tidy
-from ...security import PASSWORD_LENGTH, Session
-from ...web import MissingError, Number, RefusedError, TooManyError, address, form_of, one, onward
+from ...person_names import collapse_blanks, name_key
+from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
+from ...web.forms import RowNumber, client_address, field_value, form_schema, local_path
+from ...web.passwords import PASSWORD_LENGTH
+from ...web.sessions import Session
 from ..accounts.accounts import Member
 from ..definition_file import Challenge
 from ..intake.uploads import ENDINGS, receive, take
@@ -26,9 +28,9 @@ from .app import Site
 Name = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{16}$")]
 
-_SIGN = form_of("token", "name", "password", "again", "team", "code", "to")
-_TEAM = form_of("token", "name", "code")
-_ACCOUNT = form_of("token", "old", "password", "again", "label")
+_SIGN = form_schema("token", "name", "password", "again", "team", "code", "to")
+_TEAM = form_schema("token", "name", "code")
+_ACCOUNT = form_schema("token", "old", "password", "again", "label")
 _UPLOAD = {
     "requestBody": {
         "content": {
@@ -55,16 +57,18 @@ def routes(site: Site) -> APIRouter:
 
     def signing(request: Request) -> Session:
         """A session to sign in by, which is not signed in yet."""
-        found = site.session(request)
+        found = site.read_session(request)
         return found if found and found.member is None else Session.new()
 
     def limited(request: Request, name: str) -> None:
         # By what accounts are looked up by, so that one account has one limit however it is spelt.
-        if not site.logins.take(address(request)) or not site.names.take(name_key(tidy(name))):
-            raise TooManyError
+        if not site.sign_in_limiter.take(client_address(request)) or not site.names.take(
+            name_key(collapse_blanks(name))
+        ):
+            raise TooManyRequestsError
 
     def begin(member: Member, response: Response) -> Response:
-        return site.set(response, Session.new(member.id, epoch=member.epoch))
+        return site.set_session(response, Session.new(member.id, epoch=member.epoch))
 
     # Challenges -------------------------------------------------------------------------------
 
@@ -89,7 +93,7 @@ def routes(site: Site) -> APIRouter:
         """What a challenge asks, when, and how to take part."""
         session, member = await site.onlooker(request)
         challenge = store.challenge(name)
-        origin = site.origin or f"{request.url.scheme}://{request.url.netloc}"
+        origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
         return site.show(
             "challenge.html",
             session,
@@ -130,12 +134,12 @@ def routes(site: Site) -> APIRouter:
         """A submission; it is on the disk before it is acknowledged."""
         session, member = await site.member(request)
         challenge = store.challenge(name)
-        fields, file = await site.form_and_file(request, session)
+        fields, file = await site.read_form_and_file(request, session)
         try:
             if file is None or not file.filename:
                 raise RefusedError("Choose a file.")
             sent = await take(store, challenge, file.filename, _pieces(file))
-            system, note = one(fields, "system"), one(fields, "note")
+            system, note = field_value(fields, "system"), field_value(fields, "note")
             number = await receive(store, challenge, member, sent, system, note)
         except RefusedError as error:
             return await upload_form(session, member, challenge, str(error), 400)
@@ -144,7 +148,7 @@ def routes(site: Site) -> APIRouter:
                 await file.close()
         if site.workers is not None:
             await asyncio.to_thread(site.workers.wake, "check", number)
-        return site.to(f"/submissions/{sent.key}")
+        return site.redirect(f"/submissions/{sent.key}")
 
     # Leaderboards -----------------------------------------------------------------------------
 
@@ -192,7 +196,7 @@ def routes(site: Site) -> APIRouter:
         """A submission, its team's or one on a published leaderboard.
 
         Raises:
-            MissingError: where it is neither.
+            NotFoundError: where it is neither.
         """
         session, member = await site.onlooker(request)
         sub = await store.submission(key)
@@ -200,7 +204,7 @@ def routes(site: Site) -> APIRouter:
         if member is None or sub.team != member.team:
             state = await records.state(challenge)
             if not state.published or sub.state != "scored" or sub.standing:
-                raise MissingError
+                raise NotFoundError
         return session, member, sub
 
     @router.get("/submissions/{key}")
@@ -230,7 +234,7 @@ def routes(site: Site) -> APIRouter:
         _, member = await site.member(request)
         sub = await store.submission(key)
         if sub.team != member.team:
-            raise MissingError
+            raise NotFoundError
         return JSONResponse(
             {
                 "state": sub.state,
@@ -263,21 +267,21 @@ def routes(site: Site) -> APIRouter:
             given=given,
             length=PASSWORD_LENGTH,
         )
-        return site.set(page, session)
+        return site.set_session(page, session)
 
     @router.get("/signup")
     async def sign_up_page(request: Request) -> Response:
         """A name and a password are asked for."""
         _, member = await site.onlooker(request)
-        return site.to("/submissions") if member else sign_page(request, "up")
+        return site.redirect("/submissions") if member else sign_page(request, "up")
 
     @router.post("/signup", openapi_extra=_SIGN)
     async def sign_up(request: Request) -> Response:
         """A new account, its recovery codes shown once."""
-        fields = await site.form(request, signing(request))
-        given = {k: one(fields, k)[:100] for k in ("name", "team", "code")}
-        if not site.joins.take(address(request)):
-            raise TooManyError
+        fields = await site.read_form(request, signing(request))
+        given = {k: field_value(fields, k)[:100] for k in ("name", "team", "code")}
+        if not site.joins.take(client_address(request)):
+            raise TooManyRequestsError
         password, again = _secret(fields, "password"), _secret(fields, "again")
         try:
             member, codes = await people.sign_up(
@@ -286,59 +290,63 @@ def routes(site: Site) -> APIRouter:
         except RefusedError as error:
             return sign_page(request, "up", 400, str(error), **given)
         session = Session.new(member.id, epoch=member.epoch)
-        return site.set(site.show("codes.html", session, member, codes=codes, new=True), session)
+        return site.set_session(
+            site.show("codes.html", session, member, codes=codes, new=True), session
+        )
 
     @router.get("/signin")
     async def sign_in_page(request: Request, to: str = "") -> Response:
         """Name and password are asked for; `to` is the page to go on to."""
         _, member = await site.onlooker(request)
-        return site.to(onward(to)) if member else sign_page(request, "in", to=onward(to))
+        return (
+            site.redirect(local_path(to)) if member else sign_page(request, "in", to=local_path(to))
+        )
 
     @router.post("/signin", openapi_extra=_SIGN)
     async def sign_in(request: Request) -> Response:
         """Sign in, and go on where somebody came from."""
-        fields = await site.form(request, signing(request))
-        name, to = one(fields, "name")[:100], onward(one(fields, "to"))
+        fields = await site.read_form(request, signing(request))
+        name, to = field_value(fields, "name")[:100], local_path(field_value(fields, "to"))
         limited(request, name)
         try:
             password = _secret(fields, "password")
-            member = await people.sign_in(name, password, address(request))
+            member = await people.sign_in(name, password, client_address(request))
         except RefusedError as error:
             return sign_page(request, "in", 403, str(error), name=name, to=to)
         if member is None:
             fault = "No account has that name and password."
             return sign_page(request, "in", 403, fault, name=name, to=to)
-        return begin(member, site.to(to))
+        return begin(member, site.redirect(to))
 
     @router.get("/recover")
     async def recover_page(request: Request) -> Response:
         """A recovery code is asked for."""
         _, member = await site.onlooker(request)
-        return site.to("/submissions") if member else sign_page(request, "recover")
+        return site.redirect("/submissions") if member else sign_page(request, "recover")
 
     @router.post("/recover", openapi_extra=_SIGN)
     async def recover(request: Request) -> Response:
         """A new password, by a recovery code."""
-        fields = await site.form(request, signing(request))
-        name = one(fields, "name")[:100]
+        fields = await site.read_form(request, signing(request))
+        name = field_value(fields, "name")[:100]
         limited(request, name)
         password, again = _secret(fields, "password"), _secret(fields, "again")
         try:
-            code = one(fields, "code")[:100]
-            member = await people.recover(name, code, password, again, address(request))
+            code = field_value(fields, "code")[:100]
+            member = await people.recover(name, code, password, again, client_address(request))
         except RefusedError as error:
             return sign_page(request, "recover", 400, str(error), name=name)
         if member is None:
             fault = "That is no recovery code of that account, or it was used."
             return sign_page(request, "recover", 403, fault, name=name)
-        return begin(member, site.to("/account"))
+        return begin(member, site.redirect("/account"))
 
     @router.post("/signout", openapi_extra=_TEAM)
     async def sign_out(request: Request) -> Response:
         """Sign out, here."""
         session, _ = await site.member(request)
-        await site.form(request, session)
-        return site.set(site.to("/"), Session.new())
+        await site.read_form(request, session)
+        return site.set_session(site.redirect("/"), Session.new())
 
     # Account, team, tokens --------------------------------------------------------------------
 
@@ -371,7 +379,7 @@ def routes(site: Site) -> APIRouter:
 
     async def taken(request: Request) -> tuple[Session, Member, Mapping[str, list[str]]]:
         session, member = await site.member(request)
-        return session, member, await site.form(request, session)
+        return session, member, await site.read_form(request, session)
 
     async def again(session: Session, member: Member, error: RefusedError) -> Response:
         return await account_page(session, member, 400, str(error))
@@ -386,7 +394,7 @@ def routes(site: Site) -> APIRouter:
             changed = await people.change_password(member, old, new, twice)
         except RefusedError as error:
             return await again(session, member, error)
-        return begin(changed, site.to("/account"))
+        return begin(changed, site.redirect("/account"))
 
     @router.post("/account/codes", openapi_extra=_ACCOUNT)
     async def renew_codes(request: Request) -> Response:
@@ -404,24 +412,24 @@ def routes(site: Site) -> APIRouter:
         """End all sessions."""
         _, member, _ = await taken(request)
         await people.sign_out_everywhere(member)
-        return site.set(site.to("/signin"), Session.new())
+        return site.set_session(site.redirect("/signin"), Session.new())
 
     @router.post("/account/tokens", openapi_extra=_ACCOUNT)
     async def new_token(request: Request) -> Response:
         """A token for programs, shown once."""
         session, member, fields = await taken(request)
         try:
-            token = await people.new_token(member, one(fields, "label"))
+            token = await people.new_token(member, field_value(fields, "label"))
         except RefusedError as error:
             return await again(session, member, error)
         return await account_page(session, member, token_made=token)
 
     @router.post("/account/tokens/{token}/revoke", openapi_extra=_ACCOUNT)
-    async def revoke(request: Request, token: Number) -> Response:
+    async def revoke(request: Request, token: RowNumber) -> Response:
         """End a token."""
         _, member, _ = await taken(request)
         await people.revoke(member, token)
-        return site.to("/account")
+        return site.redirect("/account")
 
     @router.post("/team/invite", openapi_extra=_TEAM)
     async def invite(request: Request) -> Response:
@@ -439,18 +447,18 @@ def routes(site: Site) -> APIRouter:
     ) -> Response:
         """Call the team otherwise, join another, or found one of one's own."""
         session, member, fields = await taken(request)
-        if not site.joins.take(address(request)):  # nobody tries codes
-            raise TooManyError
+        if not site.joins.take(client_address(request)):  # nobody tries codes
+            raise TooManyRequestsError
         try:
             if act == "rename":
-                await people.rename(member, one(fields, "name"))
+                await people.rename(member, field_value(fields, "name"))
             elif act == "join":
-                await people.enter(member, one(fields, "code")[:100])
+                await people.enter(member, field_value(fields, "code")[:100])
             else:
-                await people.leave(member, one(fields, "name"))
+                await people.leave(member, field_value(fields, "name"))
         except RefusedError as error:
             return await again(session, member, error)
-        return site.to("/account")
+        return site.redirect("/account")
 
     return router
 
@@ -471,19 +479,19 @@ def _items(path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except OSError as error:
-        raise MissingError from error
+        raise NotFoundError from error
 
 
 async def items_response(store: Store, key: str, account: Account) -> Response:
     """The score of each caption of a submission as CSV.
 
     Raises:
-        MissingError: where it is not its team's, the challenge does not allow it, or there are none yet.
+        NotFoundError: where it is not its team's, the challenge does not allow it, or there are none yet.
     """
     sub = await store.submission(key)
     allowed = store.challenge(sub.challenge).per_item and sub.state == "scored"
     if sub.team != account.team or not allowed:
-        raise MissingError
+        raise NotFoundError
     found = await asyncio.to_thread(_items, store.file(key, "items.parquet"))
     text = found.to_csv(index=False, lineterminator="\n")
     return _file(text, f"{key}.csv", "text/csv; charset=utf-8")

@@ -12,8 +12,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from ...database import StoreError
-from ...web import MissingError, RefusedError, TooManyError, address
+from ...storage.database import StoreError
+from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
+from ...web.forms import client_address
 from ..definition_file import Challenge, Phase
 from ..intake import uploads as intake
 from ..submission_store import Account, Submission
@@ -47,13 +48,13 @@ class _Told(APIRoute):
                 return await handle(request)
             except UnknownError:
                 return _error(401, "a token is needed: Authorization: Bearer TOKEN", bearer=True)
-            except MissingError:
+            except NotFoundError:
                 return _error(404, "there is no such thing, or it is somebody else's")
             except RefusedError as error:
                 return _error(409, str(error))
             except RequestValidationError:
                 return _error(422, "this is not asked for like that")
-            except TooManyError:
+            except TooManyRequestsError:
                 return _error(429, "too many at once; wait a few seconds")
             except StoreError as error:
                 return _error(507, f"this could not be stored ({error}); try again later")
@@ -77,8 +78,8 @@ def routes(site: Site) -> APIRouter:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
             raise UnknownError
-        if not site.requests.take(f"address {address(request)}"):
-            raise TooManyError
+        if not site.requests.take(f"address {client_address(request)}"):
+            raise TooManyRequestsError
         account = await store.by_token(token.strip())
         if account is None:
             raise UnknownError
@@ -136,7 +137,7 @@ def routes(site: Site) -> APIRouter:
         account = await who(request)
         found = await store.submission(key)
         if found.team != account.team:
-            raise MissingError
+            raise NotFoundError
         return told(found, site)
 
     @router.get("/submissions/{key}/items.csv", response_class=Response)
@@ -173,7 +174,7 @@ def told(one: Submission, site: Site) -> dict[str, Any]:
     """A submission as its team may know it."""
     found: dict[str, Any] = {
         "id": one.key,
-        "url": f"{site.origin}{site.base}/submissions/{one.key}",
+        "url": f"{site.address.origin}{site.base}/submissions/{one.key}",
         "challenge": one.challenge,
         "phase": one.phase,
         "team": one.team_name,

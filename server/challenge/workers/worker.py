@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ....datasets.errors import InputError
-from ...database import Database, StoreError
+from ...storage.database import Database, StoreError
 from ..definition_file import Challenge, read_challenges
 from ..submission_store import Store, Submission
 from .work_queue import Queue
@@ -82,7 +82,7 @@ class Workers:
 
     def _wake(self) -> None:
         """Send the messages of all that waits, and nobody knows of."""
-        waiting = self._store.database.do(self._store.waiting)
+        waiting = self._store.database.run_blocking(self._store.waiting)
         for kind, state in _WAITS.items():
             with contextlib.suppress(Exception):
                 if waiting[state] and not self._queues[kind].size:
@@ -107,7 +107,7 @@ class Workers:
         """Start a process that is not there; end one that is at a submission for too long."""
         store = self._store
         if one.alive:
-            over = store.database.do(lambda c: store.too_long(c, one.name))
+            over = store.database.run_blocking(lambda c: store.too_long(c, one.name))
             if over:
                 one.kill()
                 self._gone(one, f"{_DOES[one.kind]} it took too long")
@@ -117,7 +117,9 @@ class Workers:
             one.start()
 
     def _gone(self, one: _Process, reason: str) -> None:
-        again = self._store.database.do(lambda c: self._store.give_up(c, one.name, reason))
+        again = self._store.database.run_blocking(
+            lambda c: self._store.give_up(c, one.name, reason)
+        )
         one.started = False
         for number in again:
             self.wake(one.kind, number)
@@ -218,14 +220,16 @@ class Worker:
     def _human(self, challenge: Challenge) -> None:
         """People's own scores, once."""
         name = challenge.name
-        if challenge.human == "none" or self._database.do(lambda c: self._store.human(c, name)):
+        if challenge.human == "none" or self._database.run_blocking(
+            lambda c: self._store.human(c, name)
+        ):
             return
         rows = self._prepared[name].human()
-        self._database.do(lambda c: self._store.set_human(c, name, rows))
+        self._database.run_blocking(lambda c: self._store.set_human(c, name, rows))
 
     def work(self, number: int) -> None:
         """Check or evaluate a submission, unless somebody else does."""
-        store, do = self._store, self._database.do
+        store, do = self._store, self._database.run_blocking
         row = do(lambda c: store.claim(c, number, self._name, _WAITS[self._kind]))
         if row is None:
             return
@@ -251,7 +255,9 @@ class Worker:
         verdict = check(self._prepared[row.challenge], folder, row.file)
         faults, n, summary = verdict.faults, verdict.n_faults, verdict.summary
         store = self._store
-        self._database.do(lambda c: store.checked(c, row.id, self._name, faults, n, summary))
+        self._database.run_blocking(
+            lambda c: store.checked(c, row.id, self._name, faults, n, summary)
+        )
         if not n:
             self._next.put([row.id])
 
@@ -270,7 +276,7 @@ class Worker:
             "scores": found.scores,
             "run": found.run,
         }
-        self._database.do(lambda c: store.finish(c, row.id, self._name, result))
+        self._database.run_blocking(lambda c: store.finish(c, row.id, self._name, result))
 
     def _teller(self, number: int) -> Callable[[float, str], None]:
         """Writes progress down, now and then."""
@@ -283,7 +289,7 @@ class Worker:
                     return
                 last[0] = time.monotonic()
             store = self._store
-            self._database.do(lambda c: store.advance(c, number, self._name, share, step))
+            self._database.run_blocking(lambda c: store.advance(c, number, self._name, share, step))
 
         return tell
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ....datasets.schema import Scale
-from ...web import one
+from ...web.forms import field_value
 
 
 class FormError(Exception):
@@ -50,7 +50,7 @@ def level(fields: Mapping[str, Sequence[str]], name: str, what: str) -> int:
     Raises:
         FormError: where it is none.
     """
-    text = one(fields, name)
+    text = field_value(fields, name)
     if text not in ("1", "2", "3", "4", "5"):
         raise FormError(f"Choose {what}: 1, 2, 3, 4 or 5.")
     return int(text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....datasets.schema import Scale
-from ...web import one
+from ...web.forms import field_value
 from .base import FormError
 
 _VALUE = {"good": 1.0, "bad": 0.0}
@@ -21,7 +21,7 @@ class GoodBad:
 
     def read(self, fields: Mapping[str, Sequence[str]], n: int, words: int) -> list[dict[str, Any]]:
         del n, words
-        answer = one(fields, "answer")
+        answer = field_value(fields, "answer")
         if answer not in (*_VALUE, "skip"):
             raise FormError("Choose good, bad or skip.")
         return [{"answer": answer}]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....datasets.schema import Scale
-from ...web import one
+from ...web.forms import field_value
 from .base import FormError
 
 LONGEST = 500
@@ -62,7 +62,7 @@ class References:
 
     def read(self, fields: Mapping[str, Sequence[str]], n: int, words: int) -> list[dict[str, Any]]:
         del n
-        text = " ".join(one(fields, "text").split())
+        text = " ".join(field_value(fields, "text").split())
         if found := faults(text, words):
             raise FormError(" ".join(found))
         return [{"text": text}]

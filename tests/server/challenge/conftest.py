@@ -127,7 +127,7 @@ def new_account(database, name="somebody", team=None):
         )
         return token, number
 
-    return database.do(work)
+    return database.run_blocking(work)
 
 
 def running(site):
@@ -149,7 +149,7 @@ def by_hand(folder, site, **changes):
 
     def work():
         for kind, state in (("check", "received"), ("evaluate", "queued")):
-            for number in site.store.database.do(site.store.waiting)[state]:
+            for number in site.store.database.run_blocking(site.store.waiting)[state]:
                 both[kind].work(number)
 
     return work

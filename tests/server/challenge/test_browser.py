@@ -66,7 +66,7 @@ def test_a_team_from_signing_up_to_the_leaderboard(chromium, tmp_path, width, sc
         page.wait_for_selector("text=waits for its turn")
         number = begin(site, key)
         store = site.store
-        store.database.do(lambda c: store.advance(c, number, "w", 0.5, "cider"))
+        store.database.run_blocking(lambda c: store.advance(c, number, "w", 0.5, "cider"))
         page.wait_for_selector("text=It is being scored.")
         expect(page.locator("progress")).to_have_js_property("value", 0.5)
         expect(page).to_have_title(re.compile("^50 %"))
@@ -128,10 +128,10 @@ def test_the_desk(chromium, tmp_path, width, scheme):
         failed = key_of(ann.upload("small", "failed.json", good()))
         judge(site, failed)
         begin(site, failed)
-        site.store.database.do(
+        site.store.database.run_blocking(
             lambda c: site.store.give_up(c, "w", "it took more memory than is given", final=True)
         )
-        at = looker(chromium, url, width, scheme).open(f"/admin/setup?code={site.setup}")
+        at = looker(chromium, url, width, scheme).open(f"/admin/setup?code={site.setup_code}")
         page = at.page
         page.fill("#password", PASSWORD)
         page.fill("#again", PASSWORD)

@@ -57,7 +57,7 @@ def test_what_the_cases_change_is_right(tmp_path, kind):
         ("name", "Small ones", ["name: 'Small ones': small letters"]),
         ("name", "x" * 65, ["name: 65 characters; at most 64"]),
         ("title", '"a\u202eb"', ["title: the character U+202E"]),
-        ("title", "a\x00b", ["the character U+0000 is none of YAML's"]),
+        ("title", "a\x00b", ["YAML does not allow the character U+0000"]),
         ("title", "[a, b]", ["title: ['a', 'b'] is no text"]),
         ("title", "&a [*a]", ["title: ", "recursive"]),
         ("title", "*a", ["undefined alias"]),

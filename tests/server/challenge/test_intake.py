@@ -17,8 +17,8 @@ import pytest
 from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation.evaluator import Prepared
 from captau.server.challenge.intake import uploads as intake
-from captau.server.database import StoreError
-from captau.server.web import RefusedError
+from captau.server.storage.database import StoreError
+from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
     CAPTIONS,
     RATINGS,

@@ -18,7 +18,7 @@ from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_store import STATES
 from captau.server.challenge.tables import results, submissions
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions, new_account, write_challenge
 
 TEAMS = 4
@@ -56,7 +56,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path, served)
         steps = case(
             {state: place for place, state in enumerate(STATES)}, value=submissions.c.state
         )
-        return database.do(lambda c: c.execute(select(func.sum(1 + steps))).scalar()) or 0
+        return database.run_blocking(lambda c: c.execute(select(func.sum(1 + steps))).scalar()) or 0
 
     def until(condition) -> None:
         deadline = time.monotonic() + 300
@@ -87,13 +87,15 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path, served)
     assert len(acknowledged) > TEAMS  # it was under load
 
     left = select(func.count()).where(submissions.c.state != "scored")
-    until(lambda: not database.do(lambda c: c.execute(left).scalar_one()))
-    rows = database.do(lambda c: c.execute(select(submissions)).all())
+    until(lambda: not database.run_blocking(lambda c: c.execute(left).scalar_one()))
+    rows = database.run_blocking(lambda c: c.execute(select(submissions)).all())
     by_key = {row.key: row.sha256 for row in rows}
     assert {key: by_key.get(key) for key in acknowledged} == acknowledged
     # What is there and was not acknowledged is at most the one of each that was on its way.
     assert len(rows) - len(acknowledged) <= TEAMS * killed.count(None)
     assert all(row.counts for row in rows)
-    scored = database.do(lambda c: c.execute(select(results.c.submission)).scalars().all())
+    scored = database.run_blocking(
+        lambda c: c.execute(select(results.c.submission)).scalars().all()
+    )
     assert sorted(scored) == sorted(row.id for row in rows)
     database.close()

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from captau.server.challenge import tables as models
-from captau.server.security import Buckets
+from captau.server.web.public_address import PublicAddress
+from captau.server.web.rate_limits import RateLimiter
 from tests.server.challenge.conftest import running
 from tests.server.challenge.visitors import (
     IMAGES,
@@ -43,9 +44,9 @@ def small(tmp_path):
 
     with ExitStack() as stack:
 
-        def serve(*paths, outside=("", False, ""), **changes):
+        def serve(*paths, address=None, **changes):
             paths = paths or (write_challenge(tmp_path, **changes),)
-            site = make_site(tmp_path, *paths, outside=outside)
+            site = make_site(tmp_path, *paths, address=address)
             return site, stack.enter_context(running(site))
 
         yield serve
@@ -53,7 +54,10 @@ def small(tmp_path):
 
 def rows_of(site, table):
     return [
-        dict(r) for r in site.store.database.do(lambda c: c.execute(select(table)).mappings().all())
+        dict(r)
+        for r in site.store.database.run_blocking(
+            lambda c: c.execute(select(table)).mappings().all()
+        )
     ]
 
 
@@ -324,7 +328,7 @@ def test_the_log_has_sign_ins_of_the_desk_and_all_that_fail(small):
 def test_tries_for_one_account_are_limited_however_its_name_is_spelt(small):
     site, url = small()
     signed_up(url, "Ann")
-    site.names = Buckets(2, 1e-6)
+    site.names = RateLimiter(2, 1e-6)
     bob = Visitor(url)
     tries = [
         bob.sign_in(name, "guess number something").status for name in ("Ann", " aNN", "ＡＮＮ")
@@ -351,11 +355,11 @@ def test_from_upload_to_scores(small):
     assert "<b>1</b> left today" in ann.get("/challenges/small/submit").text
     number = begin(site, key)
     store = site.store
-    store.database.do(lambda c: store.advance(c, number, "w", 0.25, "cider"))
+    store.database.run_blocking(lambda c: store.advance(c, number, "w", 0.25, "cider"))
     told = json.loads(ann.raw("GET", f"/submissions/{key}/state")[2])
     assert told == {"state": "running", "progress": 0.25, "step": "cider", "done": False}
     assert 'value="0.250"' in ann.get(f"/submissions/{key}").text
-    store.database.do(lambda c: store.give_up(c, "w", "it was ended"))
+    store.database.run_blocking(lambda c: store.give_up(c, "w", "it was ended"))
     # Tried again, and scored.
     begin(site, key, "v")
     finish(site, key, 0.423456789, "v")
@@ -614,7 +618,7 @@ def test_people_s_own_row(small):
         {"references": "c2", "metric": "cider", "value": 0.79, "ci_low": 0.7, "ci_high": 0.8},
         {"references": "c5", "metric": "cider", "value": None, "ci_low": None, "ci_high": None},
     ]
-    site.store.database.do(lambda c: site.store.set_human(c, "small", rows))
+    site.store.database.run_blocking(lambda c: site.store.set_human(c, "small", rows))
     page = Visitor(url).get("/challenges/small/board")
     assert [r[:3] for r in lines(page.text)] == [
         ("1", "1", "Reds"),
@@ -713,7 +717,7 @@ def test_freezing_resetting_and_evaluating_again(small):
     admin.send("/admin/challenges/small/unfreeze", page="/admin", why="moved")
     begin(site, key)
     store = site.store
-    store.database.do(
+    store.database.run_blocking(
         lambda c: store.give_up(c, "w", "the metrics could not be computed", final=True)
     )
     page = ann.get(f"/submissions/{key}")
@@ -806,7 +810,7 @@ def test_no_page_shows_references_and_all_have_the_headers(small):
 
 
 def test_a_site_below_a_path_and_no_address_of_a_host_header(small):
-    _, url = small(outside=("/lab", True, "https://lab.example"))
+    _, url = small(address=PublicAddress("/lab", True, "https://lab.example"))
     visitor = Visitor(url)
     status, headers, body = visitor.raw("GET", "/lab/signup", host="evil.example")
     assert status == 200

@@ -13,8 +13,8 @@ from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_store import Store, found_in
 from captau.server.challenge.tables import challenges, results, submissions
 from captau.server.challenge.workers import worker
-from captau.server.database import Database, StoreError
-from captau.server.web import RefusedError
+from captau.server.storage.database import Database, StoreError
+from captau.server.web.errors import RefusedError
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     REFERENCES,
@@ -55,7 +55,7 @@ def sent(site, account, text=None, challenge="small_captions"):
 
 
 def row(site, number):
-    return site.store.database.do(lambda c: found_in(c, submissions.c.id == number)[0])
+    return site.store.database.run_blocking(lambda c: found_in(c, submissions.c.id == number)[0])
 
 
 def valid(site, number, worker="w"):
@@ -66,11 +66,11 @@ def valid(site, number, worker="w"):
         store.claim(c, number, worker, "received")
         store.checked(c, number, worker, [], 0, "valid")
 
-    store.database.do(work)
+    store.database.run_blocking(work)
 
 
 def test_each_step_is_taken_once(site):
-    store, do = site.store, site.store.database.do
+    store, do = site.store, site.store.database.run_blocking
     number = sent(site, account_of(site))
     assert do(store.waiting) == {"received": [number], "queued": []}
     assert row(site, number).system == "a"
@@ -98,7 +98,7 @@ def test_each_step_is_taken_once(site):
 
 
 def test_after_all_tries_it_has_failed_with_a_reason(site):
-    store, do = site.store, site.store.database.do
+    store, do = site.store, site.store.database.run_blocking
     account = account_of(site)
     number = sent(site, account)
     valid(site, number)
@@ -124,15 +124,15 @@ def test_after_all_tries_it_has_failed_with_a_reason(site):
 
 
 def test_a_server_that_was_killed_is_no_ones_attempt(tmp_path, site):
-    store, do = site.store, site.store.database.do
+    store, do = site.store, site.store.database.run_blocking
     number = sent(site, account_of(site))
     valid(site, number)
     do(lambda c: store.claim(c, number, "w", "queued"))
     store.database.close()
     again = make_site(tmp_path)
     assert (row(again, number).state, row(again, number).attempts) == ("queued", 0)
-    assert not again.store.database.do(lambda c: store.finish(c, number, "w", RESULT))
-    assert again.store.database.do(again.store.waiting)["queued"] == [number]
+    assert not again.store.database.run_blocking(lambda c: store.finish(c, number, "w", RESULT))
+    assert again.store.database.run_blocking(again.store.waiting)["queued"] == [number]
     again.store.database.close()
 
 
@@ -146,7 +146,7 @@ def limited(tmp_path):
 
 
 def test_only_valid_ones_count_against_the_limits(limited):
-    store, do = limited.store, limited.store.database.do
+    store, do = limited.store, limited.store.database.run_blocking
     first = account_of(limited)
     mate = account_of(limited, "mate", first.team)
     for _ in range(3):  # not valid: as often as one likes
@@ -169,13 +169,13 @@ def test_only_valid_ones_count_against_the_limits(limited):
         sent(limited, first)
     # Into another team somebody takes along what was theirs.
     loner = account_of(limited, "loner")
-    assert store.database.do(
+    assert store.database.run_blocking(
         lambda c: store.left(c, store.challenge("small_captions"), phase_of(limited), loner)
     ) == store_left(2, 3)
 
 
 def test_what_is_checked_past_midnight_counts_on_the_day_it_was_sent(limited):
-    store, do = limited.store, limited.store.database.do
+    store, do = limited.store, limited.store.database.run_blocking
     first = account_of(limited)
     mates = [account_of(limited, name, first.team) for name in ("mate", "other")]
     numbers = [sent(limited, one) for one in (first, *mates)]
@@ -203,7 +203,9 @@ def test_one_at_a_time_and_when_it_is_open(tmp_path, site):
     with pytest.raises(RefusedError, match="still being checked"):
         sent(site, account)
     valid(site, number)
-    site.store.database.do(lambda c: c.execute(update(challenges).values(frozen_at=1.0)) and None)
+    site.store.database.run_blocking(
+        lambda c: c.execute(update(challenges).values(frozen_at=1.0)) and None
+    )
     with pytest.raises(RefusedError, match="takes no submissions for the moment"):
         sent(site, account)
     folders = [p for p in (tmp_path / "kept").iterdir() if p.is_dir()]
@@ -217,7 +219,7 @@ def test_one_at_a_time_and_when_it_is_open(tmp_path, site):
 
 
 def test_changed_references_are_refused_or_all_is_scored_anew(tmp_path, site):
-    store, do = site.store, site.store.database.do
+    store, do = site.store, site.store.database.run_blocking
     number = sent(site, account_of(site))
     valid(site, number)
     do(lambda c: store.claim(c, number, "w", "queued"))
@@ -268,32 +270,35 @@ def test_what_waits_in_a_challenge_that_is_gone_goes_on_waiting(tmp_path, site):
     waits, done = sent(site, account), sent(site, account_of(site, "mate", account.team))
     valid(site, waits)
     valid(site, done)
-    do = site.store.database.do
+    do = site.store.database.run_blocking
     do(lambda c: site.store.claim(c, done, "w", "queued"))
     do(lambda c: site.store.finish(c, done, "w", RESULT))
     site.store.database.close()
     (tmp_path / "small_captions.yaml").rename(tmp_path / "gone")
     without = make_site(tmp_path)
-    assert without.store.database.do(without.store.waiting) == {"received": [], "queued": []}
+    assert without.store.database.run_blocking(without.store.waiting) == {
+        "received": [],
+        "queued": [],
+    }
     assert asyncio.run(without.records.of_team(account.team)) == []
     without.store.database.close()
     (tmp_path / "gone").rename(tmp_path / "small_captions.yaml")
     again = make_site(tmp_path)
-    assert again.store.database.do(again.store.waiting)["queued"] == [waits]
+    assert again.store.database.run_blocking(again.store.waiting)["queued"] == [waits]
     again.store.database.close()
 
 
 def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
     """Where the machine's clock was put back, a submission would seem to be evaluated for a day."""
     number, ahead = sent(site, account_of(site)), site.store.clock() + 86_400
-    do = site.store.database.do
+    do = site.store.database.run_blocking
     do(lambda c: c.execute(update(submissions).values(received_at=ahead)) and None)
     site.store.database.close()
     server = make_site(tmp_path).store
     database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
     guest = Store(database, list(server.challenges.values()), server.folder, guest=True)
-    database.do(lambda c: guest.claim(c, number, "w", "received"))
-    assert not server.database.do(lambda c: server.too_long(c, "w"))
+    database.run_blocking(lambda c: guest.claim(c, number, "w", "received"))
+    assert not server.database.run_blocking(lambda c: server.too_long(c, "w"))
     database.close()
     server.database.close()
 
@@ -302,7 +307,7 @@ def test_people_of_another_choice_are_not_shown(tmp_path):
     write_challenge(tmp_path, human="last")
     site = make_site(tmp_path, ["captions"])
     name, rows = "small_captions", [{"metric": "cider", "references": "c2", "value": 1.0}]
-    site.store.database.do(lambda c: site.store.set_human(c, name, rows))
+    site.store.database.run_blocking(lambda c: site.store.set_human(c, name, rows))
     state = asyncio.run(site.records.state(site.challenges[name]))
     assert [row["value"] for row in state.human] == [1.0]
     site.store.database.close()
@@ -310,7 +315,7 @@ def test_people_of_another_choice_are_not_shown(tmp_path):
         write_challenge(tmp_path, human=human)
         site = make_site(tmp_path)
         assert not asyncio.run(site.records.state(site.challenges[name])).human
-        assert site.store.database.do(lambda c, s=site.store: s.human(c, name)) is None
+        assert site.store.database.run_blocking(lambda c, s=site.store: s.human(c, name)) is None
         site.store.database.close()
 
 
@@ -363,7 +368,9 @@ def test_a_worker_whose_database_takes_nothing_ends(tmp_path, site, monkeypatch)
     with pytest.raises(EndedError, match="2"):
         work()
     monkeypatch.undo()
-    again = site.store.database.do(lambda c: site.store.give_up(c, "by-hand-check", "it ended"))
+    again = site.store.database.run_blocking(
+        lambda c: site.store.give_up(c, "by-hand-check", "it ended")
+    )
     assert (again, row(site, number).state) == ([number], "received")
 
 

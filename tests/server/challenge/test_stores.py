@@ -16,7 +16,7 @@ from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_store import found_in
 from captau.server.challenge.workers.work_queue import Queue
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     REFERENCES,
@@ -80,7 +80,7 @@ def test_postgresql_holds_the_site_and_redis_wakes(address, redis, tmp_path):
         for thread in threads:
             thread.join()
         assert not faults
-        rows = database.do(found_in)
+        rows = database.run_blocking(found_in)
         assert len(rows) == teams
         assert all(row.result is not None and row.attempts == 1 for row in rows)
         with says("another captau serve is at work on it"):

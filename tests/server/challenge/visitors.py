@@ -25,10 +25,10 @@ def quick_passwords(monkeypatch):
     """Argon2 at its cheapest: here it is not what is tested."""
     from argon2 import PasswordHasher
 
-    from captau.server import security
+    from captau.server.web import passwords
 
     monkeypatch.setattr(
-        security, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+        passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     )
 
 
@@ -56,17 +56,17 @@ def write_challenge(folder, name="small", **changes):
     return path
 
 
-def make_site(folder, *paths, outside=("", False, "")):
+def make_site(folder, *paths, address=None):
     """The site of some challenges, on a database beside them, without workers."""
     from captau.server.challenge.definition_file import read_challenges
     from captau.server.challenge.migrations import FOLDER
     from captau.server.challenge.submission_store import Store
     from captau.server.challenge.web.app import Site
-    from captau.server.database import Database
+    from captau.server.storage.database import Database
 
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
     database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve")
-    return Site(Store(database, challenges, folder / "files"), outside=outside)
+    return Site(Store(database, challenges, folder / "files"), address=address)
 
 
 class Visitor(Browser):
@@ -122,7 +122,7 @@ def good(images=IMAGES):
 def signed_in_admin(site, url):
     """Whoever runs the site, their password chosen now."""
     admin = Visitor(url)
-    page = admin.get(f"/admin/setup?code={site.setup}")
+    page = admin.get(f"/admin/setup?code={site.setup_code}")
     fields = {**page.hidden, "password": PASSWORD, "again": PASSWORD}
     assert admin.post("/admin/setup", fields).heading == "Dashboard"
     return admin
@@ -139,7 +139,7 @@ def row_of(site, key):
     from captau.server.challenge.submission_store import found_in
     from captau.server.challenge.tables import submissions
 
-    (found,) = site.store.database.do(lambda c: found_in(c, submissions.c.key == key))
+    (found,) = site.store.database.run_blocking(lambda c: found_in(c, submissions.c.key == key))
     return found
 
 
@@ -147,9 +147,9 @@ def judge(site, key, faults=(), worker="w"):
     """What the worker that checks does with its verdict."""
     number = row_of(site, key).id
     store = site.store
-    store.database.do(lambda c: store.claim(c, number, worker, "received"))
+    store.database.run_blocking(lambda c: store.claim(c, number, worker, "received"))
     summary = "not valid" if faults else "valid: 6 captions"
-    store.database.do(
+    store.database.run_blocking(
         lambda c: store.checked(c, number, worker, list(faults), len(faults), summary)
     )
 
@@ -158,7 +158,7 @@ def begin(site, key, worker="w"):
     """What the worker that evaluates does first."""
     number = row_of(site, key).id
     store = site.store
-    assert store.database.do(lambda c: store.claim(c, number, worker, "queued"))
+    assert store.database.run_blocking(lambda c: store.claim(c, number, worker, "queued"))
     return number
 
 
@@ -203,4 +203,4 @@ def finish(site, key, value, worker="w", spread=0.001, seed=0, backend="x"):
     run = {"signatures": {s: f"{s}|backend:{backend}" for s in specs}, "captau": "1.2.3"}
     result = {"seconds": 1.0, "digest": "d", "scores": rows, "run": run}
     store = site.store
-    assert store.database.do(lambda c: store.finish(c, number, worker, result))
+    assert store.database.run_blocking(lambda c: store.finish(c, number, worker, result))

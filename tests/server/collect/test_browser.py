@@ -183,7 +183,7 @@ def test_dashboard_and_disagreements(chromium, tmp_path, width):
                 page = other.get("/rate")
                 level = {"precision": 1 + (n + k) % 5, "recall": 1 + n % 5, "inclusive": 0}
                 other.post("/rate", {**page.hidden, **level})
-        looker = Looker(chromium, url, width).open(f"/admin/setup?code={site.setup}")
+        looker = Looker(chromium, url, width).open(f"/admin/setup?code={site.setup_code}")
         looker.look("setup")
         page = looker.page
         page.fill("#password", "correct horse battery")

@@ -35,7 +35,7 @@ def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
     assert "captau: stopped" in said
     assert "Traceback" not in said
     site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
-    assert len(site.store.database.do(site.store.all_rows)["answers"]) == 1
+    assert len(site.store.database.run_blocking(site.store.all_rows)["answers"]) == 1
     site.store.database.close()
 
 

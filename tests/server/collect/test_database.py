@@ -18,9 +18,11 @@ from captau.server.collect import migrations
 from captau.server.collect.migrations import FOLDER
 from captau.server.collect.models import meta, metadata
 from captau.server.collect.simulate import joined
-from captau.server.database import Clock, Database, StoreError, url_of
-from captau.server.security import MEMBER_AGE, Session, Sessions
-from captau.server.serving import listen
+from captau.server.storage.clock import Clock
+from captau.server.storage.database import Database, StoreError
+from captau.server.storage.database_url import parse_database_url
+from captau.server.web.listener import listen
+from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, running, write_study
 
@@ -30,7 +32,7 @@ def put(key, value="x"):
 
 
 def keys(database):
-    return set(database.do(lambda c: c.execute(select(meta.c.key)).scalars().all()))
+    return set(database.run_blocking(lambda c: c.execute(select(meta.c.key)).scalars().all()))
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_what_many_ask_for_is_done_in_one_go(database):
     async def many(*asked):
         first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
         await asyncio.sleep(0.05)
-        rest = [asyncio.create_task(database.run_each(each, *a)) for a in asked]
+        rest = [asyncio.create_task(database.run_grouped(each, *a)) for a in asked]
         await asyncio.sleep(0.05)
         hold.set()
         return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
@@ -107,7 +109,7 @@ def test_whoever_goes_away_stops_nobody_else(database):
 
 def test_what_is_answered_is_on_the_disk(database, tmp_path):
     for k in range(5):
-        database.do(put(str(k)))
+        database.run_blocking(put(str(k)))
         with sqlite3.connect(tmp_path / "x.sqlite3") as other:
             assert other.execute("SELECT count(*) FROM meta").fetchone() == (k + 1,)
         other.close()
@@ -120,7 +122,7 @@ def test_one_server_at_a_time(database, tmp_path):
 
 def test_a_full_disk_loses_nothing_and_is_told(tmp_path):
     site = make_site(tmp_path, "good_bad", ratings=20)
-    do = site.store.database.do
+    do = site.store.database.run_blocking
     with running(site) as url:
         browsers = [joined(url) for _ in range(6)]
         # As full as it can be: SQLite gets no page more.
@@ -160,7 +162,7 @@ def test_an_older_database_is_copied_then_brought_up_to_date(tmp_path):
     notes = []
     database = Database(str(path), FOLDER, "captau collect", notes.append)
     assert "kept" in keys(database)
-    tables = database.do(lambda c: inspect(c).get_table_names())
+    tables = database.run_blocking(lambda c: inspect(c).get_table_names())
     database.close()
     assert "resolutions" in tables
     copy = tmp_path / "old.sqlite3.0001.backup"
@@ -183,7 +185,7 @@ def test_the_steps_make_the_tables_of_the_models(database):
     def differences(c):
         return compare_metadata(MigrationContext.configure(c), metadata)
 
-    assert database.do(differences) == []
+    assert database.run_blocking(differences) == []
 
 
 def test_a_newer_or_another_s_database_is_left_alone(tmp_path):
@@ -207,7 +209,7 @@ def test_a_newer_or_another_s_database_is_left_alone(tmp_path):
     with says("text.sqlite3", "not a database"):
         Database(str(tmp_path / "text.sqlite3"), FOLDER, "captau collect")
     with says("database=mysql://", "postgresql://"):
-        url_of("mysql://nowhere.example/x")
+        parse_database_url("mysql://nowhere.example/x")
 
 
 def test_a_study_whose_items_changed_is_told(tmp_path):
@@ -246,7 +248,7 @@ def test_the_clock_never_runs_backwards(monkeypatch):
     before = clock()
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert before <= clock() <= before + 60
-    assert Clock(least=before)() >= before  # a restart after the machine's clock was put back
+    assert Clock(earliest=before)() >= before  # a restart after the machine's clock was put back
 
 
 def test_a_clock_that_is_put_back_ends_no_session(monkeypatch):

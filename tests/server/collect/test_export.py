@@ -31,7 +31,7 @@ def gathered(tmp_path):
                 browser = joined(url)
                 while "key" in (page := browser.get("/rate")).hidden:
                     browser.post("/rate", {**page.hidden, **rule(k, page.captions)})
-            rows = site.store.database.do(site.store.all_rows)
+            rows = site.store.database.run_blocking(site.store.all_rows)
         return site.store, rows
 
     return run

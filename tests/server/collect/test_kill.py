@@ -68,7 +68,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
 
     assert len(acknowledged) > 5 * KILLS  # it was under load
     site = make_site(tmp_path)
-    do = site.store.database.do
+    do = site.store.database.run_blocking
     query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
     found = do(lambda c: c.execute(query).all())
     stored = {row.key: row.value["answer"] for row in found}

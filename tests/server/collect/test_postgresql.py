@@ -20,7 +20,8 @@ from sqlalchemy import create_engine, insert, inspect, select, text
 from captau.server.collect.migrations import FOLDER
 from captau.server.collect.models import meta, raters
 from captau.server.collect.simulate import joined
-from captau.server.database import Database, StoreError, url_of
+from captau.server.storage.database import Database, StoreError
+from captau.server.storage.database_url import parse_database_url
 from tests.conftest import says
 from tests.server.collect.conftest import make_site, running
 from tests.server.collect.test_site import rows
@@ -105,7 +106,7 @@ def test_many_raters_at_once_each_answer_once(address, tmp_path):
 
 def made(address, name):
     """A fresh database of that name, on the same server."""
-    engine = create_engine(url_of(address), isolation_level="AUTOCOMMIT")
+    engine = create_engine(parse_database_url(address), isolation_level="AUTOCOMMIT")
     with engine.connect() as c:
         c.exec_driver_sql(f"CREATE DATABASE {name}")
     engine.dispose()
@@ -138,13 +139,18 @@ def test_a_change_that_fails_fails_alone(address):
     assert seen[11] == set("012345678")
     # A rater's number is asked for, which is rows of a change.
     assert (
-        database.do(lambda c: c.execute(insert(raters).values(RATER)).inserted_primary_key[0]) == 1
+        database.run_blocking(
+            lambda c: c.execute(insert(raters).values(RATER)).inserted_primary_key[0]
+        )
+        == 1
     )
     # The connection is cut: that is told, and what comes next has one again.
     with pytest.raises(StoreError):
-        database.do(lambda c: c.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")))
-    assert database.do(keys) == set("012345678")
-    database.do(put("after"))
+        database.run_blocking(
+            lambda c: c.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        )
+    assert database.run_blocking(keys) == set("012345678")
+    database.run_blocking(put("after"))
     database.close()
 
 
@@ -156,7 +162,7 @@ def test_at_once_or_one_by_one_is_the_same(address, tmp_path, protocol, monkeypa
 
 def test_older_tables_are_copied_then_brought_up_to_date(address):
     older = made(address, "older")
-    engine = create_engine(url_of(older))
+    engine = create_engine(parse_database_url(older))
     config = Config()
     config.set_main_option("script_location", str(FOLDER))
     config.set_main_option("path_separator", "os")

@@ -13,7 +13,7 @@ from tests.server.collect.conftest import CAPTIONS, make_site, running
 
 
 def rows(site):
-    return site.store.database.do(site.store.all_rows)
+    return site.store.database.run_blocking(site.store.all_rows)
 
 
 def tutored(url, nickname=""):
@@ -80,7 +80,7 @@ def rows_of_open(site):
     from captau.server.collect.models import serves
 
     query = select(serves.c.unit).where(serves.c.answered_at.is_(None))
-    return site.store.database.do(lambda c: c.execute(query).scalar_one())
+    return site.store.database.run_blocking(lambda c: c.execute(query).scalar_one())
 
 
 def test_the_server_holds_the_wait(small):
@@ -463,7 +463,7 @@ def test_an_excluded_rater_does_not_fill_the_study(small):
 
 def signed_in(site, url, password="correct horse battery"):
     admin = Browser(url)
-    page = admin.get(f"/admin/setup?code={site.setup}")
+    page = admin.get(f"/admin/setup?code={site.setup_code}")
     done = admin.post("/admin/setup", {**page.hidden, "password": password, "again": password})
     assert done.heading == "Dashboard"
     return admin
@@ -477,12 +477,12 @@ def test_the_admin_s_password_is_chosen_once_and_asked_for(small):
     site, url = small()
     admin = Browser(url)
     assert "No password is set" in admin.get("/admin/login").text
-    page = admin.get(f"/admin/setup?code={site.setup}")
+    page = admin.get(f"/admin/setup?code={site.setup_code}")
     short = admin.post("/admin/setup", {**page.hidden, "password": "short", "again": "short"})
     assert short.status == 400
     signed_in(site, url)
-    assert Browser(url).raw("GET", f"/admin/setup?code={site.setup}")[0] == 404
-    kept = site.store.database.do(
+    assert Browser(url).raw("GET", f"/admin/setup?code={site.setup_code}")[0] == 404
+    kept = site.store.database.run_blocking(
         lambda c: c.execute(select(meta.c.value).where(meta.c.key == "password")).scalar_one()
     )
     assert kept.startswith("$argon2id$")
@@ -685,7 +685,7 @@ def test_head_is_answered_like_get(small):
 
 def test_a_fault_of_our_own_has_the_headers_too(small, monkeypatch):
     site, url = small("good_bad")
-    monkeypatch.setattr(site.keeper, "password", None)  # cannot be called
+    monkeypatch.setattr(site.admin_account, "load_password_hash", None)  # cannot be called
     status, headers, body = Browser(url).raw("GET", "/health")
     assert status == 500
     assert b"Something went wrong here" in body

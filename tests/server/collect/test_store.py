@@ -13,7 +13,7 @@ import pytest
 from captau.server.collect import store as module
 from captau.server.collect.game import RefusedError
 from captau.server.collect.store import Rater
-from captau.server.web import MissingError
+from captau.server.web.errors import NotFoundError
 from tests.server.collect.conftest import make_site
 
 RATERS = 8
@@ -61,7 +61,7 @@ async def played(site, way, rounds):
             await store.exclude(raters[1], "a test", out=k == 4)
         asking = rng.sample(raters, rng.randint(2, RATERS))
         shown = await way(store.database, [store.next(r) for r in [*asking, 999]])
-        assert isinstance(shown.pop(), MissingError)
+        assert isinstance(shown.pop(), NotFoundError)
         seen += [
             (r, s.given, None) if isinstance(s, Rater) else (r, s.phase, s.unit.id)
             for r, s in zip(asking, shown, strict=True)
@@ -88,7 +88,7 @@ def same_either_way(folder, protocol, databases, monkeypatch):
         (folder / name).mkdir()
         site = make_site(folder / name, protocol, database=database, ratings=3)
         seen.append(asyncio.run(played(site, way, rounds=24)))
-        rows.append(site.store.database.do(site.store.all_rows))
+        rows.append(site.store.database.run_blocking(site.store.all_rows))
         site.store.database.close()
     one, every = seen
     assert one == every

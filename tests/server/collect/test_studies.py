@@ -18,8 +18,8 @@ from captau.server.collect.protocols import FORMS, FormError
 from captau.server.collect.protocols.references import faults
 from captau.server.collect.protocols.thumb import normalised
 from captau.server.collect.studies import read_study
-from captau.server.fields import Fields
-from captau.server.web import MissingError
+from captau.server.web.errors import NotFoundError
+from captau.server.yaml_fields import YamlFields
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
@@ -152,7 +152,7 @@ def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40 * 30 // 2 - 1)
     with says("p0.png", "too many pixels"):
         read_study(str(path))
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         picture(str(tmp_path / "p0.png"))
 
 
@@ -167,13 +167,13 @@ def test_no_yaml_breaks_the_reader(value):
     text = yaml.safe_dump({"a": value, "b": {"c": value}}, allow_unicode=True)
     said = []
     try:
-        fields = Fields.of(text, "x.yaml")
-        for read in (fields.text, fields.optional, fields.texts, fields.at_most):
+        fields = YamlFields.parse(text, "x.yaml")
+        for read in (fields.text, fields.optional, fields.texts, fields.optional_count):
             try:
                 read("a")
             except InputError as error:
                 said.append(str(error))
-        assert fields.within("b") is not fields
+        assert fields.section("b") is not fields
     except InputError as error:  # such as a character that YAML does not allow
         said.append(str(error))
     assert all(message.startswith("x.yaml:") for message in said)

@@ -1,0 +1,1 @@
+"""The database that a site works on, its migration, clock and settings."""

@@ -1,0 +1,40 @@
+"""Settings that a site stores about itself: its name, digest, secrets and its admin's password."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    Text,
+    column,
+    delete,
+    insert,
+    select,
+    table,
+)
+
+_settings = table("meta", column("key"), column("value"))
+
+
+def settings_table(metadata: MetaData) -> Table:
+    """Define the table of settings among a site's own tables."""
+    return Table(
+        "meta",
+        metadata,
+        Column("key", String(64), primary_key=True),
+        Column("value", Text, nullable=False),
+    )
+
+
+def get_setting(c: Connection, key: str) -> str | None:
+    """Return a setting; None if it is not set."""
+    return c.execute(select(_settings.c.value).where(_settings.c.key == key)).scalar()
+
+
+def put_setting(c: Connection, key: str, value: str) -> None:
+    """Set a setting."""
+    c.execute(delete(_settings).where(_settings.c.key == key))
+    c.execute(insert(_settings).values(key=key, value=value))

@@ -1,0 +1,1 @@
+"""Pages, sessions, forms, passwords and rate limits that both sites share."""

@@ -1,0 +1,59 @@
+"""A port that a site listens on, and the server that answers there."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import uvicorn
+from fastapi import FastAPI
+
+from ...datasets.errors import InputError
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a port, before anything else is read.
+
+    Raises:
+        InputError: if it cannot be opened.
+    """
+    if not 0 <= port <= 65_535:  # the system would take it modulo 65,536
+        raise InputError(f"port={port}: 0 to 65535 is expected; 0 for any that is free")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+    except (OSError, OverflowError) as error:
+        raise InputError(f"host={host} port={port}: {error}") from error
+    try:
+        if os.name == "posix":  # elsewhere it would let two servers share one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)  # early visitors wait until the site is ready
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"host={host} port={port}: {reason}; take another with port=…, or port=0 for any"
+        ) from error
+    return listener
+
+
+def public_url(url: str | None, listener: socket.socket) -> str:
+    """Return the site's address without a slash at its end: the option `url=`, else the port's."""
+    host, port = listener.getsockname()[:2]
+    return (url or f"http://{f'[{host}]' if ':' in host else host}:{port}").rstrip("/")
+
+
+def serve(app: FastAPI, listener: socket.socket, *, proxy: bool = False) -> None:
+    """Serve a site on a port until the process is stopped."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=proxy,
+        forwarded_allow_ips="127.0.0.1",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=2000,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,65 @@
+"""Signed session cookies, and the tokens that forms carry against forgery."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import asdict, dataclass
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+#: Seconds that a session lasts: of participants, and of the admin.
+MEMBER_AGE, ADMIN_AGE = 90 * 86_400, 12 * 3_600
+
+
+@dataclass(frozen=True)
+class Session:
+    """A browser's identity.
+
+    Attributes:
+        name: random, new at every sign-in.
+        member: the number of the participant or account; None before they joined or signed in.
+        admin: whether it belongs to the admin's pages.
+        epoch: how often all sessions had been ended when this one began.
+    """
+
+    name: str
+    member: int | None = None
+    admin: bool = False
+    epoch: int = 0
+
+    @classmethod
+    def new(cls, member: int | None = None, *, admin: bool = False, epoch: int = 0) -> Session:
+        """Start a session under a new random name, as at every change of identity."""
+        return cls(secrets.token_urlsafe(12), member, admin, epoch)
+
+
+class Sessions:
+    """Signer and reader of session cookies and form tokens."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._signer = URLSafeTimedSerializer(secret, salt="captau session")
+
+    def write(self, session: Session) -> str:
+        """Return a session as the value of a cookie."""
+        return self._signer.dumps(asdict(session))
+
+    def read(self, cookie: str | None, age: int) -> Session | None:
+        """Return the session of a cookie; None if it is not ours or older than `age` seconds."""
+        try:
+            fields, signed_at = self._signer.loads(cookie or "", return_timestamp=True)
+            # The signer's own limit would refuse a time that lies ahead of a clock that was put back.
+            return Session(**fields) if time.time() - signed_at.timestamp() <= age else None
+        except (BadData, TypeError):
+            return None
+
+    def token(self, session: Session) -> str:
+        """Return the token that every form of a session carries."""
+        return hmac.new(self._secret, f"form {session.name}".encode(), hashlib.sha256).hexdigest()
+
+    def is_token_of(self, session: Session, token: str) -> bool:
+        """Return whether a form's token belongs to a session."""
+        return hmac.compare_digest(self.token(session).encode(), token.encode("utf-8", "replace"))

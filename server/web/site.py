@@ -1,0 +1,162 @@
+"""The base class of both sites: its pages, sessions and forms."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from ..storage.database import StoreError
+from .admin_account import AdminAccount
+from .errors import RefusedError, SignInRequiredError
+from .public_address import PublicAddress
+from .rate_limits import RateLimiter
+from .sessions import ADMIN_AGE, MEMBER_AGE, Session, Sessions
+
+
+class WebSite:
+    """A site's pages, sessions and forms; the routers of each site receive a subclass.
+
+    Args:
+        package: its `templates/` are looked up before the shared ones.
+        admin_account: the admin's password and sessions.
+        secret: signs sessions and forms.
+        address: the site as visitors see it.
+        sign_ins: the attempts to sign in that an address has in ten minutes.
+        template_globals: variables and functions for every template; `title` is needed.
+
+    Attributes:
+        setup_code: lets its holder choose the admin's password, once.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        admin_account: AdminAccount,
+        secret: bytes,
+        address: PublicAddress,
+        sign_ins: int,
+        template_globals: Mapping[str, Any],
+    ) -> None:
+        self.admin_account = admin_account
+        self.address, self.base = address, address.base
+        self.setup_code = secrets.token_urlsafe(16)
+        self.sessions = Sessions(secret)
+        self.sign_in_limiter = RateLimiter(sign_ins, sign_ins / 600)
+        self._templates = Environment(
+            loader=ChoiceLoader([PackageLoader(package), PackageLoader("captau.server.web")]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        shared: dict[str, Any] = {"base": self.base, **template_globals}
+        self._templates.globals.update(shared)
+
+    def read_session(self, request: Request, *, admin: bool = False) -> Session | None:
+        """Return a request's session, of a member or of the admin; None if it has none."""
+        cookie = request.cookies.get("captau_admin" if admin else "captau")
+        session = self.sessions.read(cookie, ADMIN_AGE if admin else MEMBER_AGE)
+        if session is None or session.admin != admin:
+            return None
+        is_ended = (
+            admin and session.member is not None and session.epoch != self.admin_account.epoch
+        )
+        return None if is_ended else session
+
+    def require_admin(self, request: Request) -> Session:
+        """Return the admin's session.
+
+        Raises:
+            SignInRequiredError: if the admin is not signed in.
+        """
+        session = self.read_session(request, admin=True)
+        if session is None or not session.member:
+            raise SignInRequiredError("/admin/login")
+        return session
+
+    def render(
+        self, template: str, session: Session | None = None, status: int = 200, **variables: Any
+    ) -> HTMLResponse:
+        """Render a page; its forms carry the session's token."""
+        token = self.sessions.token(session) if session else ""
+        text = self._templates.get_template(template).render(token=token, **variables)
+        return HTMLResponse(text, status)
+
+    def set_session(self, response: Response, session: Session) -> Response:
+        """Add the cookie of a session to a response, and return it."""
+        response.set_cookie(
+            "captau_admin" if session.admin else "captau",
+            self.sessions.write(session),
+            max_age=ADMIN_AGE if session.admin else MEMBER_AGE,
+            path=f"{self.base}/admin" if session.admin else self.base or "/",
+            httponly=True,
+            samesite="strict" if session.admin else "lax",
+            secure=self.address.secure,
+        )
+        return response
+
+    def redirect(self, path: str) -> RedirectResponse:
+        """Send the browser to a page of this site, by GET."""
+        return RedirectResponse(self.base + path, 303)
+
+    async def log_admin_action(self, action: str, detail: str) -> None:
+        """Record an action of the admin; a site without such a log does nothing.
+
+        Args:
+            action: such as `sign in`.
+            detail: such as the address that it came from.
+        """
+        del action, detail
+
+    async def read_form(self, request: Request, session: Session | None) -> Mapping[str, list[str]]:
+        """Return the values of a form by field.
+
+        Raises:
+            RefusedError: if the form was not written for this session.
+        """
+        fields, _ = await self.read_form_and_file(request, session, files=0)
+        return fields
+
+    async def read_form_and_file(
+        self, request: Request, session: Session | None, *, files: int = 1
+    ) -> tuple[Mapping[str, list[str]], UploadFile | None]:
+        """Return the values of a form by field, and the uploaded file.
+
+        Raises:
+            RefusedError: if the form was not written for this session.
+            StoreError: if the disk is full.
+        """
+        try:
+            data = await request.form(max_files=files, max_fields=100)
+        except HTTPException as error:
+            raise RefusedError("That was no form of this site.") from error
+        except OSError as error:
+            raise StoreError(error.strerror or type(error).__name__) from error
+        fields: dict[str, list[str]] = {}
+        file: UploadFile | None = None
+        for name, value in data.multi_items():
+            if isinstance(value, str):
+                # No database stores half of a surrogate pair, or NUL.
+                text = value.encode("utf-8", "replace").decode().replace("\0", "")
+                fields.setdefault(name, []).append(text)
+            else:
+                file = value
+        token = fields.pop("token", [""])[0]
+        if session is None or not self.sessions.is_token_of(session, token):
+            raise RefusedError(
+                "This page was open for too long, or in another browser. Go back, reload, try again."
+            )
+        return fields, file
+
+
+async def current_site(request: Request) -> WebSite:
+    """Return the site of a request, for routers that declare it with `Depends`."""
+    return request.app.state.site

@@ -1,0 +1,235 @@
+"""A YAML file read field by field; errors name the file, the line and the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..datasets.errors import InputError, unknown
+
+#: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
+#: turn the direction of the text after them.
+INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class YamlFields:
+    """The fields of one mapping of a YAML file; fields that were never read count as unknown.
+
+    The methods that read a field raise `InputError` if its value is not of their type.
+
+    Args:
+        node: the mapping as YAML's composer returns it; None if it is missing.
+        file: the file's name, for messages.
+        prefix: the names of the mappings around it, dotted.
+    """
+
+    def __init__(self, node: yaml.Node | None, file: str, prefix: str = "") -> None:
+        self._file, self._prefix = file, prefix
+        self._line = node.start_mark.line + 1 if node else 1
+        self._nodes: dict[str, tuple[int, yaml.Node]] = {}
+        self._names_read: set[str] = set()
+        if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
+            return
+        if not isinstance(node, yaml.MappingNode):
+            raise InputError(f"{file}:{self._line}: {prefix or 'the file'}: fields are expected")
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in self._nodes:
+                raise InputError(
+                    f"{file}:{line}: {self._dotted(name)} stands there twice; keep one"
+                )
+            self._nodes[name] = (line, value)
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> YamlFields:
+        """Parse the text of a whole file.
+
+        Raises:
+            InputError: if it is not YAML.
+        """
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise InputError(f"{file}:{line}: {error.problem}") from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise InputError(
+                f"{file}:{line}: YAML does not allow the character U+{error.character:04X}; take it out"
+            ) from error
+        return cls(node, file)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+    @property
+    def location(self) -> str:
+        """File and line of the mapping."""
+        return f"{self._file}:{self._line}"
+
+    def error(self, name: str, message: str) -> InputError:
+        """Return an error that names file, line and field."""
+        line, _ = self._nodes.get(name, (self._line, None))
+        return InputError(f"{self._file}:{line}: {self._dotted(name)}: {message}")
+
+    def text(self, name: str, default: str | None = None, max_length: int = 20_000) -> str:
+        """Return a text; without a default the field is required."""
+        value = self._value(name, default)
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            raise self.error(name, f"{value!r} is no text")
+        if len(str(value)) > max_length:
+            raise self.error(
+                name, f"{len(str(value)):,} characters; at most {max_length:,} are expected"
+            )
+        if match := INVISIBLE.search(str(value)):
+            raise self.error(name, f"the character U+{ord(match[0]):04X} is not shown; take it out")
+        return str(value)
+
+    def optional(self, name: str) -> str | None:
+        """Return a text, or None if it is missing."""
+        return self.text(name) if self._has_value(name) else None
+
+    def choice(self, name: str, choices: Iterable[str], default: str | None = None) -> str:
+        """Return a text that is one of the choices."""
+        value = self.text(name, default)
+        if value not in choices:
+            raise self.error(name, str(unknown(name, value, choices)))
+        return value
+
+    def number(self, name: str, default: float | None, low: float, high: float) -> float:
+        """Return a number from `low` to `high`."""
+        value = self._value(name, default)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not low <= value <= high:
+            raise self.error(name, f"{value!r} is no number from {low:g} to {high:g}")
+        return float(value)
+
+    def count(self, name: str, default: int | None, low: int, high: int = 1_000_000) -> int:
+        """Return a whole number from `low` to `high`."""
+        value = self._value(name, default)
+        if not _is_count(value, low, high):
+            raise self.error(name, f"{value!r} is no whole number from {low} to {high}")
+        return value
+
+    def optional_count(self, name: str) -> int | None:
+        """Return a whole number from 1 on, or None if it is missing."""
+        return self.count(name, None, 1) if self._has_value(name) else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return true or false."""
+        value = self._value(name, default)
+        if not isinstance(value, bool):
+            raise self.error(name, f"{value!r} is neither true nor false")
+        return value
+
+    def texts(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return a list of texts."""
+        value = self._value(name, list(default))
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+            raise self.error(name, "a list of texts is expected")
+        return tuple(value)
+
+    def levels(self, name: str, low: int, high: int) -> tuple[int, ...]:
+        """Return whole numbers from `low` to `high`, given as one number or as a list."""
+        value = self._value(name, None)
+        levels = value if isinstance(value, list) else [value]
+        if not levels or not all(_is_count(level, low, high) for level in levels):
+            raise self.error(name, f"{value!r}: whole numbers from {low} to {high} are expected")
+        return tuple(levels)
+
+    def time(self, name: str) -> float | None:
+        """Return a date or time in seconds since 1970, or None if it is missing.
+
+        Times are UTC unless they name a zone; a date stands for the beginning of its day.
+        """
+        if not self._has_value(name):
+            return None
+        value = self._value(name, None)
+        try:
+            moment = datetime.fromisoformat(str(value)) if isinstance(value, str | date) else None
+        except ValueError:
+            moment = None
+        if moment is None:
+            raise self.error(
+                name, f"{value!r} is no time; 2027-01-31 or 2027-01-31 12:00:00 is expected"
+            )
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+    def plain_data(self, name: str) -> Any:
+        """Return a value as YAML loads it, or None if it is missing."""
+        return self._value(name, None) if self._has_value(name) else None
+
+    def section(self, name: str) -> YamlFields:
+        """Return the fields of an inner mapping; if it is missing, so are all of its fields."""
+        self._names_read.add(name)
+        _, node = self._nodes.get(name, (0, None))
+        return YamlFields(node, self._file, self._dotted(name))
+
+    def sections(self, name: str) -> Iterator[YamlFields]:
+        """Yield the fields of each mapping of a list."""
+        if not self._has_value(name):
+            return
+        _, node = self._nodes[name]
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.error(name, "a list is expected: lines that begin with '- '")
+        for number, entry in enumerate(node.value, start=1):
+            yield YamlFields(entry, self._file, f"{self._dotted(name)}[{number}]")
+
+    def is_list(self, name: str) -> bool:
+        """Return whether a field holds a list."""
+        return name in self._nodes and isinstance(self._nodes[name][1], yaml.SequenceNode)
+
+    def reject_unknown(self) -> None:
+        """Check that every field of the mapping has been read.
+
+        Raises:
+            InputError: on a field that nothing has read.
+        """
+        for name in self._nodes:
+            if name not in self._names_read:
+                raise self.error(name, str(unknown("field", name, self._names_read)))
+
+    def _dotted(self, name: str) -> str:
+        return f"{self._prefix}.{name}" if self._prefix else name
+
+    def _has_value(self, name: str) -> bool:
+        self._names_read.add(name)
+        if name not in self._nodes:
+            return False
+        node = self._nodes[name][1]
+        return not (isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null"))
+
+    def _value(self, name: str, default: Any) -> Any:
+        if not self._has_value(name):
+            if default is None:
+                raise self.error(name, "it is needed")
+            return default
+        _, node = self._nodes[name]
+        try:
+            return yaml.SafeLoader("").construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError) as error:
+            raise self.error(name, str(error).splitlines()[0]) from error
+
+
+def read_yaml_fields(path: Path) -> YamlFields:
+    """Read the fields of a file.
+
+    Raises:
+        InputError: if it cannot be read, or is not YAML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    return YamlFields.parse(text, str(path))
+
+
+def _is_count(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
