@@ -25,7 +25,7 @@ import numpy as np
 from scipy import stats
 
 import captau
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions, draw, resample
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, draw_weights, resample
 from captau.benchmarks.statistics.intervals import make_rating_panel
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 
@@ -61,20 +61,20 @@ def main() -> int:
     panel, _ = make_rating_panel(
         warm[0], small, {"m": rng.random(50)}, "overall", ["tau_c", "tau_b"], drop=False
     )
-    PreparedMetric.of(panel, "m", panel.defined("m"))
+    PreparedMetric.prepare(panel, "m", panel.defined("m"))
 
     clocks = time.perf_counter(), time.process_time()
     panel, _ = make_rating_panel(
         judgements.items, judgements.ratings, scores, "overall", ["tau_c", "tau_b"], drop=False
     )
     keep = np.ones(len(panel.item), dtype=bool)
-    prepared = {metric: PreparedMetric.of(panel, metric, keep) for metric in METRICS}
+    prepared = {metric: PreparedMetric.prepare(panel, metric, keep) for metric in METRICS}
     statistics = [one.statistic for one in prepared.values()]
     drawn = resample(statistics, panel.n_images, REPLICATES)
     ours = time.perf_counter() - clocks[0], time.process_time() - clocks[1]
 
     rows_of = [np.flatnonzero(panel.image == image) for image in range(panel.n_images)]
-    counts = draw(panel.n_images, 0, 0)[:, :LOOPED].astype(int)
+    counts = draw_weights(panel.n_images, 0, 0)[:, :LOOPED].astype(int)
     apart = 0.0
     clocks = time.perf_counter(), time.process_time()
     for index, metric in enumerate(METRICS):
@@ -101,7 +101,7 @@ def main() -> int:
     panel, _ = make_rating_panel(
         judgements.items, judgements.ratings, scores, "overall", ["tau_c"], drop=False
     )
-    prepared = {metric: PreparedMetric.of(panel, metric, keep) for metric in METRICS}
+    prepared = {metric: PreparedMetric.prepare(panel, metric, keep) for metric in METRICS}
     clocks = time.perf_counter(), time.process_time()
     options = StatisticsOptions(replicates=REPLICATES)
     found = compare_metrics(panel, METRICS, prepared, {}, options, ["permutation"])

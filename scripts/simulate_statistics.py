@@ -20,7 +20,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from captau.benchmarks.statistics.bootstrap import StatisticsOptions, interval, jackknife, resample
+from captau.benchmarks.statistics.bootstrap import (
+    StatisticsOptions,
+    jackknife,
+    resample,
+    resampling_interval,
+)
 from captau.benchmarks.statistics.significance import (
     PreferencePanel,
     PreparedMetric,
@@ -75,7 +80,7 @@ def rated(
         n_images=images,
         item=item,
         system=system[item] if systems else None,
-        drop=False,
+        drops_undefined=False,
         dimension="overall",
         coefficients=COEFFICIENTS,
         scores={name: values[item] for name, values in scores.items()},
@@ -95,11 +100,11 @@ def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
         n_images=images,
         item=np.arange(len(image)),
         system=None,
-        drop=False,
+        drops_undefined=False,
         categories=("one", "two"),
         category=rng.integers(2, size=len(image)),
-        right=right,
-        mean="mean",
+        outcomes=right,
+        mean_category="mean",
     )
 
 
@@ -108,8 +113,8 @@ def truths(seed: int, images: int = 60_000) -> tuple[dict[str, float], float]:
     rng = np.random.default_rng([seed, 1])
     panel, pairs = rated(rng, images), preferred(rng, images)
     keep = np.ones(len(panel.item), dtype=bool)
-    values = PreparedMetric.of(panel, "a", keep).values
-    right = PreparedMetric.of(pairs, "a", np.ones(len(pairs.item), dtype=bool)).values[-1]
+    values = PreparedMetric.prepare(panel, "a", keep).values
+    right = PreparedMetric.prepare(pairs, "a", np.ones(len(pairs.item), dtype=bool)).values[-1]
     return dict(zip(COEFFICIENTS, values, strict=True)), float(right)
 
 
@@ -128,7 +133,7 @@ def coverage(
         panel, pairs = rated(rng, images), preferred(rng, images)
         for one in (panel, pairs):
             keep = np.ones(len(one.item), dtype=bool)
-            both = [PreparedMetric.of(one, name, keep) for name in ("a", "b")]
+            both = [PreparedMetric.prepare(one, name, keep) for name in ("a", "b")]
             statistics = [p.statistic for p in both]
             drawn = resample(statistics, images, options.replicates, number, workers=1)
             out = [jackknife(s, images, workers=1) for s in statistics]
@@ -141,7 +146,9 @@ def coverage(
                 rows = {"accuracy": (both[0].values[-1], drawn[0][-1], out[0][-1])}
             for name, (value, row, left_out) in rows.items():
                 for kind in kinds:
-                    found = interval(value, row, replace(options, interval=kind), left_out)
+                    found = resampling_interval(
+                        value, row, replace(options, interval=kind), left_out
+                    )
                     hits[name, kind] += found.low <= wanted[name] <= found.high
     return {key: count / simulations for key, count in hits.items()}
 
@@ -191,7 +198,7 @@ def size(
             )
             panel = replace(whole, coefficients=(coefficient,))
         keep = np.ones(len(panel.item), dtype=bool)
-        prepared = {name: PreparedMetric.of(panel, name, keep) for name in ("a", "b")}
+        prepared = {name: PreparedMetric.prepare(panel, name, keep) for name in ("a", "b")}
         drawn = {}
         if test == "bootstrap":
             statistics = [one.statistic for one in prepared.values()]

@@ -37,7 +37,7 @@ from ..reporting.figure_files import can_draw, files_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import ResultTable, format_number
-from ..statistics.bootstrap import StatisticsOptions, count_blocks, interval, resample
+from ..statistics.bootstrap import StatisticsOptions, count_blocks, resample, resampling_interval
 from ..statistics.weighted_coefficients import Statistic
 from .agree import AGREEMENT_COLUMNS
 from .agree_captions import Described, described, told
@@ -354,7 +354,10 @@ def _intervals(
     )
     found: list[Floats] = []
     for of_words, replicates in zip(values, drawn, strict=True):
-        ends = [interval(v, r, options) for v, r in zip(of_words.tolist(), replicates, strict=True)]
+        ends = [
+            resampling_interval(v, r, options)
+            for v, r in zip(of_words.tolist(), replicates, strict=True)
+        ]
         found.append(np.array([(e.low, e.high) for e in ends]))
     return found
 

@@ -28,7 +28,7 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import correlate, why_undefined
+from ..statistics.coefficients import correlate, undefined_reason
 from ..statistics.weighted_coefficients import Ints
 
 COMPLEMENT_COLUMNS = (
@@ -146,11 +146,11 @@ def _of_dimension(
         one = given.loc[points["item_id"]].to_numpy(dtype=np.float64)
         keep = ~np.isnan(one)
         ratings = points["value"].to_numpy(dtype=np.float64)
-        reason = why_undefined(one[keep], ratings[keep])
+        reason = undefined_reason(one[keep], ratings[keep])
         if np.isinf(one).any():
             reason = "an infinite score, which has no mean"
         elif not keep.all() and study.protocol.undefined != "drop":
-            reason = why_undefined(one, ratings)
+            reason = undefined_reason(one, ratings)
         for coefficient in ("pearson", "spearman"):
             value = float("nan")
             if not reason:
@@ -240,14 +240,14 @@ class Fit:
 
     def tau(self, chosen: Sequence[int], weights: Floats) -> float:
         """Kendall's τ_b of ratings and what is predicted of images that were left out."""
-        from ..statistics.weighted_coefficients import Ranked
+        from ..statistics.weighted_coefficients import RankedPairs
 
         used = [0, *(c + 1 for c in chosen)]
         predicted = np.zeros(len(self.columns))
         for fold, (_, beta) in zip(np.unique(self.fold), self._fits(chosen, weights), strict=True):
             here = self.fold[self.image] == fold
             predicted[here] = self.columns[here][:, used] @ beta
-        ranked = Ranked(np.round(predicted, 10), self.columns[:, -1], self.image)
+        ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
         return float(ranked.pairs(weights[:, None]).tau_b[0])
 
     def _fits(self, chosen: Sequence[int], weights: Floats) -> Iterator[tuple[Floats, Floats]]:

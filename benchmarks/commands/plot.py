@@ -10,7 +10,7 @@ from ..options import PlotOptions
 from ..reporting import figure_files as figures
 from ..reporting.charts import charts_of, parts_of
 from ..runs.finished_run import read_run
-from ..runs.output_folder import PLOTS, RUN_FILE, write_file
+from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 from ..runs.progress_bar import StepProgress
 
 
@@ -65,4 +65,4 @@ def draw(config: PlotOptions) -> Plots:
                 progress.advance()
     if not files:
         raise InputError(f"{finished.folder}: nothing to draw ({'; '.join(lacking)})")
-    return Plots(config.output_dir or finished.folder / PLOTS, files, lacking)
+    return Plots(config.output_dir or finished.folder / PLOTS_FOLDER, files, lacking)

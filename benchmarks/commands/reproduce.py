@@ -33,7 +33,7 @@ from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
 from ..options import PaperTable, ReproduceOptions
 from ..runs.progress_bar import StepProgress
-from ..runs.results import SCORE_COLUMNS, Results, environment, make_correlations
+from ..runs.results import SCORE_COLUMNS, Results, describe_environment, make_correlations
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
@@ -165,7 +165,7 @@ def run(config: ReproduceOptions) -> Results:
                 list(workshop.caption_sets.values()),
                 config.locations,
             ),
-            **environment(),
+            **describe_environment(),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - began, 3),
         },

@@ -23,7 +23,7 @@ from ..evaluation.metric_reliability import Agreement, agreements
 from ..options import Named, ScoreOptions
 from ..reporting.corpus_score_tables import tables_of
 from ..runs.progress_bar import StepProgress
-from ..runs.results import FORMAT, environment, table_files, to_csv, to_json
+from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
@@ -215,7 +215,7 @@ def run(config: ScoreOptions) -> Scored:
             "signatures": {m.spec: m.signature for m in metrics},
             "missing": {m.spec: reason for m, reason in missing.items()},
             "data": {one.source.name: one.source.sha256 for one in files},
-            **environment(),
+            **describe_environment(),
             "scores_computed": store.misses,
             "scores_read_back": store.hits,
             "started": started.isoformat(timespec="seconds"),

@@ -25,11 +25,11 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.protocol import RATINGS, REFERENCES, Protocol
+from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES, Protocol
 from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients import Coefficient
-from ..statistics.weighted_levels import prepare_at
+from ..statistics.weighted_levels import prepare_at_level
 
 SENSITIVITY_COLUMNS = (
     "dataset",
@@ -273,14 +273,14 @@ class _Study(Study):
     def protocols(self) -> Iterator[dict[str, Any]]:
         """Every combination of ratings, references, coefficient and duplicates that makes sense."""
         counts = self.items["references"].map(len)
-        references = [r for r in REFERENCES if counts.max() > 1 or r == "all"]
+        references = [r for r in REFERENCE_POLICIES if counts.max() > 1 or r == "all"]
         repeated = duplicates(self.items)
         for without, policy in product((False, True) if repeated.any() else (False,), references):
             items = self.items[~repeated.to_numpy()] if without else self.items
             k = 1 if policy == "first_k" else None
             for dimension in self.protocol.dimension:
                 several = self._several(dimension)
-                for ratings in RATINGS if several else (self.protocol.ratings,):
+                for ratings in RATING_POLICIES if several else (self.protocol.ratings,):
                     protocol = replace(
                         self.protocol,
                         references=policy,
@@ -358,7 +358,7 @@ class _Study(Study):
             if one.reason:
                 drawn[metric] = np.full((len(self.coefficients), n_draws), np.nan)
                 continue
-            statistic = prepare_at(
+            statistic = prepare_at_level(
                 self.protocol.level, one.scores, one.ratings, one.keys, self.coefficients, one.unit
             )
             drawn[metric] = np.concatenate(

@@ -42,7 +42,13 @@ from ..evaluation.provenance import provenance
 from ..options import TrainOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
-from ..runs.results import add_run_file, environment, make_correlations, table_files, to_csv
+from ..runs.results import (
+    add_run_file,
+    describe_environment,
+    make_correlations,
+    table_files,
+    to_csv,
+)
 from ..runs.tables import ResultTable, format_number
 from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, metric_caveats, score_all
@@ -554,7 +560,7 @@ def _trained(
             "validation_images": sorted({*map(str, job.validation.image_ids)}),
             "test_images": sorted(job.tested),
             "features": made.signature,
-            **environment(),
+            **describe_environment(),
         },
     )
     card.write(folder)
@@ -597,7 +603,7 @@ def _fingerprint(config: TrainOptions, job: Job) -> str:
         config.shuffled,
         config.device,
         sorted(job.tested),
-        {k: v for k, v in environment()["versions"].items() if k in MATTERS},
+        {k: v for k, v in describe_environment()["versions"].items() if k in MATTERS},
     ]
     digest.update(json.dumps(table, default=str).encode())
     for examples in (job.train, job.validation):

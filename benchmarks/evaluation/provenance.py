@@ -11,7 +11,7 @@ from ...datasets.files import locate, sha256
 from ...datasets.folder import used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..runs.results import environment
+from ..runs.results import describe_environment
 from ..scoring.locations import Locations
 
 logger = logging.getLogger(__name__)
@@ -59,5 +59,5 @@ def provenance(
     return {
         "signatures": {m.spec: m.signature for m in metrics},
         "data": data,
-        **environment(),
+        **describe_environment(),
     }

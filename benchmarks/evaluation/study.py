@@ -18,7 +18,7 @@ from ..scoring.protocol import Protocol
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import Coefficient, why_undefined
+from ..statistics.coefficients import Coefficient, undefined_reason
 from ..statistics.levels import correlate_at_level
 from ..statistics.weighted_coefficients import Ints
 from .measured_dataset import no_dimension
@@ -114,7 +114,7 @@ class Study:
             here["value"].to_numpy(dtype=np.float64),
             self._keys.loc[here["item_id"]],
             number_images(self.image_of(points))[0][keep],
-            why_undefined(given[keep], here["value"].to_numpy(dtype=np.float64)),
+            undefined_reason(given[keep], here["value"].to_numpy(dtype=np.float64)),
         )
 
 

@@ -26,7 +26,7 @@ from ...datasets.shards import Columns, Shard
 from ..options import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
-from ..runs.results import environment, table_files, to_csv, to_json
+from ..runs.results import describe_environment, table_files, to_csv, to_json
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import resolve_metrics
 from . import stages
@@ -169,7 +169,7 @@ def _run(config: FilterOptions) -> Filtered:
                         "rows": looked.rows,
                         "kept": looked.kept,
                         "undefined": looked.undefined,
-                        **environment(),
+                        **describe_environment(),
                         "started": started.isoformat(timespec="seconds"),
                         "seconds": round(time.perf_counter() - begun, 3),
                     }

@@ -34,9 +34,9 @@ from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
 from ..options import LargeOptions
 from ..reporting.corpus_score_tables import scale_of
-from ..runs.output_folder import FILES, ON_DEMAND, RUN_FILE
+from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
 from ..runs.progress_bar import RowProgress
-from ..runs.results import environment, table_files, to_csv, to_json
+from ..runs.results import describe_environment, table_files, to_csv, to_json
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import add_unavailable_rows, find_unavailable
@@ -611,7 +611,7 @@ class _Run:
                     "references": list(self.config.references) or None,
                     "signatures": manifest["signatures"],
                     "missing": manifest["missing"],
-                    **environment(),
+                    **describe_environment(),
                     "engine": self.engine.name,
                     "workers": self.engine.workers,
                     "costs": record["costs"],
@@ -621,7 +621,7 @@ class _Run:
             ),
             MANIFEST: to_json(manifest),
         }
-        for name in (*FILES["score"], *ON_DEMAND):
+        for name in (*COMMAND_FILES["score"], *OPTIONAL_FILES):
             if name not in files and self.output.size(name) is not None:
                 self.output.remove(name)  # of an earlier run that was not of shards
         for name, content in files.items():

@@ -15,18 +15,18 @@ import time
 from pathlib import Path
 
 from ...datasets.errors import InputError
-from .output_folder import process_alive
+from .output_folder import is_process_alive
 
 #: How often a holder touches its claim, and after how long without it the holder is gone, in seconds.
 BEAT = 10.0
 STALE = 120.0
 
 
-class HeldError(InputError):
+class FolderInUseError(InputError):
     """Somebody else is at work in the folder."""
 
 
-def place() -> str:
+def machine_name() -> str:
     """This machine, and the namespace in which process numbers mean something."""
     try:
         space = str(Path("/proc/self/ns/pid").readlink())
@@ -35,7 +35,7 @@ def place() -> str:
     return f"{socket.gethostname()} {space}".strip()
 
 
-def holder(folder: Path) -> str | None:
+def claim_holder(folder: Path) -> str | None:
     """Who is at work in a folder, in words; None where nobody is."""
     return next((who for path in _claims(folder).values() if (who := _living(path))), None)
 
@@ -52,12 +52,12 @@ def _living(path: Path) -> str | None:
         where, process = str(who["place"]), int(who["process"])
     except (ValueError, LookupError, TypeError):
         return "another process" if age < STALE else None  # it is just writing its name
-    if age >= STALE or (where == place() and not process_alive(process)):
+    if age >= STALE or (where == machine_name() and not is_process_alive(process)):
         return None
     return f"process {process} on {where.split()[0]}"
 
 
-class Claim:
+class FolderClaim:
     """A context in which this process alone works in a folder.
 
     Claims are numbered: what a dead holder left is overtaken by the next number, which only one
@@ -72,21 +72,21 @@ class Claim:
         self.folder = folder
         self._over = threading.Event()
 
-    def __enter__(self) -> Claim:
-        if who := holder(self.folder):
-            raise HeldError(f"{self.folder} is in use by {who}")
+    def __enter__(self) -> FolderClaim:
+        if who := claim_holder(self.folder):
+            raise FolderInUseError(f"{self.folder} is in use by {who}")
         number = max(_claims(self.folder), default=0) + 1
         self._path = self.folder / f".claim.{number}"
         try:
             with self._path.open("x", encoding="utf-8") as stream:
-                json.dump({"place": place(), "process": os.getpid()}, stream)
+                json.dump({"place": machine_name(), "process": os.getpid()}, stream)
         except FileExistsError as error:
-            raise HeldError(f"{self.folder} is in use by another process") from error
+            raise FolderInUseError(f"{self.folder} is in use by another process") from error
         for other, path in _claims(self.folder).items():
             if other < number:
                 if who := _living(path):  # made since we looked
                     self._path.unlink()
-                    raise HeldError(f"{self.folder} is in use by {who}")
+                    raise FolderInUseError(f"{self.folder} is in use by {who}")
                 path.unlink(missing_ok=True)
         threading.Thread(target=self._beat, daemon=True).start()
         return self

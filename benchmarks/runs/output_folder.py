@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ...datasets.errors import InputError
 
-RUNS = Path("results") / "runs"
+DEFAULT_FOLDER = Path("results") / "runs"
 #: What each command writes beside run.json, so that a run into an old run's folder replaces it all.
-FILES: dict[str, tuple[str, ...]] = {
+COMMAND_FILES: dict[str, tuple[str, ...]] = {
     "bench": (
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
@@ -31,21 +31,27 @@ FILES: dict[str, tuple[str, ...]] = {
         "sensitivity.png",
     ),
 }
-FILES["thresholds"] = (
+COMMAND_FILES["thresholds"] = (
     *("thresholds.csv", "recall.csv", "table.md", "table.tex"),
     *("precision_recall.svg", "precision_recall.png"),
 )
-FILES["train"] = ("training.csv", "correlations.csv", "scores.parquet", "table.md", "table.tex")
-FILES["compare"] = (*FILES["bench"], "significance.csv", "matrix.csv")
-FILES["reproduce"] = (*FILES["bench"], "comparison.csv")
+COMMAND_FILES["train"] = (
+    "training.csv",
+    "correlations.csv",
+    "scores.parquet",
+    "table.md",
+    "table.tex",
+)
+COMMAND_FILES["compare"] = (*COMMAND_FILES["bench"], "significance.csv", "matrix.csv")
+COMMAND_FILES["reproduce"] = (*COMMAND_FILES["bench"], "comparison.csv")
 #: What they write on demand, and `captau report` later; these go as well.
-ON_DEMAND = (
+OPTIONAL_FILES = (
     *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
     *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
     *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
 #: Where `captau plot` writes; these go as well.
-PLOTS = "plots"
+PLOTS_FOLDER = "plots"
 RUN_FILE = "run.json"
 
 
@@ -106,7 +112,7 @@ def _sweep(folder: Path, name: str = ".+") -> None:
     """Remove what a killed run left behind of files whose name matches."""
     for path in folder.glob(".*.tmp"):
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
-        if match and not process_alive(int(match.group(1))):
+        if match and not is_process_alive(int(match.group(1))):
             path.unlink(missing_ok=True)
 
 
@@ -132,7 +138,7 @@ class OutputFolder:
             probe.unlink()
         except OSError as error:
             self._remove_empty()
-            where = folder or RUNS
+            where = folder or DEFAULT_FOLDER
             raise InputError(
                 f"output folder {where} cannot be written ({error.strerror}); set output_dir=DIR"
             ) from error
@@ -146,7 +152,7 @@ class OutputFolder:
     def _fresh(self, command: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         for number in range(1, 1000):
-            path = RUNS / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))
+            path = DEFAULT_FOLDER / (f"{stamp}-{command}" + (f"-{number}" if number > 1 else ""))
             if not path.exists():
                 missing = [p for p in path.parents if not p.exists()]
                 try:
@@ -155,7 +161,7 @@ class OutputFolder:
                     continue
                 self._made = [path, *missing]
                 return path
-        raise FileExistsError(None, "a thousand runs in a second", str(RUNS))
+        raise FileExistsError(None, "a thousand runs in a second", str(DEFAULT_FOLDER))
 
     def __enter__(self) -> OutputFolder:
         return self
@@ -206,13 +212,20 @@ class OutputFolder:
         """The files of the run that was written here before, as its run.json tells."""
         try:
             command = json.loads((self.path / RUN_FILE).read_text(encoding="utf-8"))["command"]
-            plots = (p for p in (self.path / PLOTS).glob("*") if p.suffix in (".svg", ".png"))
-            return (RUN_FILE, *FILES[command], *ON_DEMAND, *(f"{PLOTS}/{p.name}" for p in plots))
+            plots = (
+                p for p in (self.path / PLOTS_FOLDER).glob("*") if p.suffix in (".svg", ".png")
+            )
+            return (
+                RUN_FILE,
+                *COMMAND_FILES[command],
+                *OPTIONAL_FILES,
+                *(f"{PLOTS_FOLDER}/{p.name}" for p in plots),
+            )
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # none was, or a file that is not ours
 
 
-def process_alive(pid: int) -> bool:
+def is_process_alive(pid: int) -> bool:
     """Whether a process of this machine lives."""
     try:
         os.kill(pid, 0)

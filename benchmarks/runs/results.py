@@ -177,7 +177,7 @@ def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
 
 
-def environment() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """The form of the run's files, versions and platform."""
     versions: dict[str, str] = {}
     for name in DISTRIBUTIONS:

@@ -39,7 +39,7 @@ class CandidateFile:
     captions: dict[str, str]
     lines: dict[str, int]
 
-    def where(self, image_id: str) -> str:
+    def locate(self, image_id: str) -> str:
         """The place of an image's caption."""
         return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
 

@@ -114,7 +114,7 @@ def select_images(
         for image_id in candidates.captions if sets else ():
             if not any(texts.get(image_id) for texts in known):
                 where = " or ".join(s.source.name for s in sets.values())
-                raise InputError(f"{candidates.where(image_id)} has no references in {where}")
+                raise InputError(f"{candidates.locate(image_id)} has no references in {where}")
     everywhere = list(systems.values())
     found: dict[str, list[str]] = {}
     for name, texts in {n: s.texts for n, s in sets.items()}.items() or [("", None)]:
@@ -154,7 +154,7 @@ def _check_whole(candidates: CandidateFile, images: Iterable[str], whose: str) -
     for image_id in candidates.captions:
         if image_id not in images:
             raise InputError(
-                f"{candidates.where(image_id)} is not in {whose}; leave it out, or score the others "
+                f"{candidates.locate(image_id)} is not in {whose}; leave it out, or score the others "
                 f"with partial=true"
             )
 
@@ -191,6 +191,6 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
     for image_id in image_ids:
         path = files.get(image_id) or by_stem.get(image_id)
         if path is None:
-            raise InputError(f"{candidates.where(image_id)} has no file in {folder}")
+            raise InputError(f"{candidates.locate(image_id)} has no file in {folder}")
         found.append(path)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 from ...datasets.cache import cache_root
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
-from .score_store import ScoreStore, place_of
+from .score_store import ScoreStore, open_score_location
 
 #: The dataset that reads the user's own judgements.
 OWN = "file"
@@ -47,5 +47,5 @@ class Locations:
         """Open the score store."""
         if not self.use_cache:
             return ScoreStore(None)
-        scores = place_of(self.cache_scores) if self.cache_scores else None
+        scores = open_score_location(self.cache_scores) if self.cache_scores else None
         return ScoreStore(cache_root(self.cache_root), scores)

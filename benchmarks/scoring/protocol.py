@@ -13,16 +13,16 @@ import pandas as pd
 from ...datasets.errors import InputError, unknown
 from ...datasets.schema import CaptionSet
 from ..statistics.coefficients import COEFFICIENTS
-from ..statistics.levels import LEVELS, OF_SYSTEMS, level_column
+from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
 
-RATINGS = ("per_rating", "mean", "rounded_mean", "median")
-REFERENCES = ("all", "mean_over_single", "max_over_single", "first_k")
-CORPORA = ("dataset", "per_system")
-UNDEFINED = ("nan", "drop", "error")
+RATING_POLICIES = ("per_rating", "mean", "rounded_mean", "median")
+REFERENCE_POLICIES = ("all", "mean_over_single", "max_over_single", "first_k")
+CORPUS_POLICIES = ("dataset", "per_system")
+UNDEFINED_POLICIES = ("nan", "drop", "error")
 #: The policies over references that `k` bears on.
-OF_K = ("first_k", "mean_over_single", "max_over_single")
+K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
-ALL = "all"
+ALL_DIMENSIONS = "all"
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Protocol:
 
     def __post_init__(self) -> None:
         for field, known in (
-            ("ratings", RATINGS),
-            ("references", REFERENCES),
-            ("corpus", CORPORA),
-            ("undefined", UNDEFINED),
+            ("ratings", RATING_POLICIES),
+            ("references", REFERENCE_POLICIES),
+            ("corpus", CORPUS_POLICIES),
+            ("undefined", UNDEFINED_POLICIES),
             ("level", LEVELS),
         ):
             if getattr(self, field) not in known:
@@ -76,7 +76,7 @@ class Protocol:
         if not self.coefficients:
             raise InputError("protocol.coefficients is empty; name one at least")
         for coefficient in self.coefficients:
-            if coefficient in OF_SYSTEMS and self.level != "system":
+            if coefficient in SYSTEM_COEFFICIENTS and self.level != "system":
                 raise InputError(
                     f"protocol.coefficients={coefficient} is of systems; set protocol.level=system"
                 )
@@ -85,9 +85,9 @@ class Protocol:
         if self.k is not None:
             if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
                 raise InputError(f"protocol.k is {self.k!r}; a whole number from 1 on is expected")
-            if self.references not in OF_K:
+            if self.references not in K_POLICIES:
                 raise InputError(
-                    f"protocol.k={self.k} needs protocol.references to be one of {', '.join(OF_K)}; "
+                    f"protocol.k={self.k} needs protocol.references to be one of {', '.join(K_POLICIES)}; "
                     f"it is {self.references}"
                 )
 
@@ -108,7 +108,7 @@ class Protocol:
                 raise InputError(f"conf/dataset/{dataset}.yaml: protocol.{field.name} is missing")
             change = changes.get(field.name)
             values[field.name] = usual[field.name] if change is None else change
-        if changes.get("k") is None and values["references"] not in OF_K:
+        if changes.get("k") is None and values["references"] not in K_POLICIES:
             values["k"] = None  # the usual policy's, which was changed for one without it
         for key in ("dimension", "systems", "coefficients"):
             values[key] = _as_tuple(values[key], key)
@@ -128,7 +128,7 @@ class Protocol:
 
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
         """This protocol for one dataset: the dimension `all` stands for all that it has."""
-        if self.dimension != (ALL,) or ALL in caption_set.dimensions:
+        if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
 

@@ -87,7 +87,7 @@ class Remote:
 
 
 #: Of one file's scores, or of all.
-Place = Path | Remote
+ScoreLocation = Path | Remote
 
 
 class StoredScores(NamedTuple):
@@ -97,7 +97,7 @@ class StoredScores(NamedTuple):
     remarks: list[str]
 
 
-def place_of(place: str) -> Place:
+def open_score_location(place: str) -> ScoreLocation:
     """A folder by its path, or a place in an object store by its URL.
 
     Raises:
@@ -138,14 +138,14 @@ class ScoreStore:
         scores: another place for the scores.
     """
 
-    def __init__(self, root: Path | None, scores: Place | None = None) -> None:
+    def __init__(self, root: Path | None, scores: ScoreLocation | None = None) -> None:
         self.root = root
         self.scores = scores
         self.hits = 0
         self.misses = 0
         self._lock = threading.Lock()
 
-    def path(self, dataset: str, metric: str, key: str) -> Place | None:
+    def path(self, dataset: str, metric: str, key: str) -> ScoreLocation | None:
         """Where the scores of a key lie; None where nothing is kept."""
         if self.root is None:
             return None
@@ -154,7 +154,7 @@ class ScoreStore:
         folder = self.scores or self.root / "scores"
         return folder / dataset / f"{safe}-{digest}.parquet"
 
-    def get(self, path: Place | None, item_ids: pd.Series) -> StoredScores | None:
+    def get(self, path: ScoreLocation | None, item_ids: pd.Series) -> StoredScores | None:
         """Scores of shape (n_items,) and remarks, or None where they are not there in that order."""
         table = self._table(path)
         if table is not None:
@@ -171,7 +171,7 @@ class ScoreStore:
             self.misses += 1
         return None
 
-    def _table(self, path: Place | None) -> pa.Table | None:
+    def _table(self, path: ScoreLocation | None) -> pa.Table | None:
         """A file's table; None where there is none, or it is cut short or damaged."""
         if path is None:
             return None
@@ -189,7 +189,7 @@ class ScoreStore:
 
     def put(
         self,
-        path: Place | None,
+        path: ScoreLocation | None,
         item_ids: pd.Series,
         scores: Floats,
         remarks: Sequence[str] = (),
@@ -216,7 +216,7 @@ class ScoreStore:
                 *_, dataset, name = path.path.split("/")
                 self.put(self.root / "scores" / dataset / name, item_ids, scores, remarks)
 
-    def _do_without(self, path: Place, error: OSError) -> None:
+    def _do_without(self, path: ScoreLocation, error: OSError) -> None:
         """Say once that the store fails; from then on nothing more is kept there."""
         with self._lock:
             if isinstance(path, Remote):

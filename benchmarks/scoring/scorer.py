@@ -18,7 +18,7 @@ from ...metrics.registry import metric as metric_of
 from ...metrics.rows import Rows
 from ..runs.progress_bar import StepProgress
 from .protocol import Protocol
-from .score_store import Place, ScoreStore, StoredScores
+from .score_store import ScoreLocation, ScoreStore, StoredScores
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Scorer:
             )
         return scores
 
-    def path(self, metric: Metric, store: ScoreStore) -> Place | None:
+    def path(self, metric: Metric, store: ScoreStore) -> ScoreLocation | None:
         """Where the store keeps this metric's scores; None where it does not."""
         if not metric.is_cacheable:
             return None

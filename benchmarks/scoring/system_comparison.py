@@ -14,7 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import CorpusResampler
-from ..statistics.bootstrap import Interval, StatisticsOptions, interval, jackknife, resample
+from ..statistics.bootstrap import (
+    Interval,
+    StatisticsOptions,
+    jackknife,
+    resample,
+    resampling_interval,
+)
 from ..statistics.significance import (
     Mask,
     MetricDifference,
@@ -117,7 +123,9 @@ def compare_systems(
         return [replace(t, intervals={s: Interval(note=note) for s in specs}) for t in trials], []
     panel = SystemPanel.of({one.system: one.pooled for one in trials}, tuple(specs), n_images)
     everything = np.ones(n_images, dtype=bool)
-    prepared = {system: PreparedMetric.of(panel, system, everything) for system in panel.metrics}
+    prepared = {
+        system: PreparedMetric.prepare(panel, system, everything) for system in panel.metrics
+    }
     found = resample(
         [one.statistic for one in prepared.values()],
         n_images,
@@ -145,7 +153,7 @@ def _intervals(
     if options.interval == "bca":
         left_out = list(jackknife(one.statistic, panel.n_images))
     return {
-        spec: interval(float(value), row, options, out)
+        spec: resampling_interval(float(value), row, options, out)
         for spec, value, row, out in zip(panel.specs, one.values, drawn, left_out, strict=True)
     }
 

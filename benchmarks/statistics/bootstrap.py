@@ -37,7 +37,7 @@ BLOCK = 64
 #: The jackknife leaves out one image at a time, or one of so many groups of images.
 JACKKNIFE_GROUPS = 1000
 #: With more than this share of undefined replicates there is no interval.
-UNDEFINED_SHARE = 0.1
+MAX_UNDEFINED_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,13 @@ def resample(
         raise InputError(f"{replicates} replicates; a whole number from 1 on is expected")
 
     def one(block: int) -> list[Floats]:
-        weights = draw(n_units, seed, block)
+        weights = draw_weights(n_units, seed, block)
         found = [statistic(weights) for statistic in statistics]
         if advance is not None:
             advance()
         return found
 
-    return in_blocks(one, count_blocks(replicates), len(statistics), replicates, workers)
+    return run_blocks(one, count_blocks(replicates), len(statistics), replicates, workers)
 
 
 def count_blocks(replicates: int) -> int:
@@ -152,7 +152,7 @@ def count_blocks(replicates: int) -> int:
     return -(-replicates // BLOCK)
 
 
-def draw(n_units: int, seed: int, block: int) -> Floats:
+def draw_weights(n_units: int, seed: int, block: int) -> Floats:
     """How often each unit is in each replicate of a block, shape (n_units, BLOCK)."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
     drawn = rng.integers(n_units, size=(n_units, BLOCK)) * BLOCK + np.arange(BLOCK)
@@ -173,10 +173,10 @@ def jackknife(statistic: Statistic, n_units: int, *, workers: int | None = None)
         left_out = np.arange(block * BLOCK, min((block + 1) * BLOCK, groups))
         return [statistic((group[:, None] != left_out).astype(np.float64))]
 
-    return in_blocks(one, count_blocks(groups), 1, groups, workers)[0]
+    return run_blocks(one, count_blocks(groups), 1, groups, workers)[0]
 
 
-def in_blocks(
+def run_blocks(
     one: Callable[[int], list[Floats]],
     n_blocks: int,
     n: int,
@@ -209,7 +209,7 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def interval(
+def resampling_interval(
     value: float, drawn: Floats, options: StatisticsOptions, left_out: Floats | None = None
 ) -> Interval:
     """The interval of a value from its replicates.
@@ -228,7 +228,7 @@ def interval(
     known = drawn[~np.isnan(drawn)]
     lost = len(drawn) - len(known)
     note = f"{lost} of {len(drawn)} replicates undefined" if lost else ""
-    if lost > UNDEFINED_SHARE * len(drawn):
+    if lost > MAX_UNDEFINED_SHARE * len(drawn):
         return Interval(note=f"no interval: {note}")
     tails = np.array([(1 - options.level) / 2, (1 + options.level) / 2])
     if options.interval == "bca":
@@ -256,7 +256,7 @@ def _bca(value: float, drawn: Floats, tails: Floats, left_out: Floats) -> Floats
         return scipy.stats.norm.cdf(bias + moved / (1 - acceleration * moved))
 
 
-def fisher(value: float, n_points: int, level: float) -> Interval:
+def fisher_interval(value: float, n_points: int, level: float) -> Interval:
     """Fisher's interval of Pearson's r: tanh(artanh r ± z / √(n - 3)) (Fisher 1921).
 
     It takes data points for independent, which the ratings of one image are not.

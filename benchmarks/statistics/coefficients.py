@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from .pair_counts import calibrate, pair_counts
+from .pair_counts import calibrate_ties, count_pairs
 from .preferences import pair_outcomes
 
 Floats = NDArray[np.float64]
@@ -67,13 +67,13 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     """
     if scores.shape != ratings.shape or scores.ndim != 1:
         raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
-    if coefficient not in (*_FUNCTIONS, *OF_PAIRS):
+    if coefficient not in (*_FUNCTIONS, *PAIR_COEFFICIENTS):
         raise ValueError(f"no coefficient '{coefficient}'")
-    if reason := why_undefined(scores, ratings):
+    if reason := undefined_reason(scores, ratings):
         return Coefficient.undefined(reason)
     if coefficient == "pearson" and np.isinf(scores).any():
         return Coefficient.undefined("an infinite score, which has no mean")
-    if coefficient in OF_PAIRS:
+    if coefficient in PAIR_COEFFICIENTS:
         return _of_pairs(scores, ratings, coefficient)
     if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
         scores = scores / largest
@@ -84,7 +84,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     return Coefficient(float(result.statistic), float(result.pvalue))
 
 
-def why_undefined(scores: Floats, ratings: Floats) -> str:
+def undefined_reason(scores: Floats, ratings: Floats) -> str:
     """Why no coefficient of these points has a value; empty where they have."""
     if len(scores) < 2:
         return f"{len(scores)} data points; two are needed"
@@ -98,13 +98,13 @@ def why_undefined(scores: Floats, ratings: Floats) -> str:
 
 
 #: What is defined by numbers of pairs, and computed in `pairs`.
-OF_PAIRS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
+PAIR_COEFFICIENTS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
 
 
 def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     if coefficient == "acc_eq":
-        return tie_calibrated([(scores, ratings)])
-    counts = pair_counts(scores, ratings)
+        return correlate_acc_eq([(scores, ratings)])
+    counts = count_pairs(scores, ratings)
     if coefficient == "pairwise_accuracy":
         return Coefficient(counts.accuracy, float("nan"))
     value = counts.tau_a if coefficient == "tau_a" else counts.gamma
@@ -112,11 +112,11 @@ def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
 
 
-def tie_calibrated(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
+def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
     """acc_eq, the mean over groups, with its threshold in the note; see `pairs.calibrate`."""
     if any(np.isinf(scores).any() for scores, _ in groups):
         return Coefficient.undefined("an infinite score, whose differences have no threshold")
-    found = calibrate(groups)
+    found = calibrate_ties(groups)
     if found is None:
         return Coefficient.undefined("too many distinct scores and ratings to find a threshold")
     note = "equal scores alone are tied"

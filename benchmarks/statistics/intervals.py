@@ -15,11 +15,11 @@ import pandas as pd
 from .bootstrap import (
     Interval,
     StatisticsOptions,
-    fisher,
-    interval,
+    fisher_interval,
     jackknife,
     number_images,
     resample,
+    resampling_interval,
 )
 from .rater_agreement import RatingTable
 from .significance import (
@@ -32,11 +32,11 @@ from .significance import (
     correct_p_values,
     rank_clusters,
 )
-from .weighted_coefficients import Floats, Ints, Statistic, checked_weights
-from .weighted_levels import prepare_at
+from .weighted_coefficients import Floats, Ints, Statistic, check_weights
+from .weighted_levels import prepare_at_level
 
 #: A row of correlations.csv by its metric, dimension and coefficient.
-Key = tuple[str, str, str]
+RowKey = tuple[str, str, str]
 
 SIGNIFICANCE_COLUMNS = (
     "dataset",
@@ -93,7 +93,7 @@ class ExtraRow:
         points: scores, ratings and items of each draw whose mean it is.
     """
 
-    key: Key
+    key: RowKey
     points: Sequence[tuple[Floats, Floats, Ints]]
 
 
@@ -126,15 +126,15 @@ class Uncertainty:
         advance: Callable[[], None] | None = None,
     ) -> None:
         self.options = options
-        self.intervals: dict[Key, Interval] = {}
+        self.intervals: dict[RowKey, Interval] = {}
         self.differences: list[MetricDifference] = []
         for index, panel in enumerate(panels):
             prepared = {
-                metric: PreparedMetric.of(panel, metric, keep)
+                metric: PreparedMetric.prepare(panel, metric, keep)
                 for metric in panel.metrics
-                if (keep := panel.kept(metric)) is not None
+                if (keep := panel.comparable_points(metric)) is not None
             }
-            named: dict[str, tuple[Statistic, list[Key]]] = {
+            named: dict[str, tuple[Statistic, list[RowKey]]] = {
                 metric: (one.statistic, [(metric, *key) for key in panel.keys])
                 for metric, one in prepared.items()
             }
@@ -160,21 +160,23 @@ class Uncertainty:
                 panel, metrics, prepared, drawn, options, tests, advance=advance
             )
 
-    def _intervals(self, one: Statistic, keys: Sequence[Key], drawn: Floats, n_images: int) -> None:
+    def _intervals(
+        self, one: Statistic, keys: Sequence[RowKey], drawn: Floats, n_images: int
+    ) -> None:
         values = one(np.ones((n_images, 1)))[:, 0]
         left_out = (
             jackknife(one, n_images) if self.options.interval == "bca" else [None] * len(keys)
         )
         for key, value, row, out in zip(keys, values, drawn, left_out, strict=True):
-            self.intervals[key] = interval(float(value), row, self.options, out)
+            self.intervals[key] = resampling_interval(float(value), row, self.options, out)
 
-    def compute_ranks(self, values: Mapping[Key, float]) -> dict[Key, int]:
+    def compute_ranks(self, values: Mapping[RowKey, float]) -> dict[RowKey, int]:
         """Rank clusters by `options.correction` at level 1 - `options.level`.
 
         Args:
             values: the coefficients of the metrics that compete.
         """
-        found: dict[Key, int] = {}
+        found: dict[RowKey, int] = {}
         tested = [d for d in self.differences if d.test == "bootstrap"]
         for dimension, coefficient in dict.fromkeys((d.dimension, d.coefficient) for d in tested):
             here = [d for d in tested if (d.dimension, d.coefficient) == (dimension, coefficient)]
@@ -217,7 +219,9 @@ class Uncertainty:
 def _mean_of(extra: ExtraRow, image_of_item: Ints) -> Statistic:
     """The mean over draws of a coefficient, on the images of the draws' items."""
     draws = [
-        prepare_at("pooled", scores, ratings, pd.DataFrame(), [extra.key[2]], image_of_item[item])
+        prepare_at_level(
+            "pooled", scores, ratings, pd.DataFrame(), [extra.key[2]], image_of_item[item]
+        )
         for scores, ratings, item in extra.points
     ]
 
@@ -254,7 +258,7 @@ def make_rating_panel(
         n_images=n_images,
         item=item,
         system=_systems(items["system"].iloc[item]),
-        drop=drop,
+        drops_undefined=drop,
         dimension=dimension,
         coefficients=tuple(coefficients),
         scores={metric: values[item] for metric, values in scores.items()},
@@ -300,11 +304,11 @@ def make_preference_panel(
         n_images=n_images,
         item=np.arange(len(pairs), dtype=np.int64),
         system=None,
-        drop=drop,
+        drops_undefined=drop,
         categories=tuple(categories),
         category=pd.Index(categories).get_indexer(pd.Index(pairs["category"])).astype(np.int64),
-        right=won,
-        mean=mean,
+        outcomes=won,
+        mean_category=mean,
     )
 
 
@@ -330,11 +334,11 @@ def disattenuate(
     alone = replace(panel, coefficients=("pearson",), level="pooled")
     reliability = None
     if measure is not None and table.n_items >= 2:
-        reliability = _reliability(table, of_item[table.origin], measure)
+        reliability = _reliability(table, of_item[table.source_index], measure)
     ones = np.ones((panel.n_images, 1))
     rows: list[dict[str, Any]] = []
     for metric in panel.metrics:
-        keep = panel.kept(metric)
+        keep = panel.comparable_points(metric)
         row: dict[str, Any] = {"metric": metric, "dimension": panel.dimension, "measure": measure}
         row |= {"pearson": float("nan"), "reliability": float("nan"), "n_items": table.n_items}
         row |= {"corrected": float("nan"), "note": ""}
@@ -358,7 +362,7 @@ def disattenuate(
                 left_out = (
                     jackknife(statistic, panel.n_images) if options.interval == "bca" else None
                 )
-                found = interval(
+                found = resampling_interval(
                     corrected_r, drawn[2], options, None if left_out is None else left_out[2]
                 )
                 row |= {"ci_low": found.low, "ci_high": found.high, "note": found.note}
@@ -393,7 +397,7 @@ def _reliability(table: RatingTable, image: Ints, measure: str) -> Statistic:
     sums = np.stack([np.bincount(image, column, minlength=n_images) for column in columns])
 
     def statistic(weights: Floats) -> Floats:
-        given = checked_weights(weights, n_images)
+        given = check_weights(weights, n_images)
         n, total, squares, value_sum, square_sum, within = np.einsum("su,ub->sb", sums, given)
         with np.errstate(all="ignore"):
             between = (square_sum - value_sum**2 / total) / (n - 1)
@@ -405,13 +409,13 @@ def _reliability(table: RatingTable, image: Ints, measure: str) -> Statistic:
     return statistic
 
 
-def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Key, Interval]:
+def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[RowKey, Interval]:
     """Fisher's interval of every Pearson's r; the other coefficients of ratings have none."""
-    found: dict[Key, Interval] = {}
+    found: dict[RowKey, Interval] = {}
     for row in rows:
         key = (row["metric"], row["dimension"], row["coefficient"])
         if row["coefficient"] == "pearson":
-            found[key] = fisher(float(row["value"]), int(row["n_ratings"]), level)
+            found[key] = fisher_interval(float(row["value"]), int(row["n_ratings"]), level)
         elif row["coefficient"] != "accuracy":  # which has Wilson's
             found[key] = Interval(note=f"no Fisher interval of {row['coefficient']}")
     return found

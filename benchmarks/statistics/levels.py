@@ -15,16 +15,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .coefficients import Coefficient, Floats, correlate, tie_calibrated, why_undefined
-from .pair_counts import pair_counts
+from .coefficients import Coefficient, Floats, correlate, correlate_acc_eq, undefined_reason
+from .pair_counts import count_pairs
 
 LEVELS = ("pooled", "by_image", "by_system", "system")
 #: What each level groups data points by.
 _KEYS = {"by_image": "image_id", "by_system": "system", "system": "system"}
 #: Defined in a group whose scores or ratings are all equal, too: ties count for what they are.
-OF_TIES = ("pairwise_accuracy", "acc_eq")
+TIE_COEFFICIENTS = ("pairwise_accuracy", "acc_eq")
 #: Coefficients of systems alone.
-OF_SYSTEMS = ("soft_pairwise_accuracy",)
+SYSTEM_COEFFICIENTS = ("soft_pairwise_accuracy",)
 
 #: mt-metrics-eval's (pce.py); the same draws, so that its results can be compared with.
 PERMUTATIONS, SEED = 1000, 4
@@ -55,9 +55,9 @@ def correlate_at_level(
     column = level_column(level)
     if column is None:
         return correlate(scores, ratings, coefficient)
-    if reason := why_undefined(scores, ratings):
+    if reason := undefined_reason(scores, ratings):
         return Coefficient.undefined(reason)
-    groups = groups_of(keys[column])
+    groups = group_indices(keys[column])
     if level != "system":
         return _averaged(scores, ratings, groups, coefficient, column.removesuffix("_id"))
     if len(groups) < 2:
@@ -127,7 +127,7 @@ def _means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
     return np.round([math.fsum(values[g] / size) / len(g) for g in groups], 12) * size
 
 
-def groups_of(keys: pd.Series) -> list[NDArray[np.intp]]:
+def group_indices(keys: pd.Series) -> list[NDArray[np.intp]]:
     """The places of each key's points."""
     codes, unique = pd.factorize(keys)
     order = np.argsort(codes, kind="stable")
@@ -142,12 +142,12 @@ def _averaged(
     what: str,
 ) -> Coefficient:
     """The mean of a coefficient over the groups in which it is defined."""
-    if coefficient in OF_TIES:
+    if coefficient in TIE_COEFFICIENTS:
         used = [g for g in groups if len(g) > 1]
         if not used:
             return Coefficient.undefined(f"no {what} has two data points")
         parts = [(scores[g], ratings[g]) for g in used]
-        found = _accuracies(parts) if coefficient != "acc_eq" else tie_calibrated(parts)
+        found = _accuracies(parts) if coefficient != "acc_eq" else correlate_acc_eq(parts)
         reasons = Counter({"fewer than two data points": len(groups) - len(used)})
     else:
         each = [correlate(scores[g], ratings[g], coefficient) for g in groups]
@@ -164,7 +164,7 @@ def _averaged(
 
 
 def _accuracies(parts: Sequence[tuple[Floats, Floats]]) -> Coefficient:
-    return Coefficient(float(np.mean([pair_counts(x, y).accuracy for x, y in parts])), float("nan"))
+    return Coefficient(float(np.mean([count_pairs(x, y).accuracy for x, y in parts])), float("nan"))
 
 
 def _reason(found: Coefficient) -> str:

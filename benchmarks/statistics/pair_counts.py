@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Distinct scores × distinct ratings up to which thresholds are searched: 240 MB of counts.
-MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 #: Pairs × distinct ratings that are laid out at once.
-AT_ONCE = 10_000_000
+MAX_PAIR_CELLS = 10_000_000
 #: Means over groups that differ by no more are equal: their sums have rounding errors.
-EQUAL = 1e-12
+ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PairCounts:
         return (self.concordant + self.tied_both) / self.total
 
 
-def pair_counts(scores: Floats, ratings: Floats) -> PairCounts:
+def count_pairs(scores: Floats, ratings: Floats) -> PairCounts:
     """Counts of all pairs of n points, in O(n log n).
 
     Args:
@@ -93,7 +93,7 @@ def _tied(counts: np.ndarray) -> int:
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class TieCalibration:
     """Pairwise accuracy with ties in the scores introduced.
 
     Attributes:
@@ -105,7 +105,7 @@ class Calibrated:
     threshold: float
 
 
-def calibrate(groups: Sequence[tuple[Floats, Floats]]) -> Calibrated | None:
+def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | None:
     """acc_eq with the threshold that maximises it (Deutsch et al. 2023, "Ties Matter").
 
     The accuracy of a group is (C + tied in both) / pairs, where scores that differ by the threshold
@@ -128,14 +128,14 @@ def calibrate(groups: Sequence[tuple[Floats, Floats]]) -> Calibrated | None:
     counted = [(x, y) for x, y in groups if len(x) > 1]
     if not counted:
         raise ValueError("no group of two points")
-    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in counted) > MOST_CELLS:
+    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in counted) > MAX_CELLS:
         return None
     cells = [_Cells(x, y) for x, y in counted]
     # In units of the least weight, so that of groups of one size whole numbers are summed.
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
     spans = [(0.0, max(float(c.scores[-1] - c.scores[0]) for c in cells))]
-    while sum(c.cost(*span) for c in cells for span in spans) > AT_ONCE:
+    while sum(c.cost(*span) for c in cells for span in spans) > MAX_PAIR_CELLS:
         narrower = _narrowed(cells, weights, spans)
         if narrower == spans:
             break
@@ -153,8 +153,8 @@ def calibrate(groups: Sequence[tuple[Floats, Floats]]) -> Calibrated | None:
         thresholds.append(differences[last])
         values.append(before + np.cumsum(gains[order])[last])
     reached = np.concatenate(values) * unit / len(cells)
-    best = int(np.argmax(reached >= reached.max() - EQUAL))
-    return Calibrated(float(reached[best]), float(np.concatenate(thresholds)[best]))
+    best = int(np.argmax(reached >= reached.max() - ROUNDING_ERROR))
+    return TieCalibration(float(reached[best]), float(np.concatenate(thresholds)[best]))
 
 
 def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Floats:
@@ -180,7 +180,7 @@ def _narrowed(
     at = {float(edge): index for index, edge in enumerate(edges)}
     kept: list[tuple[float, float]] = []
     for low, high in parts:
-        if concordant[at[low]] + tied[at[high]] < best * (1 - EQUAL):
+        if concordant[at[low]] + tied[at[high]] < best * (1 - ROUNDING_ERROR):
             continue
         if kept and kept[-1][1] == low:
             low = kept.pop()[0]
@@ -205,12 +205,12 @@ class _Cells:
         ).reshape(shape)
         #: Points with a lesser score and this rating; those with a lesser score and a greater one.
         self._below = np.concatenate([np.zeros((1, shape[1]), int), self._counts.cumsum(axis=0)])
-        self._below_greater = greater(self._below)
+        self._below_greater = count_greater(self._below)
         self._tied_both = int((self._counts * (self._counts - 1) // 2).sum())
 
     def counts(self, threshold: float) -> Floats:
         """Concordant pairs, and pairs tied in both, where the threshold makes ties."""
-        far = reach(self.scores, threshold)
+        far = first_beyond(self.scores, threshold)
         concordant = (self._counts * (self._below_greater[-1] - self._below_greater[far])).sum()
         within = (self._counts * (self._below[far] - self._below[1:])).sum()
         return np.array([concordant, within + self._tied_both], dtype=np.float64)
@@ -218,24 +218,25 @@ class _Cells:
     def cost(self, low: float, high: float) -> int:
         """What `pairs` would lay out."""
         return (
-            int((reach(self.scores, high) - reach(self.scores, low)).sum()) * self._counts.shape[1]
+            int((first_beyond(self.scores, high) - first_beyond(self.scores, low)).sum())
+            * self._counts.shape[1]
         )
 
     def pairs(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Of all pairs of scores in low < difference <= high: the difference, and what a tie gains."""
-        start, stop = reach(self.scores, low), reach(self.scores, high)
+        start, stop = first_beyond(self.scores, low), first_beyond(self.scores, high)
         lengths = stop - start
         lesser = np.repeat(np.arange(len(self.scores)), lengths)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         other = np.arange(len(lesser)) - first + np.repeat(start, lengths)
-        gain = self._counts - greater(self._counts)
+        gain = self._counts - count_greater(self._counts)
         return (
             self.scores[other] - self.scores[lesser],
             (self._counts[lesser] * gain[other]).sum(axis=1).astype(np.float64),
         )
 
 
-def reach(scores: Floats, threshold: float) -> NDArray[np.intp]:
+def first_beyond(scores: Floats, threshold: float) -> NDArray[np.intp]:
     """For each of ascending scores, the place of the first one that is further above it."""
     m = len(scores)
     far = np.searchsorted(scores, scores + threshold, side="right")
@@ -247,6 +248,6 @@ def reach(scores: Floats, threshold: float) -> NDArray[np.intp]:
     return far
 
 
-def greater(counts: NDArray[Any]) -> NDArray[Any]:
+def count_greater(counts: NDArray[Any]) -> NDArray[Any]:
     """Along the second axis, the sum of what comes after."""
     return counts.sum(axis=1, keepdims=True) - counts.cumsum(axis=1)

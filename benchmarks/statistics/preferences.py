@@ -54,7 +54,7 @@ def wilson_interval(
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def of_mean(
+def mean_interval(
     accuracies: Sequence[float], intervals: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
     """The interval of a mean of independent shares from theirs (Zou and Donner 2008, MOVER)."""
@@ -83,7 +83,7 @@ def add_wilson_intervals(
             if not math.isnan(row.get("ci_low", math.nan)):
                 continue
             found = (
-                of_mean([a for a, _ in parts], [i for _, i in parts])
+                mean_interval([a for a, _ in parts], [i for _, i in parts])
                 if row["dimension"] == MEAN_CATEGORY
                 else wilson_interval(row["value"], row["n_ratings"], confidence)
             )

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: Two raters with fewer items in common than this make no κ of their own.
-COMMON_ITEMS = 10
+MIN_COMMON_ITEMS = 10
 
 #: The ceilings that stand below the metrics of a benchmark, as its tables call them.
 CEILINGS = {
@@ -31,7 +31,7 @@ CEILINGS = {
 }
 
 #: The measures that come of `halves`.
-OF_HALVES = (
+HALF_MEASURES = (
     "split_half",
     "stability_pearson",
     "stability_mean",
@@ -93,9 +93,9 @@ class RatingTable:
     item: Ints
     rater: Ints
     value: Floats
-    origin: Ints
-    left_out: int = 0
-    needed: int = 2
+    source_index: Ints
+    n_left_out: int = 0
+    min_ratings: int = 2
 
     @classmethod
     def from_ratings(
@@ -127,8 +127,8 @@ class RatingTable:
             _renumbered(self.item[chosen]),
             self.rater[chosen],
             self.value[chosen],
-            self.origin[keep],
-            self.left_out + int((~keep).sum()),
+            self.source_index[keep],
+            self.n_left_out + int((~keep).sum()),
             needed,
         )
 
@@ -142,7 +142,7 @@ class RatingTable:
         return len(self.count)
 
     @cached_property
-    def place(self) -> Ints:
+    def position(self) -> Ints:
         """Each rating's place within its item, from 0, shape (n_ratings,)."""
         starts = np.cumsum(self.count) - self.count
         return np.arange(len(self.item), dtype=np.int64) - starts[self.item]
@@ -159,22 +159,22 @@ class RatingTable:
     @property
     def note(self) -> str:
         """Which items are left out, if any."""
-        if not self.left_out:
+        if not self.n_left_out:
             return ""
-        return f"items left out, with fewer than {self.needed} ratings: {self.left_out}"
+        return f"items left out, with fewer than {self.min_ratings} ratings: {self.n_left_out}"
 
-    def shuffled(self, rng: np.random.Generator) -> Floats:
+    def shuffle_values(self, rng: np.random.Generator) -> Floats:
         """The values, in random order within each item."""
         return self.value[np.argsort(self.item + rng.random(len(self.item)))]
 
-    def drawn(self, size: int, rng: np.random.Generator) -> Floats:
+    def draw_ratings(self, size: int, rng: np.random.Generator) -> Floats:
         """So many ratings of each item, drawn without replacement, shape (n_items, size)."""
-        return self.shuffled(rng)[self.place < size].reshape(-1, size)
+        return self.shuffle_values(rng)[self.position < size].reshape(-1, size)
 
-    def pairs(self) -> tuple[Ints, Ints]:
+    def rating_pairs(self) -> tuple[Ints, Ints]:
         """Every two ratings of an item, as indices; the first is the lower-numbered rater's."""
         left, right = list[Ints](), list[Ints]()
-        after = self.count[self.item] - self.place - 1
+        after = self.count[self.item] - self.position - 1
         alive = np.arange(len(self.item), dtype=np.int64)
         for step in range(1, int(self.count.max(initial=1))):
             alive = alive[after[alive] >= step]
@@ -265,7 +265,7 @@ def _agreeing(item: Ints, values: Floats, n_items: int) -> Floats:
     return np.bincount(cells // len(categories), weights, minlength=n_items).astype(np.float64)
 
 
-def virtual_measures(
+def measure_virtual_raters(
     table: RatingTable, scale: Scale, seed: int = 0, draws: int = 20
 ) -> dict[str, AgreementMeasure]:
     """τ_X-YZ, τ_Y-XZ, τ_Z-XY, Kendall's W and Fleiss' κ of three virtual raters.
@@ -304,7 +304,7 @@ def _virtual_draws(table: RatingTable, size: int, seed: int, draws: int) -> list
     """Virtual raters of every draw; a single one where nothing is left to chance."""
     rng = np.random.default_rng(seed)
     times = 1 if (table.count == size).all() else draws
-    return [make_virtual_raters(table.drawn(size, rng)) for _ in range(times)]
+    return [make_virtual_raters(table.draw_ratings(size, rng)) for _ in range(times)]
 
 
 def _defined(value: float, reason: str) -> Coefficient:
@@ -356,14 +356,14 @@ def krippendorff_alpha(table: RatingTable, level: str) -> AgreementMeasure:
     return AgreementMeasure(1 - observed / expected, table.n_items)
 
 
-def cohen_kappas(table: RatingTable, least: int = COMMON_ITEMS) -> dict[str, AgreementMeasure]:
+def cohen_kappas(table: RatingTable, least: int = MIN_COMMON_ITEMS) -> dict[str, AgreementMeasure]:
     """Cohen's κ, plain and with linear and quadratic weights, the mean over pairs of raters.
 
     Cohen 1960 and 1968. A weight is by the distance in points of the scale. A pair counts if it has
     `least` items in common and does not give all of them one rating.
     """
     names = ("cohen_kappa", "cohen_kappa_linear", "cohen_kappa_quadratic")
-    left, right = table.pairs()
+    left, right = table.rating_pairs()
     together = table.rater[left] * (table.rater.max(initial=0) + 1) + table.rater[right]
     _, pair, sizes = np.unique(together, return_inverse=True, return_counts=True)
     kept = sizes >= least
@@ -474,10 +474,10 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
     """
     rng = np.random.default_rng([seed, 1])
     half = table.count // 2
-    side = np.minimum(table.place // half[table.item], 2)
+    side = np.minimum(table.position // half[table.item], 2)
     found: list[tuple[Floats, Floats]] = []
     for _ in range(draws):
-        values = table.shuffled(rng)
+        values = table.shuffle_values(rng)
         first, second = (
             np.round(np.bincount(table.item[side == s], values[side == s]) / half, 9)
             for s in (0, 1)
@@ -486,7 +486,7 @@ def draw_halves(table: RatingTable, seed: int = 0, draws: int = 20) -> list[tupl
     return found
 
 
-def split_half(split: Sequence[tuple[Floats, Floats]]) -> AgreementMeasure:
+def split_half_reliability(split: Sequence[tuple[Floats, Floats]]) -> AgreementMeasure:
     """Split-half reliability with the correction of Spearman and Brown, 2r / (1 + r).
 
     Args:
@@ -571,7 +571,7 @@ def compute_ceilings(
         f"the best virtual rater ({names[best]}-{rest}), its rating against each of the others'"
     )
     oracle = correlate(table.means[table.item], table.value, coefficient)
-    whose = np.tile(enough.origin, size - 1)
+    whose = np.tile(enough.source_index, size - 1)
     return {
         "ceiling_one_vs_rest": Ceiling(
             each[best].value,
@@ -586,7 +586,7 @@ def compute_ceilings(
             table.n_items,
             note=oracle.note,
             n_ratings=len(table.value),
-            points=((table.means[table.item], table.value, table.origin[table.item]),),
+            points=((table.means[table.item], table.value, table.source_index[table.item]),),
         ).remark("an item's mean rating against each of its ratings", table.note),
     }
 
@@ -613,15 +613,15 @@ def compute_measures(
     histogram: dict[float, float] = {}
     if table.n_items:
         split = draw_halves(table, seed, draws)
-        of_halves = {"split_half": split_half(split), **stability(split, scale)}
+        of_halves = {"split_half": split_half_reliability(split), **stability(split, scale)}
         how = f"mean of {draws} random halvings"
         found |= {name: one.remark(how) for name, one in of_halves.items()}
         found = {name: one.remark(table.note) for name, one in found.items()}
         histogram = difference_histogram(split, scale)
     else:
-        found |= dict.fromkeys(OF_HALVES, AgreementMeasure.undefined(_ONE_RATING))
+        found |= dict.fromkeys(HALF_MEASURES, AgreementMeasure.undefined(_ONE_RATING))
     return {
-        **virtual_measures(table, scale, seed, draws),
+        **measure_virtual_raters(table, scale, seed, draws),
         **found,
         **compute_ceilings(table, "tau_c", seed, draws),
     }, histogram

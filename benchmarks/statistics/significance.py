@@ -24,18 +24,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import (
     BLOCK,
-    UNDEFINED_SHARE,
+    MAX_UNDEFINED_SHARE,
     Interval,
     StatisticsOptions,
     count_blocks,
-    in_blocks,
-    interval,
     jackknife,
     resample,
+    resampling_interval,
+    run_blocks,
 )
 from .preferences import mcnemar
-from .weighted_coefficients import Floats, Ints, Moments, Statistic, of_preferences
-from .weighted_levels import prepare_at
+from .weighted_coefficients import Floats, Ints, Moments, Statistic, prepare_accuracies
+from .weighted_levels import prepare_at_level
 
 #: Tests of one coefficient alone.
 TEST_COEFFICIENTS = {"williams": "pearson", "mcnemar": "accuracy"}
@@ -60,7 +60,7 @@ class Panel(ABC):
     n_images: int
     item: Ints
     system: Ints | None
-    drop: bool
+    drops_undefined: bool
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class Panel(ABC):
         """Dimension and coefficient of each value of a statistic."""
 
     @abstractmethod
-    def defined(self, metric: str) -> Mask:
+    def defined_points(self, metric: str) -> Mask:
         """On which points a metric is defined, shape (n_points,)."""
 
     @abstractmethod
@@ -81,19 +81,19 @@ class Panel(ABC):
         """Of metrics end to end, each on the kept points with units of its own."""
 
     @abstractmethod
-    def standardised(self, a: str, b: str, keep: Mask) -> Panel | None:
+    def standardise(self, a: str, b: str, keep: Mask) -> Panel | None:
         """The same with both metrics on one scale; None where an infinite score has none."""
 
-    def kept(self, *metrics: str) -> Mask | None:
+    def comparable_points(self, *metrics: str) -> Mask | None:
         """The points to compare metrics on; None where a gap makes a metric undefined."""
-        found = np.logical_and.reduce([self.defined(metric) for metric in metrics])
-        return found if self.drop or found.all() else None
+        found = np.logical_and.reduce([self.defined_points(metric) for metric in metrics])
+        return found if self.drops_undefined or found.all() else None
 
     def statistic(self, metric: str, keep: Mask) -> Statistic:
         """A metric's coefficients as a function of the images' weights."""
         return self._prepared([metric], keep, [self.image[keep]])
 
-    def swapped(self, a: str, b: str, keep: Mask, cell: Ints) -> Statistic:
+    def prepare_swaps(self, a: str, b: str, keep: Mask, cell: Ints) -> Statistic:
         """The coefficients of scores taken from two metrics.
 
         Args:
@@ -137,7 +137,7 @@ class RatingPanel(Panel):
     def _prepared(self, values: Sequence[str], keep: Mask, unit: Sequence[Ints]) -> Statistic:
         systems = np.zeros(len(keep)) if self.system is None else self.system
         keys = pd.DataFrame({"image_id": self.image[keep], "system": systems[keep]})
-        return prepare_at(
+        return prepare_at_level(
             self.level,
             np.concatenate([self.scores[metric][keep] for metric in values]),
             np.tile(self.ratings[keep], len(values)),
@@ -170,23 +170,23 @@ class PreferencePanel(Panel):
 
     categories: tuple[str, ...]
     category: Ints
-    right: Mapping[str, Floats]
-    mean: str
+    outcomes: Mapping[str, Floats]
+    mean_category: str
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return tuple(self.right)
+        return tuple(self.outcomes)
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        return [(category, "accuracy") for category in (*self.categories, self.mean)]
+        return [(category, "accuracy") for category in (*self.categories, self.mean_category)]
 
     def defined(self, metric: str) -> Mask:
-        return ~np.isnan(self.right[metric])
+        return ~np.isnan(self.outcomes[metric])
 
     def _prepared(self, values: Sequence[str], keep: Mask, unit: Sequence[Ints]) -> Statistic:
-        return of_preferences(
-            np.concatenate([self.right[metric][keep] for metric in values]),
+        return prepare_accuracies(
+            np.concatenate([self.outcomes[metric][keep] for metric in values]),
             np.tile(self.category[keep], len(values)),
             np.concatenate(unit),
             len(self.categories),
@@ -215,12 +215,12 @@ class PreparedMetric:
         values: the coefficients, shape (n_values,).
     """
 
-    keep: Mask
+    points: Mask
     statistic: Statistic
     values: Floats
 
     @classmethod
-    def of(cls, panel: Panel, metric: str, keep: Mask) -> PreparedMetric:
+    def prepare(cls, panel: Panel, metric: str, keep: Mask) -> PreparedMetric:
         statistic = panel.statistic(metric, keep)
         return cls(keep, statistic, statistic(np.ones((panel.n_images, 1)))[:, 0])
 
@@ -239,12 +239,12 @@ class MetricPair:
     panel: Panel
     a: str
     b: str
-    keep: Mask
-    both: tuple[PreparedMetric, PreparedMetric]
-    alike: bool
+    points: Mask
+    prepared: tuple[PreparedMetric, PreparedMetric]
+    has_same_points: bool
 
     @classmethod
-    def of(
+    def prepare(
         cls, panel: Panel, a: str, b: str, prepared: Mapping[str, PreparedMetric]
     ) -> MetricPair | None:
         """None where a gap makes one of them undefined.
@@ -253,19 +253,19 @@ class MetricPair:
             panel, a, b: what to compare.
             prepared: each metric on its own points, used where the other has the same.
         """
-        keep = panel.kept(a, b)
+        keep = panel.comparable_points(a, b)
         if keep is None:
             return None
-        alike = all(bool((prepared[metric].keep == keep).all()) for metric in (a, b))
+        alike = all(bool((prepared[metric].points == keep).all()) for metric in (a, b))
         first, second = (
-            prepared[metric] if alike else PreparedMetric.of(panel, metric, keep)
+            prepared[metric] if alike else PreparedMetric.prepare(panel, metric, keep)
             for metric in (a, b)
         )
         return cls(panel, a, b, keep, (first, second), alike)
 
     @property
     def difference(self) -> Floats:
-        return self.both[0].values - self.both[1].values
+        return self.prepared[0].values - self.prepared[1].values
 
 
 @dataclass(frozen=True)
@@ -316,16 +316,18 @@ def compare_metrics(
     """
     found: list[MetricDifference] = []
     for a, b in combinations(metrics, 2):
-        pair = MetricPair.of(panel, a, b, prepared)
+        pair = MetricPair.prepare(panel, a, b, prepared)
         for test in tests:
             results = _tested(pair, test, drawn, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
                 if test in TEST_COEFFICIENTS and coefficient != TEST_COEFFICIENTS[test]:
                     continue
                 value_a, value_b = (
-                    (np.nan, np.nan) if pair is None else (one.values[index] for one in pair.both)
+                    (np.nan, np.nan)
+                    if pair is None
+                    else (one.values[index] for one in pair.prepared)
                 )
-                keep = np.zeros(0, dtype=bool) if pair is None else pair.keep
+                keep = np.zeros(0, dtype=bool) if pair is None else pair.points
                 found.append(
                     MetricDifference(
                         dimension,
@@ -358,15 +360,15 @@ def _tested(
     if np.isnan(pair.difference).all():
         found = [PairedTest()] * n_values
     elif test == "bootstrap":
-        found = bootstrap(pair, drawn, options)
+        found = bootstrap_test(pair, drawn, options)
     elif test == "permutation":
-        found = permutation(pair, options)
+        found = permutation_test(pair, options)
     elif test == "mcnemar":
         found = _mcnemar(pair)
     else:
         found = _williams(pair)
-    lost = int((~pair.keep).sum())
-    dropped = f"{lost} of {len(pair.keep)} data points dropped: undefined score" if lost else ""
+    lost = int((~pair.points).sum())
+    dropped = f"{lost} of {len(pair.points)} data points dropped: undefined score" if lost else ""
     unknown = ["undefined: a coefficient is" if np.isnan(d) else "" for d in pair.difference]
     return [
         replace(one, note="; ".join(n for n in (why, one.note, dropped) if n))
@@ -374,7 +376,7 @@ def _tested(
     ]
 
 
-def bootstrap(
+def bootstrap_test(
     pair: MetricPair, drawn: Mapping[str, Floats], options: StatisticsOptions
 ) -> list[PairedTest]:
     """Paired cluster bootstrap: the differences on the same resampled images.
@@ -385,8 +387,8 @@ def bootstrap(
         options: as in `differences`.
     """
     panel = pair.panel
-    statistics = [one.statistic for one in pair.both]
-    if pair.alike:
+    statistics = [one.statistic for one in pair.prepared]
+    if pair.has_same_points:
         first, second = drawn[pair.a], drawn[pair.b]
     else:
         first, second = resample(statistics, panel.n_images, options.replicates, options.seed)
@@ -396,13 +398,13 @@ def bootstrap(
         left_out = list(out_a - out_b)
     found: list[PairedTest] = []
     for apart, value, out in zip(first - second, pair.difference, left_out, strict=True):
-        p_value = float("nan") if np.isnan(value) else two_sided(apart)
-        one = interval(float(value), apart, options, out)
+        p_value = float("nan") if np.isnan(value) else two_sided_p_value(apart)
+        one = resampling_interval(float(value), apart, options, out)
         found.append(PairedTest(p_value, one, one.note))
     return found
 
 
-def two_sided(apart: Floats) -> float:
+def two_sided_p_value(apart: Floats) -> float:
     """The p-value of a difference by its bootstrap replicates; NaN where too many are undefined.
 
     Twice the share of replicates, the sample itself among them, on the lesser side of 0.
@@ -411,13 +413,13 @@ def two_sided(apart: Floats) -> float:
         apart: the differences, shape (replicates,).
     """
     known = apart[~np.isnan(apart)]
-    if len(known) < (1 - UNDEFINED_SHARE) * len(apart):
+    if len(known) < (1 - MAX_UNDEFINED_SHARE) * len(apart):
         return float("nan")
     lesser = min((known <= 0).sum(), (known >= 0).sum())
     return min(1.0, 2 * (float(lesser) + 1) / (len(known) + 1))
 
 
-def permutation(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest]:
+def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest]:
     """PERM-BOTH, Deutsch et al. 2021: would a difference as large come of metrics that are alike?
 
     Both metrics' scores are standardised; then the two swap places on half the systems and on half
@@ -428,22 +430,22 @@ def permutation(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest
     p is the share of permutations, the sample itself among them, with a difference as large or
     larger, of whichever sign (Phipson and Smyth 2010 on why the sample counts).
     """
-    panel = pair.panel.standardised(pair.a, pair.b, pair.keep)
+    panel = pair.panel.standardise(pair.a, pair.b, pair.points)
     if panel is None:
         return [PairedTest(note="undefined: an infinite score has no standard score")] * len(
             pair.panel.keys
         )
-    image, system = panel.image[pair.keep], panel.system
+    image, system = panel.image[pair.points], panel.system
     n_systems = 0
     if options.swap == "item":
-        cells, cell = np.unique(panel.item[pair.keep], return_inverse=True)
+        cells, cell = np.unique(panel.item[pair.points], return_inverse=True)
         flips = cells
     elif options.swap == "image" or system is None:
         flips, cell = np.unique(image, return_inverse=True)
     else:
         n_systems = int(system.max()) + 1
-        flips, cell = np.unique(image * n_systems + system[pair.keep], return_inverse=True)
-    statistic = panel.swapped(pair.a, pair.b, pair.keep, cell.astype(np.int64))
+        flips, cell = np.unique(image * n_systems + system[pair.points], return_inverse=True)
+    statistic = panel.prepare_swaps(pair.a, pair.b, pair.points, cell.astype(np.int64))
 
     def one(block: int) -> list[Floats]:
         rng = np.random.default_rng(np.random.SeedSequence(options.seed, spawn_key=(block, 1)))
@@ -456,7 +458,7 @@ def permutation(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest
         return [statistic(weights) - statistic(1 - weights)]
 
     n = options.replicates
-    (drawn,) = in_blocks(one, count_blocks(n), 1, n)
+    (drawn,) = run_blocks(one, count_blocks(n), 1, n)
     found: list[PairedTest] = []
     for (_, coefficient), apart, value in zip(
         panel.keys, drawn, np.abs(pair.difference), strict=True
@@ -468,7 +470,7 @@ def permutation(pair: MetricPair, options: StatisticsOptions) -> list[PairedTest
             continue
         lost = int(np.isnan(apart).sum())
         note = f"{lost} of {n} permutations undefined" if lost else ""
-        if np.isnan(value) or lost > UNDEFINED_SHARE * n:
+        if np.isnan(value) or lost > MAX_UNDEFINED_SHARE * n:
             found.append(PairedTest(note=note))
         else:
             # The sums of a permutation may differ from the sample's in their last bits.
@@ -484,8 +486,8 @@ def _mcnemar(pair: MetricPair) -> list[PairedTest]:
         return [PairedTest()] * len(panel.keys)
     found: list[PairedTest] = []
     for number in (*range(len(panel.categories)), None):
-        here = pair.keep if number is None else pair.keep & (panel.category == number)
-        one = mcnemar(panel.right[pair.a][here], panel.right[pair.b][here])
+        here = pair.points if number is None else pair.points & (panel.category == number)
+        one = mcnemar(panel.outcomes[pair.a][here], panel.outcomes[pair.b][here])
         note = (
             f"better on {one.first_better} pairs and worse on {one.second_better} of {one.n_pairs}; "
             f"asymptotic p {one.asymptotic:.6g}"
@@ -496,7 +498,7 @@ def _mcnemar(pair: MetricPair) -> list[PairedTest]:
 
 def _williams(pair: MetricPair) -> list[PairedTest]:
     """Of Pearson's r, the others being left undefined."""
-    panel, n = pair.panel, int(pair.keep.sum())
+    panel, n = pair.panel, int(pair.points.sum())
     found: list[PairedTest] = []
     for index, (_, coefficient) in enumerate(panel.keys):
         if coefficient != "pearson" or not isinstance(panel, RatingPanel):
@@ -507,8 +509,8 @@ def _williams(pair: MetricPair) -> list[PairedTest]:
                 PairedTest(note="undefined: Williams' test is of all data points together")
             )
             continue
-        x, y = (panel.scores[metric][pair.keep] for metric in (pair.a, pair.b))
-        r_a, r_b = (float(one.values[index]) for one in pair.both)
+        x, y = (panel.scores[metric][pair.points] for metric in (pair.a, pair.b))
+        r_a, r_b = (float(one.values[index]) for one in pair.prepared)
         if np.isnan(r_a) or np.isnan(r_b):
             found.append(PairedTest())
             continue

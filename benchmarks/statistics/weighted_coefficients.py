@@ -31,11 +31,11 @@ Statistic = Callable[[Floats], Floats]
 
 #: Where less than this share of a sum of squares is left after taking the mean off, Pearson's r is
 #: computed again, point by point: what cancels has no digits left.
-CANCELS = 1e-4
+MIN_SPREAD_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
-class Pairs:
+class WeightedPairs:
     """The pairs of points of weighted samples, counted; every field has shape (n_replicates,).
 
     Attributes:
@@ -85,7 +85,7 @@ class Pairs:
         return np.where(constant, np.nan, np.clip(tau, -1, 1))
 
 
-class Ranked:
+class RankedPairs:
     """Paired values, ranked once.
 
     Args:
@@ -117,7 +117,7 @@ class Ranked:
         self._n_levels = len(values_y)
         self.n_units = int(units.max(initial=-1)) + 1
 
-    def pairs(self, weights: ArrayLike | None = None) -> Pairs:
+    def pairs(self, weights: ArrayLike | None = None) -> WeightedPairs:
         """The pairs of weighted samples, in O(n log n_levels) each.
 
         Args:
@@ -132,7 +132,7 @@ class Ranked:
         sums = pair_sums(self._start, self._unit, self._level, self._count, self._n_levels, given)
         levels = level_totals(self._unit, self._level, self._count, self._n_levels, given)
         n = levels.sum(axis=0)
-        return Pairs(
+        return WeightedPairs(
             n=n,
             surplus=sums[0],
             tied_x=(sums[1] - n) / 2,
@@ -165,7 +165,7 @@ class Ranked:
             return np.clip(product / np.sqrt(squares_x) / np.sqrt(squares_y), -1, 1)
 
     def _weights(self, weights: ArrayLike | None) -> Floats:
-        return checked_weights(
+        return check_weights(
             np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
         )
 
@@ -203,7 +203,7 @@ class Moments:
         Raises:
             ValueError: on negative weights or another shape.
         """
-        given = checked_weights(
+        given = check_weights(
             np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
         )
         # Not by BLAS, whose last bit may depend on how many threads and columns there are.
@@ -211,7 +211,7 @@ class Moments:
         with np.errstate(all="ignore"):
             spread_x, spread_y = xx - x**2 / n, yy - y**2 / n
             found = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
-            doubtful = ~((spread_x > CANCELS * xx) & (spread_y > CANCELS * yy))
+            doubtful = ~((spread_x > MIN_SPREAD_SHARE * xx) & (spread_y > MIN_SPREAD_SHARE * yy))
         for replicate in np.flatnonzero(doubtful):
             found[replicate] = self._directly(given[self._unit, replicate])
         return np.clip(found, -1, 1)
@@ -227,7 +227,7 @@ class Moments:
         return float((weights * x * y).sum() / root) if root > 0 else float("nan")
 
 
-def prepare(
+def prepare_coefficients(
     x: ArrayLike, y: ArrayLike, coefficients: Sequence[str], unit: ArrayLike | None = None
 ) -> Statistic:
     """Coefficients of paired values as a statistic of their units' weights.
@@ -244,7 +244,7 @@ def prepare(
     for coefficient in coefficients:
         if coefficient not in ("tau_c", "tau_b", "spearman", "pearson"):
             raise ValueError(f"no coefficient '{coefficient}'")
-    ranked = Ranked(x, y, unit)
+    ranked = RankedPairs(x, y, unit)
     finite = bool(np.isfinite(np.asarray(x)).all() and np.isfinite(np.asarray(y)).all())
     moments = Moments(x, y, unit) if finite and "pearson" in coefficients else None
 
@@ -265,7 +265,7 @@ def prepare(
     return statistic
 
 
-def of_preferences(
+def prepare_accuracies(
     right: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
 ) -> Statistic:
     """Accuracy in each category of preference pairs, and last the mean of them.
@@ -288,7 +288,7 @@ def of_preferences(
     )
 
     def statistic(weights: Floats) -> Floats:
-        given = checked_weights(weights, n_units)
+        given = check_weights(weights, n_units)
         with np.errstate(all="ignore"):
             shares = np.einsum("cu,ub->cb", won, given) / np.einsum("cu,ub->cb", count, given)
         return np.vstack([shares, shares.mean(axis=0)])
@@ -296,7 +296,7 @@ def of_preferences(
     return statistic
 
 
-def checked_weights(weights: ArrayLike, n_units: int) -> Floats:
+def check_weights(weights: ArrayLike, n_units: int) -> Floats:
     """Weights as the kernels take them: float64, contiguous, shape (n_units, n_replicates).
 
     There may be more units than a sample has points of: the last ones' weights are not used.

@@ -13,16 +13,30 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from .coefficients import OF_PAIRS
-from .levels import OF_SYSTEMS, OF_TIES, correlate_at_level, groups_of, level_column
-from .pair_counts import calibrate, greater, pair_counts, reach
-from .weighted_coefficients import Floats, Ints, Pairs, Ranked, Statistic, checked_weights, prepare
+from .coefficients import PAIR_COEFFICIENTS
+from .levels import (
+    SYSTEM_COEFFICIENTS,
+    TIE_COEFFICIENTS,
+    correlate_at_level,
+    group_indices,
+    level_column,
+)
+from .pair_counts import calibrate_ties, count_greater, count_pairs, first_beyond
+from .weighted_coefficients import (
+    Floats,
+    Ints,
+    RankedPairs,
+    Statistic,
+    WeightedPairs,
+    check_weights,
+    prepare_coefficients,
+)
 
 #: Cells × replicates that are counted at once at a threshold of ties.
-AT_ONCE = 4_000_000
+MAX_COUNTS = 4_000_000
 
 
-def prepare_at(
+def prepare_at_level(
     level: str,
     scores: Floats,
     ratings: Floats,
@@ -46,7 +60,7 @@ def prepare_at(
     """
     if level_column(level) is None:
         return _over_all(scores, ratings, coefficients, unit)
-    groups = groups_of(keys[level_column(level)])
+    groups = group_indices(keys[level_column(level)])
     if level == "system":
         return _of_systems(scores, ratings, groups, coefficients, unit)
     if level == "by_image":
@@ -84,7 +98,7 @@ def _threshold(groups: Sequence[tuple[Floats, Floats]], coefficients: Sequence[s
         return float("nan")
     if any(np.isinf(x).any() for x, _ in groups):
         return float("nan")
-    found = calibrate(groups)
+    found = calibrate_ties(groups)
     return found.threshold if found else float("nan")
 
 
@@ -103,11 +117,13 @@ def _over_all(
     grouped = threshold is not None
     if threshold is None:
         threshold = _threshold([(scores, ratings)], coefficients)
-    plain = [c for c in coefficients if c not in (*OF_PAIRS, *OF_SYSTEMS)]
+    plain = [c for c in coefficients if c not in (*PAIR_COEFFICIENTS, *SYSTEM_COEFFICIENTS)]
     finite = not np.isinf(scores).any()
     usable = [c for c in plain if finite or c != "pearson"]
-    inner = prepare(scores, ratings, usable, unit) if usable else None
-    ranked = Ranked(scores, ratings, unit) if set(coefficients) & set(OF_PAIRS) else None
+    inner = prepare_coefficients(scores, ratings, usable, unit) if usable else None
+    ranked = (
+        RankedPairs(scores, ratings, unit) if set(coefficients) & set(PAIR_COEFFICIENTS) else None
+    )
     calibrated = None if np.isnan(threshold) else _at_threshold(scores, ratings, unit, threshold)
 
     def statistic(weights: Floats) -> Floats:
@@ -124,7 +140,7 @@ def _over_all(
                 constant = np.minimum(pairs.levels_x, pairs.levels_y) < 2
                 found |= {
                     name: np.where(constant, np.nan, found[name])
-                    for name in OF_TIES
+                    for name in TIE_COEFFICIENTS
                     if name in found
                 }
         return np.stack([found[c] for c in coefficients])
@@ -132,7 +148,7 @@ def _over_all(
     return statistic
 
 
-def _of_pairs(pairs: Pairs) -> dict[str, Floats]:
+def _of_pairs(pairs: WeightedPairs) -> dict[str, Floats]:
     constant = np.minimum(pairs.levels_x, pairs.levels_y) < 2
     with np.errstate(all="ignore"):
         values = {
@@ -141,7 +157,7 @@ def _of_pairs(pairs: Pairs) -> dict[str, Floats]:
             "pairwise_accuracy": (pairs.concordant + pairs.tied_both) / pairs.total,
         }
     return {
-        name: np.where((pairs.n < 2) | (constant & (name not in OF_TIES)), np.nan, found)
+        name: np.where((pairs.n < 2) | (constant & (name not in TIE_COEFFICIENTS)), np.nan, found)
         for name, found in values.items()
     }
 
@@ -155,12 +171,12 @@ def _at_threshold(scores: Floats, ratings: Floats, unit: Ints, threshold: float)
         (np.ones(len(scores)), (rows * n_levels + columns, unit)),
         shape=(n_rows * n_levels, n_units),
     )
-    far = reach(distinct, threshold)
+    far = first_beyond(distinct, threshold)
 
     def accuracy(weights: Floats) -> Floats:
         counts = np.asarray(cells @ weights).reshape(n_rows, n_levels, -1)
         below = np.concatenate([np.zeros((1, *counts.shape[1:])), counts.cumsum(axis=0)])
-        higher = greater(below)
+        higher = count_greater(below)
         concordant = (counts * (higher[-1] - higher[far])).sum(axis=(0, 1))
         tied = (counts * (below[far] - below[1:] + (counts - 1) / 2)).sum(axis=(0, 1))
         n = counts.sum(axis=(0, 1))
@@ -168,8 +184,8 @@ def _at_threshold(scores: Floats, ratings: Floats, unit: Ints, threshold: float)
             return np.where(n > 1, (concordant + tied) / (n * (n - 1) / 2), np.nan)
 
     def statistic(weights: Floats) -> Floats:
-        given = checked_weights(weights, n_units)
-        step = max(1, AT_ONCE // max(1, n_rows * n_levels))
+        given = check_weights(weights, n_units)
+        step = max(1, MAX_COUNTS // max(1, n_rows * n_levels))
         parts = [accuracy(given[:, i : i + step]) for i in range(0, given.shape[1], step)]
         return np.concatenate(parts)[None]
 
@@ -195,22 +211,22 @@ def _by_image(
     for row, coefficient in enumerate(coefficients):
         for column, group in enumerate(groups):
             x, y = scores[group], ratings[group]
-            if coefficient in OF_TIES:
+            if coefficient in TIE_COEFFICIENTS:
                 if len(group) < 2:
                     continue
                 if coefficient == "pairwise_accuracy":
-                    values[row, column] = pair_counts(x, y).accuracy
+                    values[row, column] = count_pairs(x, y).accuracy
                 elif not np.isnan(threshold):
                     one = _at_threshold(x, y, np.zeros(len(x), int), threshold)
                     values[row, column] = one(np.ones((1, 1)))[0, 0]
-            elif coefficient not in OF_SYSTEMS:
+            elif coefficient not in SYSTEM_COEFFICIENTS:
                 found = correlate_at_level("pooled", x, y, keys, coefficient)
                 values[row, column] = found.value
     units = np.array([unit[group[0]] for group in groups])
     defined = ~np.isnan(values)
 
     def statistic(weights: Floats) -> Floats:
-        given = checked_weights(weights, int(units.max(initial=-1)) + 1)[units]
+        given = check_weights(weights, int(units.max(initial=-1)) + 1)[units]
         with np.errstate(all="ignore"):
             return (np.where(defined, values, 0) @ given) / (defined @ given)
 
@@ -233,13 +249,13 @@ def _of_systems(
     i, j = np.triu_indices(len(groups), 1)
 
     def statistic(weights: Floats) -> Floats:
-        given = checked_weights(weights, n_units)
+        given = check_weights(weights, n_units)
         total_x, total_y, count = (part @ given for part in sums)
         with np.errstate(all="ignore"):
             x, y = _rounded(total_x / count), _rounded(total_y / count)
         missing = ~np.isfinite(x).all(axis=0)
         dx, dy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
-        pairs = Pairs(
+        pairs = WeightedPairs(
             n=np.full(x.shape[1], float(len(groups))),
             surplus=(dx * dy).sum(axis=0),
             tied_x=(dx == 0).sum(axis=0).astype(float),
@@ -267,7 +283,7 @@ def _of_systems(
 
 def _best(x: Floats, y: Floats) -> float:
     """acc_eq of few points, each replicate with its own threshold, which is quick to find."""
-    found = calibrate([(x, y)]) if len(x) > 1 and np.isfinite(x).all() else None
+    found = calibrate_ties([(x, y)]) if len(x) > 1 and np.isfinite(x).all() else None
     return found.value if found else float("nan")
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
-from ..runs.folder_claim import Claim, HeldError, holder
+from ..runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.results import to_json
@@ -106,7 +106,7 @@ class Sweep:
     def outcome(self, number: int) -> Outcome:
         """How a job stands now."""
         found = _read_outcome(self.place(number))
-        if found.state == "running" and holder(self.place(number)) is None:
+        if found.state == "running" and claim_holder(self.place(number)) is None:
             # It may have ended between the two looks.
             found = _read_outcome(self.place(number))
             if found.state == "running":
@@ -202,7 +202,7 @@ class Task:
         from hydra.core.hydra_config import HydraConfig
 
         folder = Path(HydraConfig.get().runtime.output_dir)
-        with contextlib.suppress(HeldError), Claim(folder):
+        with contextlib.suppress(FolderInUseError), FolderClaim(folder):
             if is_done(_read_outcome(folder)):
                 return
             begun = Outcome(
@@ -331,7 +331,7 @@ def run_sweep(plan: Plan, work: Callable[[DictConfig], int | None]) -> int:
     mine = {k: v for k, v in os.environ.items() if k.startswith("CAPTAU_")}
     task = Task(work, sweep.directory, mine, quiet=not alone)
     launcher = launcher_of(plan.config, plan.loader, task)
-    with Claim(sweep.folder):
+    with FolderClaim(sweep.folder):
         sweep.save()
         try:
             with _watched(sweep, shown=not alone):
@@ -378,7 +378,7 @@ def _launch(sweep: Sweep, launcher: Launcher) -> None:
     left = [n for n in range(len(sweep.jobs)) if not is_done(sweep.outcome(n))]
     tries: Counter[int] = Counter()
     while left:
-        idle = [n for n in left if holder(sweep.place(n)) is None]
+        idle = [n for n in left if claim_holder(sweep.place(n)) is None]
         fresh = [n for n in idle if not tries[n]]
         # What went down with its process is begun again by itself, so that it takes no other along.
         batch = fresh or idle[:1]

@@ -21,8 +21,8 @@ import captau
 from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     CEILINGS,
-    COMMON_ITEMS,
-    OF_HALVES,
+    HALF_MEASURES,
+    MIN_COMMON_ITEMS,
     RatingTable,
     cohen_kappas,
     compute_ceilings,
@@ -33,10 +33,10 @@ from captau.benchmarks.statistics.rater_agreement import (
     intraclass,
     krippendorff_alpha,
     leave_one_out,
+    measure_virtual_raters,
     percent_agreement,
-    split_half,
+    split_half_reliability,
     stability,
-    virtual_measures,
 )
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import run_captau
@@ -129,7 +129,7 @@ def test_cohen_kappa_is_the_mean_over_pairs_with_enough_in_common():
     rng = np.random.default_rng(3)
     ratings = simulated(60, 5)
     ratings[rng.random(ratings.shape) < 0.3] = NAN
-    ratings[COMMON_ITEMS - 1 :, 4] = NAN  # the last rater has too few items with anyone
+    ratings[MIN_COMMON_ITEMS - 1 :, 4] = NAN  # the last rater has too few items with anyone
     table = RatingTable.from_matrix(ratings)
     for name, weights in (
         ("cohen_kappa", None),
@@ -167,7 +167,7 @@ def test_percent_agreement_by_hand():
     table = of_raters((1, 3, 4, 1), (1, 3, 5, NAN), (2, NAN, NAN, NAN))
     found = percent_agreement(table)
     assert found.value == pytest.approx((1 / 3 + 1 + 0) / 3)
-    assert (found.n_items, table.left_out) == (3, 1)
+    assert (found.n_items, table.n_left_out) == (3, 1)
 
 
 def test_leave_one_out_by_hand():
@@ -190,11 +190,11 @@ def test_means_that_floats_tell_apart_are_tied():
 def test_split_half_by_hand():
     """Halves 1 2 3 and 1 3 2 have r = 1/2: 2r / (1 + r) = 2/3; the reverse has r = -1."""
     first = np.array([1.0, 2, 3])
-    assert split_half([(first, np.array([1.0, 3, 2]))]).value == pytest.approx(2 / 3)
-    assert math.isnan(split_half([(first, np.array([1.0, 3, 2]))]).std)
-    two = split_half([(first, np.array([1.0, 3, 2])), (first, first)])
+    assert split_half_reliability([(first, np.array([1.0, 3, 2]))]).value == pytest.approx(2 / 3)
+    assert math.isnan(split_half_reliability([(first, np.array([1.0, 3, 2]))]).std)
+    two = split_half_reliability([(first, np.array([1.0, 3, 2])), (first, first)])
     assert (two.value, two.std) == pytest.approx((5 / 6, np.std([2 / 3, 1], ddof=1)))
-    opposite = split_half([(first, first[::-1])])
+    opposite = split_half_reliability([(first, first[::-1])])
     assert math.isnan(opposite.value)
     assert opposite.note == "undefined: the halves are opposite"
 
@@ -231,19 +231,22 @@ def test_stability_by_hand():
 
 def test_virtual_measures_of_three_are_taken_as_they_are():
     ratings = simulated(40, 3)
-    found = virtual_measures(RatingTable.from_matrix(ratings), FIVE)
+    found = measure_virtual_raters(RatingTable.from_matrix(ratings), FIVE)
     x, y, z = np.sort(ratings, axis=1).T
     expected = stats.kendalltau([*y, *y], [*x, *z], variant="c").statistic
     assert found["tau_Y-XZ"].value == pytest.approx(expected)
     assert all(math.isnan(f.std) and not f.note for f in found.values())
     merged = fleiss_kappa(np.minimum(ratings, 4))
     assert found["fleiss_kappa_4=5"].value == pytest.approx(merged)
-    assert "fleiss_kappa_4=5" not in virtual_measures(of_raters((1, 2), (1, 2), (2, 2)), FOUR)
+    assert "fleiss_kappa_4=5" not in measure_virtual_raters(of_raters((1, 2), (1, 2), (2, 2)), FOUR)
 
 
 def test_virtual_measures_of_more_are_the_mean_of_draws():
     table = RatingTable.from_matrix(simulated(200, 6))
-    few, many = virtual_measures(table, FIVE, draws=5), virtual_measures(table, FIVE, draws=400)
+    few, many = (
+        measure_virtual_raters(table, FIVE, draws=5),
+        measure_virtual_raters(table, FIVE, draws=400),
+    )
     for name in few:
         assert few[name].std > 0
         assert abs(few[name].value - many[name].value) < 4 * many[name].std
@@ -257,17 +260,17 @@ def test_items_with_fewer_than_three_are_left_out_and_counted():
     ratings = simulated(50, 3)
     ratings[:20, 2] = NAN
     ratings[:5, 1] = NAN
-    found = virtual_measures(RatingTable.from_matrix(ratings), FIVE)
+    found = measure_virtual_raters(RatingTable.from_matrix(ratings), FIVE)
     assert {f.n_items for f in found.values()} == {30}
     assert "items left out, with fewer than 3 ratings: 20" in found["kendall_w"].note
-    whole = virtual_measures(RatingTable.from_matrix(ratings[20:]), FIVE)
+    whole = measure_virtual_raters(RatingTable.from_matrix(ratings[20:]), FIVE)
     assert found["kendall_w"].value == whole["kendall_w"].value
 
 
 def test_ceilings_by_their_definitions():
     ratings = simulated(80, 3)
     table = RatingTable.from_matrix(ratings)
-    virtual = virtual_measures(table, FIVE)
+    virtual = measure_virtual_raters(table, FIVE)
     found = compute_ceilings(table, "tau_c")
     assert list(found) == list(CEILINGS)
     best = max(("tau_X-YZ", "tau_Y-XZ", "tau_Z-XY"), key=lambda k: virtual[k].value)
@@ -389,7 +392,7 @@ def test_laws(ratings, data):
 
 @laws
 @given(
-    values=st.lists(st.integers(1, 5), min_size=COMMON_ITEMS, max_size=20),
+    values=st.lists(st.integers(1, 5), min_size=MIN_COMMON_ITEMS, max_size=20),
     n_raters=st.integers(2, 6),
 )
 def test_who_agree_fully_have_one(values, n_raters):
@@ -488,7 +491,7 @@ def test_the_files_are_the_contract(agree):
     assert list(frame["measure"]) == list(expected)
     assert set(frame["dataset"]) == {"demo"}
     assert set(frame["n_items"]) == {360}
-    assert set(frame.loc[frame["std"] != "", "measure"]) == set(OF_HALVES)
+    assert set(frame.loc[frame["std"] != "", "measure"]) == set(HALF_MEASURES)
     assert {p.name for p in folder.iterdir()} == {
         "agreement.csv",
         "table.md",

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.benchmarks.runs.output_folder import FILES, OutputFolder
+from captau.benchmarks.runs.output_folder import COMMAND_FILES, OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.statistics.rater_agreement import CEILINGS
@@ -281,4 +281,4 @@ def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path
         ],
     }[command]
     run_captau(command, f"output_dir={tmp_path / 'out'}", *options)
-    assert tuple(written) == (*FILES[command], "run.json")
+    assert tuple(written) == (*COMMAND_FILES[command], "run.json")

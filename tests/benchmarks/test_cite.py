@@ -13,7 +13,12 @@ import captau
 from captau.benchmarks.reporting import citations as module
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
 from captau.benchmarks.scoring.catalog import bibliography, read_config
-from captau.benchmarks.scoring.protocol import CORPORA, RATINGS, REFERENCES, UNDEFINED
+from captau.benchmarks.scoring.protocol import (
+    CORPUS_POLICIES,
+    RATING_POLICIES,
+    REFERENCE_POLICIES,
+    UNDEFINED_POLICIES,
+)
 from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
@@ -93,11 +98,11 @@ def test_an_at_sign_begins_no_entry(tmp_path):
 
 def test_every_choice_has_its_words():
     assert set(module.COEFFICIENTS) == set(COEFFICIENTS)
-    assert set(module.RATINGS) == set(RATINGS)
-    assert set(module.REFERENCES) == set(REFERENCES)
-    assert set(module.CORPORA) == set(CORPORA)
+    assert set(module.RATINGS) == set(RATING_POLICIES)
+    assert set(module.REFERENCES) == set(REFERENCE_POLICIES)
+    assert set(module.CORPORA) == set(CORPUS_POLICIES)
     assert set(module.LEVELS) == set(LEVELS)
-    assert set(module.UNDEFINED) == set(UNDEFINED)
+    assert set(module.UNDEFINED) == set(UNDEFINED_POLICIES)
 
 
 def test_what_was_used_is_cited_once(run):

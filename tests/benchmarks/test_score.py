@@ -19,7 +19,12 @@ from captau.benchmarks.evaluation.metric_reliability import agreements
 from captau.benchmarks.options import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
-from captau.benchmarks.statistics.bootstrap import BLOCK, StatisticsOptions, count_blocks, draw
+from captau.benchmarks.statistics.bootstrap import (
+    BLOCK,
+    StatisticsOptions,
+    count_blocks,
+    draw_weights,
+)
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, run_captau, says
@@ -109,7 +114,7 @@ def test_pooled_is_the_corpus_score_of_the_drawn_rows(spec: str) -> None:
     assert pooled(np.ones((len(frame), 1)))[0] == pytest.approx(
         one.corpus_score(rows, scores), rel=1e-12
     )
-    weights = draw(len(frame), 0, 0)[:, :4]
+    weights = draw_weights(len(frame), 0, 0)[:, :4]
     for column, value in zip(weights.T, pooled(weights), strict=True):
         drawn = np.repeat(np.arange(len(frame)), column.astype(int))
         # The scores of rows are kept, so CIDEr's are not those of the drawn rows' own frequencies.
@@ -131,7 +136,7 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     assert list(frames) == ["good", "poor"]
     assert count_blocks(BLOCK) == 1
     values: dict[str, list[float]] = {"good": [], "poor": []}
-    for column in draw(40, options.seed, 0).T:
+    for column in draw_weights(40, options.seed, 0).T:
         drawn = np.repeat(np.arange(40), column.astype(int))
         for system, frame in frames.items():
             values[system].append(metric("bleu_4").corpus_score(frame.iloc[drawn]))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from captau.benchmarks.runs import folder_claim as claim
-from captau.benchmarks.runs.folder_claim import Claim, HeldError, holder
+from captau.benchmarks.runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from captau.benchmarks.sweeps import launchers
 from captau.benchmarks.sweeps.sweep import read_sweep
 from tests.benchmarks.slurm import stand_in
@@ -113,7 +113,7 @@ def test_a_folder_is_one_sweeps(captau):
     status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_l]", "output_dir=sweep")
     assert status == 2
     assert "sweep is the folder of another sweep, of 2 jobs of captau bench; set output_dir" in err
-    with Claim(Path("sweep")):
+    with FolderClaim(Path("sweep")):
         status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", "output_dir=sweep")
     assert status == 2
     assert f"is in use by process {os.getpid()} on" in err
@@ -252,11 +252,11 @@ def read_sweep_of(jobs):
 
 
 def test_a_claim_is_held_by_one(tmp_path):
-    with Claim(tmp_path):
-        assert holder(tmp_path).startswith(f"process {os.getpid()} on ")
-        with pytest.raises(HeldError, match="is in use by process"), Claim(tmp_path):
+    with FolderClaim(tmp_path):
+        assert claim_holder(tmp_path).startswith(f"process {os.getpid()} on ")
+        with pytest.raises(FolderInUseError, match="is in use by process"), FolderClaim(tmp_path):
             pass
-    assert holder(tmp_path) is None
+    assert claim_holder(tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 
@@ -267,7 +267,7 @@ def test_of_many_at_once_one_gets_the_claim(tmp_path):
     def take(n):
         nonlocal inside, most
         try:
-            with Claim(tmp_path):
+            with FolderClaim(tmp_path):
                 with lock:
                     inside += 1
                     most = max(most, inside)
@@ -275,7 +275,7 @@ def test_of_many_at_once_one_gets_the_claim(tmp_path):
                 time.sleep(0.002)
                 with lock:
                     inside -= 1
-        except HeldError:
+        except FolderInUseError:
             pass
 
     with ThreadPoolExecutor(16) as pool:
@@ -288,27 +288,27 @@ def test_of_many_at_once_one_gets_the_claim(tmp_path):
 def test_a_dead_holders_claim_is_overtaken(tmp_path, monkeypatch, dead):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    who = {"place": claim.place(), "process": gone.pid}
+    who = {"place": claim.machine_name(), "process": gone.pid}
     if dead == "beat":
         who = {"place": "another machine", "process": os.getpid()}
     path = tmp_path / ".claim.4"
     path.write_text(json.dumps(who))
     if dead == "beat":
-        assert holder(tmp_path) == f"process {os.getpid()} on another"
+        assert claim_holder(tmp_path) == f"process {os.getpid()} on another"
         old = time.time() - claim.STALE - 1
         os.utime(path, (old, old))
-    assert holder(tmp_path) is None
-    with Claim(tmp_path):
+    assert claim_holder(tmp_path) is None
+    with FolderClaim(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == [".claim.5"]
 
 
 def test_a_holder_is_known_to_live_by_its_beat(tmp_path, monkeypatch):
     monkeypatch.setattr(claim, "BEAT", 0.02)
-    with Claim(tmp_path):
+    with FolderClaim(tmp_path):
         path = tmp_path / ".claim.1"
         os.utime(path, (0, 0))
         for _ in range(100):
             if path.stat().st_mtime > 0:
                 break
             time.sleep(0.02)
-        assert holder(tmp_path)
+        assert claim_holder(tmp_path)

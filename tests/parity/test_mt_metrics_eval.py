@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.statistics.levels import correlate_at_level
-from captau.benchmarks.statistics.pair_counts import calibrate, pair_counts
+from captau.benchmarks.statistics.pair_counts import calibrate_ties, count_pairs
 
 #: Its names of the levels.
 LEVEL = {"none": "pooled", "item": "by_image", "sys": "by_system"}
@@ -76,7 +76,7 @@ def test_soft_pairwise_accuracy_of_the_public_example():
     ],
 )
 def test_public_thresholds(metric, human, accuracy, threshold):
-    got = calibrate([(np.array(metric, float), np.array(human, float))])
+    got = calibrate_ties([(np.array(metric, float), np.array(human, float))])
     assert (got.value, got.threshold) == (pytest.approx(accuracy), threshold)
 
 
@@ -85,14 +85,14 @@ def test_public_threshold_of_groups():
     metric = [[0, 5, 2, 3, 2], [2, 1, 5, 3], [9, 1, 5, 3, 8], [9, 3, 4, 1], []]
     human = [[1, 5, 2, 1, 1], [2, 2, 1, 4], [5, 9, 2, 8, 7], [7, 6, 3, 2], []]
     groups = [(np.array(m, float), np.array(h, float)) for m, h in zip(metric, human, strict=True)]
-    got = calibrate(groups)
+    got = calibrate_ties(groups)
     assert (got.value, got.threshold) == (pytest.approx(0.4916666666666668, abs=1e-12), 1)
 
 
 def test_public_counts():
     """testKendallVariants_23: 21 pairs, 4 tied in x, 3 in y, 1 in both, 2 discordant."""
     x, y = np.array([1.0, 1, 1, 2, 2, 3, 4]), np.array([1.0, 1, 2, 2, 4, 3, 3])
-    got = pair_counts(y, x)
+    got = count_pairs(y, x)
     assert (got.total, got.discordant, got.tied_both) == (21, 2, 1)
     assert (got.tied_ratings, got.tied_scores) == (3, 2)
     assert got.accuracy == (got.concordant + 1) / 21

@@ -24,7 +24,7 @@ from ....benchmarks.commands.agree_captions import run as agree
 from ....benchmarks.evaluation.measured_dataset import measure
 from ....benchmarks.options import HumanConfig
 from ....benchmarks.runs.progress_bar import StepProgress
-from ....benchmarks.runs.results import environment
+from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import CandidateFile, read_candidates, read_references
 from ....benchmarks.scoring.caption_files import ReferenceFile as Texts
 from ....benchmarks.scoring.corpus_scores import (
@@ -217,7 +217,7 @@ class Prepared:
             "metrics": [m.spec for m in self.metrics],
             "statistics": vars(options),
             "signatures": {m.spec: m.signature for m in self.metrics},
-            **environment(),
+            **describe_environment(),
         }
         return Evaluated(rows, run, items, drawn, 0.0)
 
@@ -272,7 +272,7 @@ class Prepared:
         ]
         drawn: dict[tuple[str, str], Floats] = {}
         for panel, _ in found.panels() if options.uses_resampling else ():
-            keep = panel.kept(SUBMITTED)
+            keep = panel.comparable_points(SUBMITTED)
             if keep is None or panel.n_images < 2:
                 continue
             (values,) = resample(
@@ -290,7 +290,7 @@ class Prepared:
             "protocol": vars(found.protocol),
             "statistics": vars(options),
             "dataset": self.caption_set.card.title,
-            **environment(),
+            **describe_environment(),
         }
         return Evaluated(rows, run, items, drawn, 0.0)
 

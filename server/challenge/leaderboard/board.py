@@ -19,7 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ....benchmarks.statistics.significance import correct_p_values, rank_clusters, two_sided
+from ....benchmarks.statistics.significance import (
+    correct_p_values,
+    rank_clusters,
+    two_sided_p_value,
+)
 from ....benchmarks.statistics.weighted_coefficients import Floats
 
 #: Which of a team's submissions are shown: by the column's score, the last one, or all.
@@ -205,7 +209,7 @@ def clusters_of(
     sign = 1.0 if higher else -1.0
     known = sorted(n for n, v in values.items() if not math.isnan(v) and n in drawn)
     pairs = list(combinations(known, 2))
-    p = correct_p_values([two_sided(drawn[a] - drawn[b]) for a, b in pairs], CORRECTION)
+    p = correct_p_values([two_sided_p_value(drawn[a] - drawn[b]) for a, b in pairs], CORRECTION)
     names = {n: str(n) for n in known}
     # A difference that cannot be tested is not significant.
     tested = {

@@ -204,7 +204,7 @@ def test_an_earlier_runs_files_go(here: Path) -> None:
     (here / "out").mkdir()
     (here / "out" / "mine.csv").write_bytes(b"mine")
     for command in ("reproduce", "bench", "score", "agree"):
-        files = dict.fromkeys(output.FILES[command], b"") | {"run.json": record(command)}
+        files = dict.fromkeys(output.COMMAND_FILES[command], b"") | {"run.json": record(command)}
         OutputFolder("out", command).write(files)
         assert set(there(here / "out")) == {*files, "mine.csv"}
     (here / "own").mkdir()

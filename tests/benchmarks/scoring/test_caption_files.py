@@ -12,7 +12,7 @@ import pytest
 
 from captau.benchmarks.commands.score import Scored, run
 from captau.benchmarks.options import ScoreOptions, files_of
-from captau.benchmarks.runs.output_folder import FILES
+from captau.benchmarks.runs.output_folder import COMMAND_FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
@@ -99,7 +99,7 @@ def test_candidates(form: str, key: Any, tmp_path: Path) -> None:
     lines = path.read_text(encoding="utf-8").split("\n")
     for image_id, line in found.lines.items():
         assert image_id in "".join(lines[line - 1 : line + 1])
-        assert found.where(image_id) == f"{path}:{line}: image '{image_id}'"
+        assert found.locate(image_id) == f"{path}:{line}: image '{image_id}'"
 
 
 @pytest.mark.parametrize("key", [int, str])
@@ -319,7 +319,7 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     references = write(tmp_path, references_as("annotations", int))
     found = scored(candidates, references, ["rouge_1", "rouge_2"])
     files = found.files()
-    assert [*files] == [*FILES["score"], "run.json"]
+    assert [*files] == [*COMMAND_FILES["score"], "run.json"]
     assert json.loads(files["corpus.json"]) == found.corpus
     told = json.loads(files["run.json"])
     assert (told["command"], told["candidates"]) == ("score", str(candidates))

@@ -22,7 +22,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.scoring import score_store as store_module
-from captau.benchmarks.scoring.score_store import ScoreStore, place_of
+from captau.benchmarks.scoring.score_store import ScoreStore, open_score_location
 from tests.conftest import says
 
 IDS = pd.Series([f"item {n}" for n in range(3000)])
@@ -82,13 +82,13 @@ def bucket(server, monkeypatch, tmp_path_factory):
 
 def test_scores_are_kept_in_an_object_store(bucket, tmp_path):
     scores = np.array([np.nan, 0.1 + 0.2, -0.0, np.inf])
-    first = ScoreStore(tmp_path, place_of(bucket))
+    first = ScoreStore(tmp_path, open_score_location(bucket))
     path = first.path("toy", "m", "key")
     assert str(path).startswith(f"{bucket}/toy/m-")
     assert not path.is_file()
     assert first.get(path, IDS[:4]) is None
     first.put(path, IDS[:4], scores, ["seen"])
-    again = ScoreStore(tmp_path, place_of(bucket))
+    again = ScoreStore(tmp_path, open_score_location(bucket))
     assert path.is_file()
     found = again.get(path, IDS[:4])
     assert found.scores.tobytes() == scores.tobytes()
@@ -99,7 +99,7 @@ def test_scores_are_kept_in_an_object_store(bucket, tmp_path):
 
 @pytest.mark.parametrize("how", ["cut", "a byte within"])
 def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
-    store = ScoreStore(tmp_path, place_of(bucket))
+    store = ScoreStore(tmp_path, open_score_location(bucket))
     path = store.path("toy", "m", "key")
     store.put(path, IDS, np.arange(3000.0))
     whole = path.read()
@@ -130,7 +130,7 @@ def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request)
     for writer in writers:
         assert writer.wait() == -signal.SIGKILL
         writer.stdout.close()
-    store = ScoreStore(tmp_path, place_of(where))
+    store = ScoreStore(tmp_path, open_score_location(where))
     for key in range(5):
         found = store.get(store.path("toy", "m", str(key)), IDS)
         assert found is not None
@@ -140,7 +140,7 @@ def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request)
 
 def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkeypatch, capsys):
     """What was put is kept, the run goes on, and its scores lie on this machine."""
-    store = ScoreStore(tmp_path, place_of(bucket))
+    store = ScoreStore(tmp_path, open_score_location(bucket))
     before = store.path("toy", "m", "before")
     store.put(before, IDS, np.arange(3000.0))
 
@@ -155,7 +155,7 @@ def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkey
     assert line.startswith(f"captau: warning: {bucket}/toy/m-")
     assert "cannot be reached (no answer within 30 s); what is there is kept" in line
     assert len(list((tmp_path / "scores" / "toy").glob("m-*.parquet"))) == 2
-    again = ScoreStore(tmp_path, place_of(bucket))
+    again = ScoreStore(tmp_path, open_score_location(bucket))
     assert again.get(before, IDS) is not None
 
 
@@ -175,15 +175,15 @@ def test_a_store_that_times_out_is_one_line_and_soon(tmp_path, monkeypatch, caps
 
 
 def test_places_that_are_none(server, monkeypatch, tmp_path):
-    assert place_of("~/scores") == Path("~/scores").expanduser()
+    assert open_score_location("~/scores") == Path("~/scores").expanduser()
     reach(monkeypatch, server)
     with says("cache.scores=s3://no-such-bucket/x cannot be written", "bucket"):
-        place_of("s3://no-such-bucket/x")
+        open_score_location("s3://no-such-bucket/x")
     with says("cache.scores=nothing://x"):
-        place_of("nothing://x")
+        open_score_location("nothing://x")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with says("pip install 'captau[remote]'"):
-        place_of("s3://bucket/x")
+        open_score_location("s3://bucket/x")
 
 
 def test_two_runs_share_an_object_store(bucket, tmp_path, monkeypatch, capsys):

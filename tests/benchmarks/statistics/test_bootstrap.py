@@ -13,14 +13,14 @@ from captau.benchmarks.statistics.bootstrap import (
     JACKKNIFE_GROUPS,
     StatisticsOptions,
     count_blocks,
-    draw,
-    fisher,
-    interval,
+    draw_weights,
+    fisher_interval,
     jackknife,
     number_images,
     resample,
+    resampling_interval,
 )
-from captau.benchmarks.statistics.weighted_coefficients import prepare
+from captau.benchmarks.statistics.weighted_coefficients import prepare_coefficients
 from tests.conftest import says
 
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
@@ -39,10 +39,10 @@ def sample():
 def test_replicates_are_samples_of_whole_images(sample):
     """Each is SciPy's coefficient of the images drawn, all points of an image as often."""
     x, y, unit = sample
-    found = resample([prepare(x, y, ["tau_b"], unit)], 30, 70, seed=5)[0]
+    found = resample([prepare_coefficients(x, y, ["tau_b"], unit)], 30, 70, seed=5)[0]
     assert found.shape == (1, 70)
     for replicate in (0, 63, 64, 69):
-        drawn = draw(30, 5, replicate // BLOCK)[:, replicate % BLOCK]
+        drawn = draw_weights(30, 5, replicate // BLOCK)[:, replicate % BLOCK]
         assert drawn.sum() == 30
         points = np.concatenate(
             [np.tile(np.flatnonzero(unit == i), int(drawn[i])) for i in range(30)]
@@ -53,7 +53,10 @@ def test_replicates_are_samples_of_whole_images(sample):
 
 def test_neither_workers_nor_number_nor_company_move_a_replicate(sample):
     x, y, unit = sample
-    one, other = prepare(x, y, COEFFICIENTS, unit), prepare(-x, y, ["tau_c"], unit)
+    one, other = (
+        prepare_coefficients(x, y, COEFFICIENTS, unit),
+        prepare_coefficients(-x, y, ["tau_c"], unit),
+    )
     wanted = resample([one], 30, 200, seed=7, workers=1)[0]
     for workers in (2, 5):
         found = resample([other, one], 30, 200, seed=7, workers=workers)
@@ -66,7 +69,13 @@ def test_neither_workers_nor_number_nor_company_move_a_replicate(sample):
 def test_progress_is_told(sample):
     x, y, unit = sample
     told = []
-    resample([prepare(x, y, ["tau_c"], unit)], 30, 130, advance=lambda: told.append(1), workers=1)
+    resample(
+        [prepare_coefficients(x, y, ["tau_c"], unit)],
+        30,
+        130,
+        advance=lambda: told.append(1),
+        workers=1,
+    )
     assert len(told) == count_blocks(130) == 3
 
 
@@ -75,7 +84,7 @@ def test_progress_is_told(sample):
 def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method):
     """Parity (tier 2): scipy.stats.bootstrap, given our replicates, finds its own interval."""
     x, y, unit = sample
-    statistic = prepare(x, y, [coefficient], unit)
+    statistic = prepare_coefficients(x, y, [coefficient], unit)
     drawn = resample([statistic], 30, 999)[0][0]
     left_out = jackknife(statistic, 30)[0]
 
@@ -83,7 +92,7 @@ def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method
         return float(statistic(np.bincount(images.astype(int), minlength=30)[:, None])[0, 0])
 
     value = of_images(np.arange(30))
-    ours = interval(value, drawn, StatisticsOptions(interval=method), left_out)
+    ours = resampling_interval(value, drawn, StatisticsOptions(interval=method), left_out)
     images = np.arange(30).astype(float)
     kept = stats.bootstrap(
         (images,), of_images, vectorized=False, method="percentile", n_resamples=2
@@ -99,7 +108,7 @@ def test_intervals_are_scipys_of_the_same_replicates(sample, coefficient, method
 
 def test_the_jackknife_leaves_out_an_image_at_a_time(sample):
     x, y, unit = sample
-    found = jackknife(prepare(x, y, COEFFICIENTS, unit), 30)
+    found = jackknife(prepare_coefficients(x, y, COEFFICIENTS, unit), 30)
     assert found.shape == (4, 30)
     rest = unit != 17
     assert found[1, 17] == pytest.approx(stats.kendalltau(x[rest], y[rest]).statistic, abs=1e-12)
@@ -109,7 +118,7 @@ def test_the_jackknife_leaves_out_an_image_at_a_time(sample):
 def test_the_jackknife_groups_many_images():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2 * JACKKNIFE_GROUPS + 5, 2))
-    found = jackknife(prepare(x[:, 0], x[:, 1], ["pearson"]), len(x))
+    found = jackknife(prepare_coefficients(x[:, 0], x[:, 1], ["pearson"]), len(x))
     assert found.shape == (1, JACKKNIFE_GROUPS)
     rest = np.arange(len(x)) % JACKKNIFE_GROUPS != 3
     assert found[0, 3] == pytest.approx(stats.pearsonr(*x[rest].T).statistic, abs=1e-12)
@@ -117,7 +126,7 @@ def test_the_jackknife_groups_many_images():
 
 def test_fisher_worked_by_hand():
     """r = 0.5, n = 28: artanh 0.5 = 0.549306, ± 1.959964 / 5, so tanh of 0.157313 and 0.941299."""
-    found = fisher(0.5, 28, 0.95)
+    found = fisher_interval(0.5, 28, 0.95)
     assert (found.low, found.high) == pytest.approx(
         (math.tanh(0.157313), math.tanh(0.941299)), abs=1e-6
     )
@@ -125,65 +134,67 @@ def test_fisher_worked_by_hand():
 
 
 def test_fisher_without_an_interval():
-    assert "four are needed" in fisher(0.5, 3, 0.95).note
-    assert math.isnan(fisher(0.5, 3, 0.95).low)
-    assert math.isnan(fisher(math.nan, 100, 0.95).low)
-    certain = fisher(-1.0, 100, 0.95)
+    assert "four are needed" in fisher_interval(0.5, 3, 0.95).note
+    assert math.isnan(fisher_interval(0.5, 3, 0.95).low)
+    assert math.isnan(fisher_interval(math.nan, 100, 0.95).low)
+    certain = fisher_interval(-1.0, 100, 0.95)
     assert (certain.low, certain.high) == (-1, -1)
 
 
 def test_undefined_replicates_are_left_out_and_counted():
     drawn = np.linspace(0, 1, 101)
     drawn[:5] = math.nan
-    found = interval(0.5, drawn, StatisticsOptions())
+    found = resampling_interval(0.5, drawn, StatisticsOptions())
     assert found.note == "5 of 101 replicates undefined"
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn[5:], [0.025, 0.975])))
     drawn[:50] = math.nan
-    found = interval(0.5, drawn, StatisticsOptions())
+    found = resampling_interval(0.5, drawn, StatisticsOptions())
     assert math.isnan(found.low)
     assert found.note == "no interval: 50 of 101 replicates undefined"
 
 
 def test_an_undefined_value_has_no_interval():
-    found = interval(math.nan, np.zeros(10), StatisticsOptions())
+    found = resampling_interval(math.nan, np.zeros(10), StatisticsOptions())
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 
 
 def test_perfect_agreement_has_an_interval_of_no_width():
     x = np.arange(10.0)
-    statistic = prepare(x, x, ["tau_b", "spearman"])
+    statistic = prepare_coefficients(x, x, ["tau_b", "spearman"])
     drawn = resample([statistic], 10, 100)[0]
     for method in ("percentile", "bca"):
         for row, left_out in zip(drawn, jackknife(statistic, 10), strict=True):
-            found = interval(1.0, row, StatisticsOptions(interval=method), left_out)
+            found = resampling_interval(1.0, row, StatisticsOptions(interval=method), left_out)
             assert (found.low, found.high) == pytest.approx((1, 1), abs=1e-12)
 
 
 def test_bca_of_a_value_outside_its_replicates_says_so():
-    found = interval(2.0, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5))
+    found = resampling_interval(
+        2.0, np.linspace(0, 1, 50), StatisticsOptions(interval="bca"), np.zeros(5)
+    )
     assert math.isnan(found.low)
     assert found.note == "no BCa interval: all replicates lie below the value"
 
 
 def test_heavy_ties_and_two_images():
     """Every replicate of one image alone is undefined, and half of them are."""
-    statistic = prepare([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
+    statistic = prepare_coefficients([0, 0, 1, 1], [1, 1, 2, 2], COEFFICIENTS, [0, 0, 1, 1])
     drawn = resample([statistic], 2, 200)[0]
     for row in drawn:
-        found = interval(1.0, row, StatisticsOptions())
+        found = resampling_interval(1.0, row, StatisticsOptions())
         assert math.isnan(found.low)
         assert "replicates undefined" in found.note
 
 
 def test_bad_input_is_one_line():
-    statistic = prepare([1, 2], [1, 2], ["tau_b"])
+    statistic = prepare_coefficients([1, 2], [1, 2], ["tau_b"])
     with says("too few images to resample (1)", "two are needed"):
         resample([statistic], 1, 10)
     with says("0 replicates"):
         resample([statistic], 2, 0)
     with pytest.raises(ValueError, match="jackknife"):
-        interval(0.5, np.zeros(3), StatisticsOptions(interval="bca"))
+        resampling_interval(0.5, np.zeros(3), StatisticsOptions(interval="bca"))
 
 
 @pytest.mark.parametrize(

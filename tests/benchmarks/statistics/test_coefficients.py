@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.statistics.coefficients import (
-    OF_PAIRS,
+    PAIR_COEFFICIENTS,
     Coefficient,
     correlate,
     preference_accuracy,
@@ -101,7 +101,7 @@ def test_p_values() -> None:
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize("coefficient", [*OF_RATINGS, *OF_PAIRS])
+@pytest.mark.parametrize("coefficient", [*OF_RATINGS, *PAIR_COEFFICIENTS])
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [

@@ -13,7 +13,12 @@ from scipy import stats
 
 from captau.benchmarks.statistics import pair_counts as pairs
 from captau.benchmarks.statistics.coefficients import correlate
-from captau.benchmarks.statistics.pair_counts import Calibrated, PairCounts, calibrate, pair_counts
+from captau.benchmarks.statistics.pair_counts import (
+    PairCounts,
+    TieCalibration,
+    calibrate_ties,
+    count_pairs,
+)
 
 laws = settings(max_examples=100)
 points = st.lists(st.tuples(st.integers(-6, 6), st.integers(1, 4)), min_size=2, max_size=20)
@@ -30,16 +35,16 @@ def test_worked_by_hand() -> None:
     (3,4) (3,5) (4,5) are tied in y: C = 4, D = 2, of ten pairs.
     """
     x, y = np.array([1.0, 2, 2, 3, 4]), np.array([1.0, 3, 2, 2, 2])
-    assert pair_counts(x, y) == PairCounts(4, 2, 1, 3, 0)
+    assert count_pairs(x, y) == PairCounts(4, 2, 1, 3, 0)
     assert correlate(x, y, "tau_a").value == pytest.approx(0.2)
     assert correlate(x, y, "gamma").value == pytest.approx(2 / 6)
     assert correlate(x, y, "pairwise_accuracy").value == pytest.approx(0.4)
     # A threshold of 1 ties (1,2) (1,3) (2,4) (3,4) (4,5): C = 2, tied in both (3,4) (4,5);
     # 2 ties (1,4) (2,5) (3,5) too: C = 1 and 3; 3 all: 3. The best is 4 of 10, first with none.
-    assert calibrate([(x, y)]) == Calibrated(0.4, 0.0)
+    assert calibrate_ties([(x, y)]) == TieCalibration(0.4, 0.0)
     # With ratings 1 1 2 2 3 and scores 1 2 5 6 9 a threshold of 1 ties what people tie: all right.
-    found = calibrate([(np.array([1.0, 2, 5, 6, 9]), np.array([1.0, 1, 2, 2, 3]))])
-    assert found == Calibrated(1.0, 1.0)
+    found = calibrate_ties([(np.array([1.0, 2, 5, 6, 9]), np.array([1.0, 1, 2, 2, 3]))])
+    assert found == TieCalibration(1.0, 1.0)
 
 
 @laws
@@ -48,7 +53,7 @@ def test_counts_are_those_of_every_pair(drawn: list[tuple[int, int]]) -> None:
     x, y = of(drawn)
     i, j = np.triu_indices(len(x), 1)
     dx, dy = np.sign(x[i] - x[j]), np.sign(y[i] - y[j])
-    assert pair_counts(x, y) == PairCounts(
+    assert count_pairs(x, y) == PairCounts(
         int((dx * dy > 0).sum()),
         int((dx * dy < 0).sum()),
         int(((dx == 0) & (dy != 0)).sum()),
@@ -63,7 +68,7 @@ def test_gamma_is_somers_d_without_ties_in_the_scores(drawn: list[tuple[int, int
     """SciPy's Somers' D of ratings given scores is (C - D) / pairs untied in the scores."""
     x, y = of(drawn)
     assume(np.ptp(x) > 0 and np.ptp(y) > 0)
-    counts = pair_counts(x, y)
+    counts = count_pairs(x, y)
     untied = counts.total - counts.tied_scores - counts.tied_both
     surplus = counts.concordant - counts.discordant
     assert surplus / untied == pytest.approx(stats.somersd(x, y).statistic, abs=1e-12)
@@ -113,11 +118,11 @@ def test_the_best_threshold_is_that_of_all_tried(
 ) -> None:
     """Also where spans have to be narrowed down before any pair is laid out."""
     groups = [of(group) for group in drawn]
-    before, pairs.AT_ONCE = pairs.AT_ONCE, at_once
+    before, pairs.MAX_PAIR_CELLS = pairs.MAX_PAIR_CELLS, at_once
     try:
-        found = calibrate(groups)
+        found = calibrate_ties(groups)
     finally:
-        pairs.AT_ONCE = before
+        pairs.MAX_PAIR_CELLS = before
     value, threshold = naive(groups)
     assert found.value == pytest.approx(value, abs=1e-12)
     assert found.threshold == threshold
@@ -137,7 +142,7 @@ def test_many_points_are_not_all_laid_out(monkeypatch: pytest.MonkeyPatch) -> No
         return found
 
     monkeypatch.setattr(pairs._Cells, "pairs", counted)
-    found = calibrate([(scores, ratings)])
+    found = calibrate_ties([(scores, ratings)])
     assert sum(laid) < 10_000_000
     cells = pairs._Cells(scores, ratings)
     assert found.value == pytest.approx(cells.counts(found.threshold).sum() / cells.n_pairs)
@@ -155,9 +160,9 @@ def test_an_infinite_score_has_a_rank_and_no_threshold() -> None:
 
 
 def test_too_many_distinct_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "MOST_CELLS", 8)
+    monkeypatch.setattr(pairs, "MAX_CELLS", 8)
     found = correlate(np.array([1.0, 2, 3]), np.array([1.0, 2, 3]), "acc_eq")
     assert math.isnan(found.value)
     assert found.note == "undefined: too many distinct scores and ratings to find a threshold"
     with pytest.raises(ValueError, match="two points"):
-        calibrate([(np.array([1.0]), np.array([1.0]))])
+        calibrate_ties([(np.array([1.0]), np.array([1.0]))])

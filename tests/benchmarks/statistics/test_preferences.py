@@ -17,7 +17,7 @@ import captau
 from captau.benchmarks.statistics.preferences import (
     McNemar,
     mcnemar,
-    of_mean,
+    mean_interval,
     pair_outcomes,
     wilson_interval,
 )
@@ -60,14 +60,14 @@ def test_wilson_is_statsmodels(n: int, data: st.DataObject) -> None:
 
 def test_intervals_of_nothing() -> None:
     assert all(map(math.isnan, wilson_interval(NAN, 0)))
-    assert all(map(math.isnan, of_mean([], [])))
+    assert all(map(math.isnan, mean_interval([], [])))
 
 
 def test_of_mean_worked_by_hand() -> None:
     """.5 in .2 to .9 and .7 in .3 to .8: .6, .25 below (.3 and .4: .5 / 2), and √(.4² + .1²)/2 above."""
-    low, high = of_mean([0.5, 0.7], [(0.2, 0.9), (0.3, 0.8)])
+    low, high = mean_interval([0.5, 0.7], [(0.2, 0.9), (0.3, 0.8)])
     assert (low, high) == (pytest.approx(0.35), pytest.approx(0.6 + math.sqrt(0.17) / 2))
-    assert of_mean([0.5], [(0.2, 0.9)]) == (pytest.approx(0.2), pytest.approx(0.9))
+    assert mean_interval([0.5], [(0.2, 0.9)]) == (pytest.approx(0.2), pytest.approx(0.9))
 
 
 def test_mcnemar_worked_by_hand() -> None:

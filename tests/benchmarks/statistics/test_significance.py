@@ -22,10 +22,10 @@ from captau.benchmarks.statistics.significance import (
     PreferencePanel,
     PreparedMetric,
     RatingPanel,
-    bootstrap,
+    bootstrap_test,
     compare_metrics,
     correct_p_values,
-    permutation,
+    permutation_test,
     rank_clusters,
     williams,
 )
@@ -44,7 +44,7 @@ def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> Ratin
         n_images=images,
         item=np.arange(len(image)),
         system=np.tile(np.arange(systems), images),
-        drop=False,
+        drops_undefined=False,
         dimension="overall",
         coefficients=COEFFICIENTS,
         scores={
@@ -58,8 +58,10 @@ def panel(seed: int = 0, images: int = 25, systems: int = 3, **changes) -> Ratin
 
 
 def prepared(one: RatingPanel | PreferencePanel) -> dict[str, PreparedMetric]:
-    keeps = {metric: one.kept(metric) for metric in one.metrics}
-    return {m: PreparedMetric.of(one, m, keep) for m, keep in keeps.items() if keep is not None}
+    keeps = {metric: one.comparable_points(metric) for metric in one.metrics}
+    return {
+        m: PreparedMetric.prepare(one, m, keep) for m, keep in keeps.items() if keep is not None
+    }
 
 
 def drawn(one: RatingPanel | PreferencePanel, options: StatisticsOptions) -> dict[str, np.ndarray]:
@@ -93,9 +95,9 @@ def test_permutation_by_its_definition(swap):
     """
     one = panel(images=12)
     options = StatisticsOptions(replicates=64, seed=4, swap=swap)
-    pair = MetricPair.of(one, "good", "other", prepared(one))
+    pair = MetricPair.prepare(one, "good", "other", prepared(one))
     assert pair is not None
-    found = permutation(pair, options)
+    found = permutation_test(pair, options)
 
     rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(0, 1)))
     rows = {"both": 12, "image": 12, "item": 36}[swap]
@@ -124,7 +126,9 @@ def test_permutation_without_systems_swaps_images():
     p = [
         [
             t.p_value
-            for t in permutation(MetricPair.of(which, "good", "other", prepared(which)), options)
+            for t in permutation_test(
+                MetricPair.prepare(which, "good", "other", prepared(which)), options
+            )
         ]
         for which, options in (
             (alone, StatisticsOptions(replicates=128)),
@@ -139,7 +143,7 @@ def test_permutation_of_preferences_swaps_images():
     two have so large a difference.
     """
     one = preferences({"right": [1.0, 1.0], "wrong": [0.0, 0.0]}, image=[0, 1], category=[0, 0])
-    (p,) = {t.p_value for t in permutation(pair_of(one), StatisticsOptions(replicates=4000))}
+    (p,) = {t.p_value for t in permutation_test(pair_of(one), StatisticsOptions(replicates=4000))}
     assert p == pytest.approx(0.5, abs=0.04)
 
 
@@ -151,16 +155,16 @@ def preferences(
         n_images=max(image) + 1,
         item=np.arange(len(image)),
         system=None,
-        drop=False,
+        drops_undefined=False,
         categories=tuple(f"c{k}" for k in range(max(category) + 1)),
         category=np.array(category),
-        right={metric: np.array(values) for metric, values in right.items()},
-        mean="mean",
+        outcomes={metric: np.array(values) for metric, values in right.items()},
+        mean_category="mean",
     )
 
 
 def pair_of(one: RatingPanel | PreferencePanel) -> MetricPair:
-    pair = MetricPair.of(one, *one.metrics[:2], prepared(one))
+    pair = MetricPair.prepare(one, *one.metrics[:2], prepared(one))
     assert pair is not None
     return pair
 
@@ -175,7 +179,7 @@ def test_the_bootstrap_is_paired():
     options = StatisticsOptions(replicates=200)
     rows = drawn(one, options)
     assert rows["good"].std() > 0.01
-    for result in bootstrap(pair_of(one), rows, options):
+    for result in bootstrap_test(pair_of(one), rows, options):
         assert result.p_value == 1
         assert (result.interval.low, result.interval.high) == pytest.approx((0, 0), abs=1e-12)
 
@@ -185,7 +189,7 @@ def test_bootstrap_p_counts_the_lesser_side():
     options = StatisticsOptions(replicates=500)
     rows = drawn(one, options)
     apart = rows["good"] - rows["bad"]
-    for index, result in enumerate(bootstrap(pair_of(one), rows, options)):
+    for index, result in enumerate(bootstrap_test(pair_of(one), rows, options)):
         lesser = min((apart[index] <= 0).sum(), (apart[index] >= 0).sum())
         assert result.p_value == pytest.approx(2 * (lesser + 1) / 501)
         low, high = np.quantile(apart[index], [0.025, 0.975])
@@ -194,7 +198,7 @@ def test_bootstrap_p_counts_the_lesser_side():
 
 def test_bca_of_a_difference_has_its_own_jackknife():
     one, options = panel(), StatisticsOptions(replicates=500, interval="bca")
-    results = bootstrap(pair_of(one), drawn(one, options), options)
+    results = bootstrap_test(pair_of(one), drawn(one, options), options)
     value = pair_of(one).difference
     for result, difference in zip(results, value, strict=True):
         assert result.interval.low < difference < result.interval.high

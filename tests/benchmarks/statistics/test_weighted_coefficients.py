@@ -13,9 +13,9 @@ from scipy import stats
 from captau.benchmarks.statistics.coefficients import correlate, preference_accuracy
 from captau.benchmarks.statistics.weighted_coefficients import (
     Moments,
-    Ranked,
-    of_preferences,
-    prepare,
+    RankedPairs,
+    prepare_accuracies,
+    prepare_coefficients,
 )
 
 COEFFICIENTS = ["tau_c", "tau_b", "spearman", "pearson"]
@@ -55,7 +55,7 @@ def test_ten_thousand_samples_equal_scipy(seed, levels_x, levels_y, size):
         unit = rng.integers(0, max(1, n // 2), n)
         weights = rng.integers(0, 4, (unit.max() + 1, 5))
         weights[:, 0] = 1
-        found = prepare(x, y, COEFFICIENTS, unit)(weights)
+        found = prepare_coefficients(x, y, COEFFICIENTS, unit)(weights)
         for column, weight in enumerate(weights.T):
             chosen = np.repeat(np.arange(n), weight[unit])
             wanted = of_scipy(x[chosen], y[chosen])
@@ -66,7 +66,7 @@ def test_pairs_are_counted():
     """All pairs of a weighted sample, one by one."""
     rng = np.random.default_rng(3)
     x, y, weight = rng.integers(0, 4, 12), rng.integers(0, 3, 12), rng.integers(0, 3, 12)
-    found = Ranked(x, y).pairs(weight[:, None])
+    found = RankedPairs(x, y).pairs(weight[:, None])
     chosen = np.repeat(np.arange(12), weight)
     i, j = np.triu_indices(len(chosen), 1)
     dx, dy = np.sign(x[chosen][i] - x[chosen][j]), np.sign(y[chosen][i] - y[chosen][j])
@@ -86,17 +86,17 @@ def test_a_million_points(levels):
     x = rng.normal(size=1_000_000)
     y = x + rng.normal(size=len(x))
     y = np.digitize(y, [-1, 0, 1]).astype(float) if levels else y
-    ranked = Ranked(x, y)
+    ranked = RankedPairs(x, y)
     assert ranked.pairs().tau_b[0] == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-12)
     assert ranked.spearman()[0] == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
 
 
 def test_infinite_scores_have_a_rank():
     x, y = [1.0, math.inf, 2.0, -math.inf], [1.0, 3.0, 2.0, 2.0]
-    found = prepare(x, y, COEFFICIENTS[:3])(np.ones((4, 1)))[:, 0]
+    found = prepare_coefficients(x, y, COEFFICIENTS[:3])(np.ones((4, 1)))[:, 0]
     wanted = [correlate(np.array(x), np.array(y), c).value for c in COEFFICIENTS[:3]]
     np.testing.assert_allclose(found, wanted, atol=1e-12)
-    assert np.isnan(prepare(x, y, ["pearson"])(np.ones((4, 1)))).all()
+    assert np.isnan(prepare_coefficients(x, y, ["pearson"])(np.ones((4, 1)))).all()
     with pytest.raises(ValueError, match="an infinite value has no mean"):
         Moments(x, y)
 
@@ -115,26 +115,28 @@ def test_pearson_where_sums_cancel():
     ("x", "y"), [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4, 4, 4])]
 )
 def test_undefined_is_nan(x, y):
-    found = prepare(x, y, COEFFICIENTS)(np.ones((len(x), 2)))
+    found = prepare_coefficients(x, y, COEFFICIENTS)(np.ones((len(x), 2)))
     assert found.shape == (4, 2)
     assert np.isnan(found).all()
 
 
 def test_a_sample_of_no_weight_is_undefined():
-    assert np.isnan(prepare([1, 2, 3], [1, 2, 3], COEFFICIENTS)(np.zeros((3, 1)))).all()
+    assert np.isnan(
+        prepare_coefficients([1, 2, 3], [1, 2, 3], COEFFICIENTS)(np.zeros((3, 1)))
+    ).all()
 
 
 def test_misuse():
     for x, y in ([[1, 2], [1]], [[[1, 2]], [[1, 2]]]):
         with pytest.raises(ValueError, match="not paired"):
-            Ranked(x, y)
+            RankedPairs(x, y)
     with pytest.raises(ValueError, match="NaN"):
-        Ranked([1, math.nan], [1, 2])
+        RankedPairs([1, math.nan], [1, 2])
     with pytest.raises(ValueError, match="no coefficient 'tau'"):
-        prepare([1, 2], [1, 2], ["tau"])
+        prepare_coefficients([1, 2], [1, 2], ["tau"])
     with pytest.raises(ValueError, match="units of 2 points"):
-        Ranked([1, 2], [1, 2], [0])
-    for statistic in (Ranked([1, 2], [1, 2]).pairs, Moments([1, 2], [1, 2]).pearson):
+        RankedPairs([1, 2], [1, 2], [0])
+    for statistic in (RankedPairs([1, 2], [1, 2]).pairs, Moments([1, 2], [1, 2]).pearson):
         with pytest.raises(ValueError, match="negative"):
             statistic([[1.0], [-1.0]])
         with pytest.raises(ValueError, match="negative or NaN"):
@@ -146,7 +148,9 @@ def test_misuse():
 def test_accuracy_of_weighted_preferences():
     """A pair that is drawn twice counts twice; the last value is the mean of the categories."""
     right, category, unit = [1, 0.5, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2]
-    found = of_preferences(right, category, unit, 2)(np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]]))
+    found = prepare_accuracies(right, category, unit, 2)(
+        np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]])
+    )
     first, second = [1.5 / 2, 2.5 / 3], [1 / 2, 0 / 1]
     np.testing.assert_allclose(found[0], [*first, math.nan])
     np.testing.assert_allclose(found[1], [*second, 1])
@@ -161,7 +165,7 @@ def test_accuracy_equals_that_of_the_benchmark():
     lengths = demo.items.set_index("item_id")["caption"].str.len().astype(float)
     a, b = (lengths.loc[told[side]].to_numpy() for side in ("item_a", "item_b"))
     right = np.where(told["winner"] == "a", a > b, b > a) + (a == b) / 2
-    found = of_preferences(right, np.zeros(len(told)), np.arange(len(told)), 1)(
+    found = prepare_accuracies(right, np.zeros(len(told)), np.arange(len(told)), 1)(
         np.ones((len(told), 1))
     )
     assert found[0, 0] == pytest.approx(preference_accuracy(lengths, told).value, abs=1e-15)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.statistics.bootstrap import number_images
 from captau.benchmarks.statistics.levels import LEVELS, correlate_at_level
-from captau.benchmarks.statistics.weighted_levels import prepare_at
+from captau.benchmarks.statistics.weighted_levels import prepare_at_level
 
 COEFFICIENTS = ["tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson", "pairwise_accuracy"]
 drawn_points = st.lists(
@@ -45,7 +45,7 @@ def test_a_replicate_is_its_sample(points, level, data):
     scores, ratings, keys, unit, n_units = made(points)
     weights = data.draw(st.lists(st.integers(0, 2), min_size=n_units, max_size=n_units))
     assume(sum(weights))
-    statistic = prepare_at(level, scores, ratings, keys, COEFFICIENTS, unit)
+    statistic = prepare_at_level(level, scores, ratings, keys, COEFFICIENTS, unit)
     both = np.array([np.ones(n_units), weights]).T
     found = statistic(both)
     assert found.shape == (len(COEFFICIENTS), 2)
@@ -67,7 +67,7 @@ def test_acc_eq_of_the_whole_sample(points, level):
     scores, ratings, keys, unit, n_units = made(points)
     wanted = correlate_at_level(level, scores, ratings, keys, "acc_eq")
     assume(not np.isnan(wanted.value))
-    statistic = prepare_at(level, scores, ratings, keys, ["acc_eq"], unit)
+    statistic = prepare_at_level(level, scores, ratings, keys, ["acc_eq"], unit)
     assert statistic(np.ones((n_units, 1)))[0, 0] == pytest.approx(wanted.value, abs=1e-9)
 
 
@@ -75,12 +75,14 @@ def test_acc_eq_keeps_its_threshold():
     """Threshold 1 of the whole (all right); image b alone would do as well with 0."""
     scores, ratings = np.array([1.0, 2, 5, 6, 9]), np.array([1.0, 1, 2, 2, 3])
     keys = pd.DataFrame({"image_id": list("aaabb"), "system": "A"})
-    statistic = prepare_at("pooled", scores, ratings, keys, ["acc_eq"], np.array([0, 0, 0, 1, 1]))
+    statistic = prepare_at_level(
+        "pooled", scores, ratings, keys, ["acc_eq"], np.array([0, 0, 0, 1, 1])
+    )
     # Of a twice and b once: 6 points of a in 15 pairs, all right with 1; scores 1 1 2 2 5 5 6 9.
     assert statistic(np.array([[1.0, 2, 0, 0], [1, 1, 1, 0]]))[0] == pytest.approx(
         [1, 1, 1, np.nan], nan_ok=True
     )
-    other = prepare_at(
+    other = prepare_at_level(
         "pooled",
         np.array([1.0, 2, 5, 6, 6.5]),
         ratings,
@@ -96,11 +98,11 @@ def test_infinite_scores_and_soft_pairwise_accuracy_are_undefined_not_wrong():
     scores, ratings = np.array([1.0, np.inf, 3, 4]), np.array([1.0, 2, 3, 4])
     keys = pd.DataFrame({"image_id": list("abab"), "system": list("AABB")})
     names = ["pearson", "acc_eq", "tau_b", "soft_pairwise_accuracy"]
-    found = prepare_at("pooled", scores, ratings, keys, names, np.array([0, 1, 0, 1]))(
+    found = prepare_at_level("pooled", scores, ratings, keys, names, np.array([0, 1, 0, 1]))(
         np.ones((2, 1))
     )
     assert np.isnan(found[:, 0]).tolist() == [True, True, False, True]
-    systems = prepare_at("system", scores, ratings, keys, names, np.array([0, 1, 0, 1]))
+    systems = prepare_at_level("system", scores, ratings, keys, names, np.array([0, 1, 0, 1]))
     assert np.isnan(systems(np.ones((2, 1)))).all()
 
 
@@ -108,7 +110,7 @@ def test_infinite_scores_and_soft_pairwise_accuracy_are_undefined_not_wrong():
 def test_one_system_is_undefined_at_its_level_and_no_error(level):
     keys = pd.DataFrame({"image_id": ["a", "b", "c"], "system": "s"})
     scores, ratings = np.array([1.0, 3, 2]), np.array([1.0, 2, 3])
-    found = prepare_at(level, scores, ratings, keys, ["tau_b", "acc_eq"], np.arange(3))
+    found = prepare_at_level(level, scores, ratings, keys, ["tau_b", "acc_eq"], np.arange(3))
     values = found(np.ones((3, 1)))[:, 0]
     for coefficient, value in zip(("tau_b", "acc_eq"), values, strict=True):
         wanted = correlate_at_level(level, scores, ratings, keys, coefficient).value

@@ -103,7 +103,7 @@ def test_clusters_are_those_of_captau_score():
     }
     panel = SystemPanel.of(pooled, ("m",), 300)
     everything = np.ones(300, dtype=bool)
-    prepared = {name: PreparedMetric.of(panel, name, everything) for name in values}
+    prepared = {name: PreparedMetric.prepare(panel, name, everything) for name in values}
     options = StatisticsOptions()
     together = dict(
         zip(
