@@ -61,7 +61,7 @@ def main() -> int:
     panel, _ = make_rating_panel(
         warm[0], small, {"m": rng.random(50)}, "overall", ["tau_c", "tau_b"], drop=False
     )
-    PreparedMetric.prepare(panel, "m", panel.defined("m"))
+    PreparedMetric.prepare(panel, "m", panel.defined_points("m"))
 
     clocks = time.perf_counter(), time.process_time()
     panel, _ = make_rating_panel(

@@ -77,7 +77,7 @@ class SystemPanel(Panel):
             n_images=n_images,
             item=each,
             system=None,
-            drop=False,
+            drops_undefined=False,
             specs=specs,
             corpus={
                 system: _stacked([of[spec] for spec in specs]) for system, of in pooled.items()
@@ -92,13 +92,13 @@ class SystemPanel(Panel):
     def keys(self) -> list[tuple[str, str]]:
         return [("", spec) for spec in self.specs]
 
-    def defined(self, metric: str) -> Mask:
+    def defined_points(self, metric: str) -> Mask:
         return np.ones(self.n_images, dtype=bool)
 
     def _prepared(self, values: Any, keep: Mask, unit: Any) -> Statistic:
         return self.corpus[values[0]]
 
-    def standardised(self, a: str, b: str, keep: Mask) -> SystemPanel:
+    def standardise(self, a: str, b: str, keep: Mask) -> SystemPanel:
         return self
 
 

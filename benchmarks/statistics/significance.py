@@ -131,7 +131,7 @@ class RatingPanel(Panel):
     def keys(self) -> list[tuple[str, str]]:
         return [(self.dimension, coefficient) for coefficient in self.coefficients]
 
-    def defined(self, metric: str) -> Mask:
+    def defined_points(self, metric: str) -> Mask:
         return ~(np.isnan(self.scores[metric]) | np.isnan(self.ratings))
 
     def _prepared(self, values: Sequence[str], keep: Mask, unit: Sequence[Ints]) -> Statistic:
@@ -146,7 +146,7 @@ class RatingPanel(Panel):
             np.concatenate(unit),
         )
 
-    def standardised(self, a: str, b: str, keep: Mask) -> RatingPanel | None:
+    def standardise(self, a: str, b: str, keep: Mask) -> RatingPanel | None:
         found: dict[str, Floats] = {}
         for metric in (a, b):
             scores = self.scores[metric]
@@ -181,7 +181,7 @@ class PreferencePanel(Panel):
     def keys(self) -> list[tuple[str, str]]:
         return [(category, "accuracy") for category in (*self.categories, self.mean_category)]
 
-    def defined(self, metric: str) -> Mask:
+    def defined_points(self, metric: str) -> Mask:
         return ~np.isnan(self.outcomes[metric])
 
     def _prepared(self, values: Sequence[str], keep: Mask, unit: Sequence[Ints]) -> Statistic:
@@ -192,7 +192,7 @@ class PreferencePanel(Panel):
             len(self.categories),
         )
 
-    def standardised(self, a: str, b: str, keep: Mask) -> PreferencePanel | None:
+    def standardise(self, a: str, b: str, keep: Mask) -> PreferencePanel | None:
         return self  # right is right, for every metric
 
 

@@ -270,7 +270,7 @@ def test_a_metric_of_undefined_p_is_not_beaten():
 
 
 def with_gaps(drop: bool) -> RatingPanel:
-    one = panel(drop=drop)
+    one = panel(drops_undefined=drop)
     gaps = one.scores["good"].copy()
     gaps[[0, 5]] = math.nan
     return replace(one, scores={**one.scores, "good": gaps})
@@ -278,7 +278,7 @@ def with_gaps(drop: bool) -> RatingPanel:
 
 def test_a_gap_makes_a_metric_undefined():
     for row in compared(
-        with_gaps(drop=False),
+        with_gaps(drops_undefined=False),
         StatisticsOptions(replicates=64),
         "bootstrap",
         "permutation",
@@ -292,7 +292,7 @@ def test_a_gap_makes_a_metric_undefined():
 
 
 def test_dropped_points_are_dropped_for_both_and_counted():
-    one = with_gaps(drop=True)
+    one = with_gaps(drops_undefined=True)
     rest = np.setdiff1d(np.arange(75), [0, 5])
     for row in compared(
         one, StatisticsOptions(replicates=64), "bootstrap", "permutation", "williams"
@@ -307,7 +307,7 @@ def test_dropped_points_are_dropped_for_both_and_counted():
 
 
 def test_an_undefined_rating_counts_as_a_gap():
-    one = panel(drop=True)
+    one = panel(drops_undefined=True)
     ratings = one.ratings.copy()
     ratings[3] = math.nan
     rows = compared(replace(one, ratings=ratings), StatisticsOptions(replicates=10), "bootstrap")
@@ -329,7 +329,7 @@ def test_constant_and_infinite_scores_have_no_p(test):
 
 
 def test_metrics_without_a_point_in_common():
-    one = panel(drop=True)
+    one = panel(drops_undefined=True)
     halves = {"good": np.where(np.arange(75) < 40, one.scores["good"], math.nan)}
     halves["bad"] = np.where(np.arange(75) < 40, math.nan, one.scores["bad"])
     with warnings.catch_warnings():
