@@ -1,26 +1,26 @@
-"""A challenge's site from afar: `captau submit`."""
+"""A client of a challenge site's JSON interface, for `captau submit`."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import requests
 
-from ...benchmarks.runs.progress_bar import StepProgress
+from ...benchmarks.runs.progress_bar import Progress
 from ...datasets.errors import InputError
 
-#: How long to wait for an answer, and how often to try anew where there is none, in seconds.
-_TIMEOUT, _TRIES = 60.0, 5
-_FIRST, _LAST = 0.1, 2.0
+#: The seconds to wait for an answer, and the attempts while the site is away.
+_TIMEOUT, _ATTEMPTS = 60.0, 5
+#: The shortest and longest pause between looks at a submission, in seconds.
+_MIN_PAUSE, _MAX_PAUSE = 0.1, 2.0
 
 
 class Client:
-    """Asks a site by its JSON interface.
+    """A client of a site.
 
     Args:
         url: the site's address.
@@ -35,97 +35,93 @@ class Client:
     def submit(
         self, path: Path, challenge: str, system: str | None = None, note: str | None = None
     ) -> dict[str, Any]:
-        """Send a file; returns the submission as the site has it.
+        """Send a file and return the submission.
 
         Raises:
-            InputError: where there is no such file, or it is not taken.
+            InputError: if there is no such file, or the site refuses it.
         """
-        given = {"file": path.name, "system": system, "note": note}
-        where = f"challenges/{quote(challenge, safe='')}/submissions"
+        parameters = {"file": path.name, "system": system, "note": note}
+        resource = f"challenges/{quote(challenge, safe='')}/submissions"
         try:
             with path.open("rb") as file:
-                return self._ask("POST", where, params=given, data=file)
+                return self._request("POST", resource, params=parameters, data=file)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
 
     def submission(self, key: str) -> dict[str, Any]:
-        """A submission as it is now; where the site is away for a moment, once it is back."""
-        for attempt in range(_TRIES):
+        """Return a submission as it is now; waits if the site is away for a moment."""
+        for attempt in range(1, _ATTEMPTS):
             try:
-                return self._ask("GET", f"submissions/{key}")
+                return self._request("GET", f"submissions/{key}")
             except _AwayError:
-                if attempt == _TRIES - 1:
-                    raise
-                time.sleep(_LAST * (attempt + 1))
-        raise AssertionError
+                time.sleep(_MAX_PAUSE * attempt)
+        return self._request("GET", f"submissions/{key}")
 
-    def wait(
-        self, key: str, told: Callable[[dict[str, Any]], None] = lambda _: None
-    ) -> dict[str, Any]:
-        """A submission once nothing more happens to it.
-
-        Args:
-            key: its id.
-            told: told of it each time that it is looked at.
-        """
-        pause = _FIRST
-        with StepProgress(100) as progress:
-            shown = 0
-            while not (found := self.submission(key))["done"]:
-                told(found)
-                while shown < int(100 * found["progress"]):
-                    shown += 1
+    def wait(self, key: str) -> dict[str, Any]:
+        """Return a submission when its state is final."""
+        pause = _MIN_PAUSE
+        with Progress(100) as progress:
+            percent = 0
+            while not (submission := self.submission(key))["done"]:
+                while percent < int(100 * submission["progress"]):
+                    percent += 1
                     progress.advance()
                 time.sleep(pause)
-                pause = min(1.5 * pause, _LAST)
-        return found
+                pause = min(1.5 * pause, _MAX_PAUSE)
+        return submission
 
-    def _ask(self, method: str, where: str, **more: Any) -> dict[str, Any]:
+    def _request(self, method: str, resource: str, **options: Any) -> dict[str, Any]:
+        """Return the JSON object of an answer.
+
+        Raises:
+            InputError: if the site refuses the request, is away, or is no challenge site.
+        """
+        url = f"{self._url}/api/{resource}"
         try:
-            answer = self._session.request(
-                method, f"{self._url}/api/{where}", timeout=_TIMEOUT, allow_redirects=False, **more
+            response = self._session.request(
+                method, url, timeout=_TIMEOUT, allow_redirects=False, **options
             )
-            plain = answer.headers.get("content-type", "").startswith("text/plain")
-            if plain and answer.status_code >= 400:  # of a body that is too large
-                raise InputError(f"{self._url}: {answer.text.strip()}")
-            found = answer.json()
+            is_error = response.status_code >= 400
+            if is_error and response.headers.get("content-type", "").startswith("text/plain"):
+                raise InputError(f"{self._url}: {response.text.strip()}")  # the body is too large
+            answer = response.json()
         except requests.exceptions.JSONDecodeError as error:
             raise InputError(
                 f"{self._url}: no answer of captau serve; name the site with url=…"
             ) from error
         except (requests.RequestException, ValueError) as error:
             raise _AwayError(f"{self._url}: {type(error).__name__}; is that the site?") from error
-        if answer.status_code >= 400:
-            said = found.get("error") if isinstance(found, dict) else None
-            raise InputError(f"{self._url}: {said or f'status {answer.status_code}'}")
-        return found
+        if is_error:
+            message = answer.get("error") if isinstance(answer, dict) else None
+            raise InputError(f"{self._url}: {message or f'status {response.status_code}'}")
+        return answer
 
 
 class _AwayError(InputError):
-    """Nobody answers."""
+    """The site does not answer."""
 
 
-def report(found: dict[str, Any]) -> int:
-    """Print what became of a submission; returns the exit status."""
-    if found["state"] == "invalid":
-        for line in found["faults"]:
+def print_outcome(submission: dict[str, Any]) -> int:
+    """Print the scores or faults of a finished submission and return the exit status."""
+    if submission["state"] == "invalid":
+        for line in submission["faults"]:
             print(f"captau: {line}", file=sys.stderr)
-        print(found["summary"])
+        print(submission["summary"])
         return 2
-    if found["state"] == "failed":
-        print(f"captau: {found['file']}: not evaluated: {found['reason']}", file=sys.stderr)
+    if submission["state"] == "failed":
+        message = f"{submission['file']}: not evaluated: {submission['reason']}"
+        print(f"captau: {message}", file=sys.stderr)
         return 1
-    print(found["summary"])
-    rows = found["scores"]
-    wide = max(len(_called(row)) for row in rows)
-    for row in rows:
+    print(submission["summary"])
+    labels = [_label(row) for row in submission["scores"]]
+    width = max(map(len, labels))
+    for label, row in zip(labels, submission["scores"], strict=True):
         value = "—" if row["value"] is None else f"{row['value']:.4f}"
-        ends = ""
-        if row["ci_low"] is not None:
-            ends = f"  {row['ci_low']:.4f} to {row['ci_high']:.4f}"
-        print(f"{_called(row):<{wide}}  {value:>8}{ends}")
+        has_interval = row["ci_low"] is not None
+        interval = f"  {row['ci_low']:.4f} to {row['ci_high']:.4f}" if has_interval else ""
+        print(f"{label:<{width}}  {value:>8}{interval}")
     return 0
 
 
-def _called(row: dict[str, Any]) -> str:
+def _label(row: dict[str, Any]) -> str:
     return f"{row['metric']}, {row['references']}" if row["references"] else str(row["metric"])

@@ -1,4 +1,7 @@
-"""The tables of a site's database; one database holds one site's challenges."""
+"""The tables of a challenge site's database; one database holds the challenges of one site.
+
+Times are seconds since 1970.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,16 @@ metadata = MetaData()
 
 meta = settings_table(metadata)
 
-#: What became of each challenge since it was begun; the rest is in its file.
+#: The state of each challenge; its definition is in its file.
 challenges = Table(
     "challenges",
     metadata,
     Column("name", String(64), primary_key=True),
-    #: Of references, ratings, metrics and protocol: results under another are not comparable.
+    #: `Challenge.digest`: results under different digests are not comparable.
     Column("digest", String(64), nullable=False),
     Column("frozen_at", Float),
     Column("published_at", Float),
-    #: People's own scores, rows as `results.scores` has them; null until they are computed.
+    #: Scores of human captions, rows as in `results.scores`; null until they are computed.
     Column("human", JSON),
 )
 
@@ -40,15 +43,15 @@ teams = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(64), nullable=False),
-    #: The name as it is compared: equal for what reads the same.
+    #: `names.name_key` of the name: equal for names that read the same.
     Column("name_key", Text, nullable=False, unique=True),
-    #: A hash of the code by which others join; null where nobody may.
+    #: The hash of the code by which others join; null if nobody may join.
     Column("invitation", String(64), unique=True),
     Column("created_at", Float, nullable=False),
     sqlite_autoincrement=True,
 )
 
-#: Everybody is in a team, be it of one.
+#: Every account belongs to a team, if only a team of one.
 accounts = Table(
     "accounts",
     metadata,
@@ -58,14 +61,14 @@ accounts = Table(
     Column("password", Text, nullable=False),
     Column("team", ForeignKey("teams.id"), nullable=False, index=True),
     Column("joined_at", Float, nullable=False),
-    #: How often all their sessions were ended.
+    #: How often all sessions of the account were ended.
     Column("epoch", Integer, nullable=False),
     Column("blocked_at", Float),
-    # A deleted account's number, which its sessions name, is nobody else's later.
+    # Sessions name this number, so it must not be given to another account.
     sqlite_autoincrement=True,
 )
 
-#: Hashes of codes that let somebody choose a new password, each once.
+#: Hashes of the recovery codes, each of which lets a member choose a new password once.
 recoveries = Table(
     "recoveries",
     metadata,
@@ -75,7 +78,7 @@ recoveries = Table(
     Column("used_at", Float),
 )
 
-#: Hashes of what programs sign in by.
+#: Hashes of the tokens that programs sign in with.
 tokens = Table(
     "tokens",
     metadata,
@@ -88,8 +91,8 @@ tokens = Table(
     Column("revoked_at", Float),
 )
 
-#: One row a submission; `store.STATES` says what it goes through. Its files lie in a folder of its key's
-#: name.
+#: One row a submission; `state` is a `submissions.SubmissionState`. Its files are in a folder named by
+#: its key.
 submissions = Table(
     "submissions",
     metadata,
@@ -99,33 +102,33 @@ submissions = Table(
     Column("phase", String(64), nullable=False),
     Column("team", ForeignKey("teams.id"), nullable=False),
     Column("account", ForeignKey("accounts.id"), nullable=False),
-    #: What the leaderboard calls what was submitted.
+    #: The system's name on the leaderboard.
     Column("system", String(64), nullable=False),
     Column("note", Text, nullable=False),
-    #: As it was called where it came from.
+    #: The uploaded file's name.
     Column("file", String(128), nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("bytes", Integer, nullable=False),
     Column("received_at", Float, nullable=False),
     Column("state", String(16), nullable=False),
     Column("checked_at", Float),
-    #: Where it is not valid: the first faults, a line each, and how many there are in all.
+    #: Of an invalid submission: the first faults, a line each, and the number of all faults.
     Column("faults", JSON, nullable=False),
     Column("n_faults", Integer, nullable=False),
     Column("summary", Text, nullable=False),
-    #: Whether it counts against the limits; of a valid one, unless it was forgiven.
+    #: Whether it counts against the team's limits; valid ones do until an admin resets the limits.
     Column("counts", Boolean, nullable=False),
     Column("attempts", Integer, nullable=False),
-    #: Whose work on it counts: a name of its own for each attempt, null while nobody is at it.
+    #: The name of the worker process that works on it, null while none does.
     Column("worker", String(32)),
     Column("started_at", Float),
-    #: From 0 to 1, and what is being done.
+    #: The share that is done, from 0 to 1, and the current step.
     Column("progress", Float, nullable=False),
     Column("step", String(64), nullable=False),
     Column("finished_at", Float),
-    #: Why it failed.
+    #: The reason for a failure.
     Column("reason", Text, nullable=False),
-    #: "", "hidden" or "disqualified", and why.
+    #: "", "hidden" or "disqualified", and the admin's reason.
     Column("standing", String(16), nullable=False),
     Column("standing_why", Text, nullable=False),
     Index("submissions_state", "state", "id"),
@@ -134,7 +137,7 @@ submissions = Table(
     sqlite_autoincrement=True,
 )
 
-#: At most one a submission, whoever computed it how often.
+#: At most one row a submission, however often it was evaluated.
 results = Table(
     "results",
     metadata,
@@ -142,24 +145,24 @@ results = Table(
     Column("submission", ForeignKey("submissions.id"), nullable=False, unique=True),
     Column("made_at", Float, nullable=False),
     Column("seconds", Float, nullable=False),
-    #: Of the challenge as it was then (`challenges.digest`).
+    #: The challenge's digest at that time.
     Column("digest", String(64), nullable=False),
-    #: Rows of `evaluate.Row`: references, metric, value, ci_low, ci_high, n, note.
+    #: Rows with references, metric, value, ci_low, ci_high, n, note (`Evaluation.scores`).
     Column("scores", JSON, nullable=False),
-    #: What the numbers rest on: signatures, protocol, versions.
+    #: Signatures, protocol and versions that recompute the scores.
     Column("run", JSON, nullable=False),
 )
 
-#: Who did what that bears on safety or standing.
+#: The log of actions that concern security or a submission's standing.
 audit = Table(
     "audit",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("at", Float, nullable=False),
-    #: The account; null for whoever runs the site, and for strangers.
+    #: The account; null for the admin, and for visitors who are not signed in.
     Column("account", Integer),
     Column("action", String(32), nullable=False),
-    #: To what: a submission, a team, a challenge, a token.
+    #: The submission, team, challenge, account or token that was acted on.
     Column("what", Text, nullable=False),
     Column("why", Text, nullable=False),
 )

@@ -1,4 +1,4 @@
-"""The pages of whoever runs the site: what is public, what stands, who takes part, what was done."""
+"""The admin's pages: the dashboard, leaderboards with all submissions, and decisions."""
 
 from __future__ import annotations
 
@@ -7,151 +7,148 @@ from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
-from fastapi import Path as InPath
+from fastapi import Path as PathParameter
 
-from ...web.errors import RefusedError
-from ...web.forms import RowNumber, field_value, form_schema
-from ...web.sessions import Session
+from ...web import Number, form_of, one
+from ..audit_log import read_audit
 from ..leaderboard.board import ALPHA
-from ..submission_store import STATES
-from .app import Site
-from .challenge_pages import Key, Name, board_response
+from ..submissions import SubmissionState
+from ..workers.work_queue import WorkKind
+from .dependencies import (
+    AdminSession,
+    BoardFormat,
+    CurrentChallenge,
+    CurrentSite,
+    Decision,
+    SubmissionKey,
+)
+from .downloads import download_board
+from .submission_view import ranking_score, submission_values
 
-_FORM = form_schema("token", "why", "challenge")
-#: How many submissions and entries of the log a page shows.
-_MOST = 200
+router = APIRouter(prefix="/admin", default_response_class=Response)
+
+_FORM = form_of("token", "why", "challenge")
+#: The most submissions and log entries on the dashboard.
+_MAX_ROWS = 200
 
 
-def routes(site: Site) -> APIRouter:
-    """The admin's routes."""
-    router = APIRouter(prefix="/admin", default_response_class=Response)
-    store, records, people, views = site.store, site.records, site.accounts, site.views
+@router.get("")
+async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
+    """Show challenges, submissions, teams, accounts and the log."""
+    submissions = await site.queries.all_submissions()
+    now = site.store.clock()
+    challenges = [
+        {
+            "definition": challenge,
+            "open_phase": challenge.open_phase(now),
+            "status": await site.queries.challenge_status(challenge),
+            "counts": Counter(s.state for s in submissions if s.challenge == challenge.name),
+        }
+        for challenge in site.challenges.values()
+    ]
+    accounts = await site.accounts.list_all()
+    return site.page(
+        "admin.html",
+        session,
+        challenges=challenges,
+        states=list(SubmissionState),
+        rows=[(s, *ranking_score(site, s)) for s in submissions[:_MAX_ROWS]],
+        n_submissions=len(submissions),
+        accounts=accounts,
+        account_names={account["id"]: account["name"] for account in accounts},
+        teams=await site.teams.list_all(),
+        log=await read_audit(site.store.database, _MAX_ROWS),
+    )
 
-    async def reason(request: Request) -> tuple[Session, dict[str, list[str]], str]:
-        """A form, and the reason that it gives.
 
-        Raises:
-            RefusedError: where it gives none.
-        """
-        session = site.require_admin(request)
-        fields = dict(await site.read_form(request, session))
-        why = field_value(fields, "why")[:500]
-        if not why:
-            raise RefusedError("Say why; it is written down.")
-        return session, fields, why
+@router.get("/challenges/{name}/board")
+async def show_leaderboard(
+    request: Request, site: CurrentSite, session: AdminSession, challenge: CurrentChallenge
+) -> Response:
+    """Show a leaderboard with all submissions, hidden ones included."""
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    return site.page(
+        "admin_leaderboard.html",
+        session,
+        challenge=challenge,
+        request=board_request,
+        visible=await site.leaderboards.build(challenge, board_request, None, is_admin=True),
+        alpha=ALPHA,
+        board_page=f"/admin/challenges/{challenge.name}/board",
+    )
 
-    @router.get("")
-    async def dashboard(request: Request) -> Response:
-        """How it goes."""
-        session = site.require_admin(request)
-        found = await records.everything()
-        challenges = [
-            {
-                "one": challenge,
-                "open": challenge.phase(store.clock()),
-                "state": await records.state(challenge),
-                "counts": Counter(s.state for s in found if s.challenge == challenge.name),
-            }
-            for challenge in store.challenges.values()
-        ]
-        everybody = await people.everybody()
-        return site.render(
-            "admin.html",
-            session,
-            challenges=challenges,
-            states=STATES,
-            found=found[:_MOST],
-            n_found=len(found),
-            told=views.told,
-            everybody=everybody,
-            teams=await records.teams(),
-            log=await people.audited(_MOST),
-            names={a["id"]: a["name"] for a in everybody},
-        )
 
-    @router.get("/challenges/{name}/board")
-    async def board(request: Request, name: Name) -> Response:
-        """A leaderboard with all that is on it, hidden submissions too."""
-        session = site.require_admin(request)
-        challenge = store.challenge(name)
-        asked = views.asked(challenge, request.query_params)
-        seen = await views.board(challenge, asked, None, all_=True)
-        return site.render(
-            "admin_board.html",
-            session,
-            one=challenge,
-            asked=asked,
-            seen=seen,
-            board=seen.board,
-            alpha=ALPHA,
-            home=f"/admin/challenges/{name}/board",
-        )
+@router.get("/challenges/{name}/board.{form}")
+async def download_leaderboard(
+    request: Request,
+    site: CurrentSite,
+    session: AdminSession,
+    challenge: CurrentChallenge,
+    file_format: BoardFormat,
+) -> Response:
+    """Return the same leaderboard as a file with all digits."""
+    del session  # the admin's only
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    visible = await site.leaderboards.build(challenge, board_request, None, is_admin=True)
+    return download_board(visible.board, file_format)
 
-    @router.get("/challenges/{name}/board.{form}")
-    async def board_file(
-        request: Request, name: Name, form: Annotated[str, InPath(pattern="^(csv|json)$")]
-    ) -> Response:
-        """The same as a file, with all digits."""
-        site.require_admin(request)
-        challenge = store.challenge(name)
-        asked = views.asked(challenge, request.query_params)
-        return board_response((await views.board(challenge, asked, None, all_=True)).board, form)
 
-    @router.post("/challenges/{name}/{act}", openapi_extra=_FORM)
-    async def decide(
-        request: Request,
-        name: Name,
-        act: Annotated[str, InPath(pattern="^(publish|unpublish|freeze|unfreeze)$")],
-    ) -> Response:
-        """Who sees a leaderboard, and whether submissions are taken."""
-        _, _, why = await reason(request)
-        challenge = store.challenge(name)
-        if act.endswith("publish"):
-            await records.publish(challenge, why, on=act == "publish")
-        else:
-            await records.freeze(challenge, why, on=act == "freeze")
-        return site.redirect("/admin")
+@router.post("/challenges/{name}/{act}", openapi_extra=_FORM)
+async def change_challenge(
+    site: CurrentSite,
+    decision: Decision,
+    challenge: CurrentChallenge,
+    act: Annotated[str, PathParameter(pattern="^(publish|unpublish|freeze|unfreeze)$")],
+) -> Response:
+    """Publish or unpublish a leaderboard; stop or resume accepting submissions."""
+    if act.endswith("publish"):
+        is_published = act == "publish"
+        await site.moderation.set_published(challenge, decision.why, is_published=is_published)
+    else:
+        await site.moderation.set_frozen(challenge, decision.why, is_frozen=act == "freeze")
+    return site.to("/admin")
 
-    @router.get("/submissions/{key}")
-    async def submission(request: Request, key: Key) -> Response:
-        """A submission, and what may be said of it."""
-        session = site.require_admin(request)
-        sub = await store.submission(key)
-        challenge = store.challenge(sub.challenge)
-        return site.render("admin_submission.html", session, **views.submission(challenge, sub))
 
-    @router.post("/submissions/{key}/{act}", openapi_extra=_FORM)
-    async def stand(
-        request: Request,
-        key: Key,
-        act: Annotated[str, InPath(pattern="^(hidden|disqualified|reinstate|requeue)$")],
-    ) -> Response:
-        """Hide a submission, disqualify it, take that back, or evaluate once more what failed."""
-        _, _, why = await reason(request)
-        if act == "requeue":
-            number = await records.requeue(key, why)
-            if site.workers is not None:
-                await asyncio.to_thread(site.workers.wake, "evaluate", number)
-        else:
-            await records.stand(key, "" if act == "reinstate" else act, why)
-        return site.redirect(f"/admin/submissions/{key}")
+@router.get("/submissions/{key}")
+async def show_submission(site: CurrentSite, session: AdminSession, key: SubmissionKey) -> Response:
+    """Show a submission with the decisions on it."""
+    submission = await site.store.load_submission(key)
+    return site.page("admin_submission.html", session, **submission_values(site, submission))
 
-    @router.post("/teams/{number}/forgive", openapi_extra=_FORM)
-    async def forgive(request: Request, number: RowNumber) -> Response:
-        """Let a team's submissions so far count no more against its limits."""
-        _, fields, why = await reason(request)
-        await records.forgive(store.challenge(field_value(fields, "challenge")), number, why)
-        return site.redirect("/admin")
 
-    @router.post("/accounts/{number}/{act}", openapi_extra=_FORM)
-    async def block(
-        request: Request,
-        number: RowNumber,
-        act: Annotated[str, InPath(pattern="^(block|unblock)$")],
-    ) -> Response:
-        """Block an account, or let it in again."""
-        _, _, why = await reason(request)
-        await people.block(number, why, shut=act == "block")
-        return site.redirect("/admin")
+@router.post("/submissions/{key}/{act}", openapi_extra=_FORM)
+async def change_submission(
+    site: CurrentSite,
+    decision: Decision,
+    key: SubmissionKey,
+    act: Annotated[str, PathParameter(pattern="^(hidden|disqualified|reinstate|requeue)$")],
+) -> Response:
+    """Hide, disqualify or reinstate a submission, or evaluate a failed one again."""
+    if act == "requeue":
+        number = await site.moderation.requeue(key, decision.why)
+        if site.workers is not None:
+            await asyncio.to_thread(site.workers.wake, WorkKind.EVALUATE, number)
+    else:
+        standing = "" if act == "reinstate" else act
+        await site.moderation.set_standing(key, standing, decision.why)
+    return site.to(f"/admin/submissions/{key}")
 
-    return router
+
+@router.post("/teams/{number}/forgive", openapi_extra=_FORM)
+async def reset_limits(site: CurrentSite, decision: Decision, number: Number) -> Response:
+    """Stop counting a team's previous submissions against its limits."""
+    challenge = site.store.get_challenge(one(decision.fields, "challenge"))
+    await site.moderation.reset_limits(challenge, number, decision.why)
+    return site.to("/admin")
+
+
+@router.post("/accounts/{number}/{act}", openapi_extra=_FORM)
+async def change_account(
+    site: CurrentSite,
+    decision: Decision,
+    number: Number,
+    act: Annotated[str, PathParameter(pattern="^(block|unblock)$")],
+) -> Response:
+    """Block or unblock an account."""
+    await site.moderation.set_blocked(number, decision.why, is_blocked=act == "block")
+    return site.to("/admin")

@@ -1,201 +1,197 @@
-"""What programs ask for: submissions by token, and what became of them, as JSON."""
+"""The JSON interface for programs: challenges, submissions by token, and their scores."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from ...storage.database import StoreError
-from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
-from ...web.forms import client_address
-from ..definition_file import Challenge, Phase
-from ..intake import uploads as intake
-from ..submission_store import Account, Submission
-from ..workers.worker import listing
-from .app import Site
-from .challenge_pages import items_response
+from ...database import StoreError
+from ...web import MissingError, RefusedError, TooManyError, address
+from ..accounts.account import Account
+from ..definition import Challenge
+from ..intake.uploads import store_upload, submit_upload
+from ..site import Site
+from ..submission_files import ENDINGS
+from ..submissions import Submission
+from ..workers.work_queue import WorkKind
+from .dependencies import CurrentChallenge, CurrentSite
+from .downloads import download_item_scores
+from .submission_view import shown_scores
 
-Key = Annotated[str, InPath(pattern=r"^[0-9a-f]{1,32}$")]
-Name = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+SubmissionKey = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{1,32}$")]
 
-#: What a body is, for whoever reads the interface's description.
-_BYTES = {
+#: The body of a submission, for the interface's description.
+_FILE_BODY = {
     "requestBody": {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     }
 }
 
 
-class UnknownError(Exception):
-    """No token, or none that holds."""
+class InvalidTokenError(Exception):
+    """A request without a valid token."""
 
 
-class _Told(APIRoute):
-    """A route that says as JSON what went wrong."""
+class JsonErrorRoute(APIRoute):
+    """A route that returns errors as JSON."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
+        """Return the handler of requests, with errors converted."""
         handle = super().get_route_handler()
 
-        async def handled(request: Request) -> Response:
+        async def handle_errors(request: Request) -> Response:
             try:
                 return await handle(request)
-            except UnknownError:
-                return _error(401, "a token is needed: Authorization: Bearer TOKEN", bearer=True)
-            except NotFoundError:
-                return _error(404, "there is no such thing, or it is somebody else's")
+            except InvalidTokenError:
+                message = "a token is needed: Authorization: Bearer TOKEN"
+                return _make_error(401, message, {"www-authenticate": "Bearer"})
+            except MissingError:
+                return _make_error(404, "there is no such thing, or it is somebody else's")
             except RefusedError as error:
-                return _error(409, str(error))
+                return _make_error(409, str(error))
             except RequestValidationError:
-                return _error(422, "this is not asked for like that")
-            except TooManyRequestsError:
-                return _error(429, "too many at once; wait a few seconds")
+                return _make_error(422, "the request has an invalid or missing parameter")
+            except TooManyError:
+                message = "too many at once; wait a few seconds"
+                return _make_error(429, message, {"retry-after": "5"})
             except StoreError as error:
-                return _error(507, f"this could not be stored ({error}); try again later")
+                return _make_error(507, f"this could not be stored ({error}); try again later")
 
-        return handled
-
-
-def _error(status: int, text: str, *, bearer: bool = False) -> Response:
-    headers = {"www-authenticate": "Bearer"} if bearer else {}
-    if status == 429:
-        headers["retry-after"] = "5"
-    return JSONResponse({"error": text}, status, headers)
+        return handle_errors
 
 
-def routes(site: Site) -> APIRouter:
-    """The routes under `/api`."""
-    router = APIRouter(prefix="/api", route_class=_Told, default_response_class=JSONResponse)
-    store = site.store
-
-    async def who(request: Request) -> Account:
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not token.strip():
-            raise UnknownError
-        if not site.requests.take(f"address {client_address(request)}"):
-            raise TooManyRequestsError
-        account = await store.by_token(token.strip())
-        if account is None:
-            raise UnknownError
-        return account
-
-    @router.get("/challenges")
-    async def challenges(request: Request) -> Any:
-        """All challenges of the site."""
-        del request
-        now = store.clock()
-        return {"challenges": [told_challenge(c, now) for c in site.challenges.values()]}
-
-    @router.get("/challenges/{name}")
-    async def challenge(name: Name) -> Any:
-        """A challenge: what is submitted, when, how often."""
-        return told_challenge(store.challenge(name), store.clock())
-
-    @router.get("/challenges/{name}/items", response_class=FileResponse)
-    async def items(name: Name) -> Any:
-        """What a submission has to have a caption or score of, as JSON lines."""
-        path = listing(store, store.challenge(name))
-        if not path.exists():
-            raise RefusedError("this is being prepared; ask again in a few seconds")
-        return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
-
-    @router.post("/challenges/{name}/submissions", status_code=201, openapi_extra=_BYTES)
-    async def submit(
-        request: Request,
-        name: Name,
-        file: Annotated[str, Query(max_length=200)],
-        system: Annotated[str, Query(max_length=200)] = "",
-        note: Annotated[str, Query(max_length=4000)] = "",
-    ) -> Any:
-        """Submit a file, the request's body; its state is `received` until it is checked."""
-        account = await who(request)
-        chosen = store.challenge(name)
-        # Before the body is read, which may be long.
-        await store.database.run(lambda c: store.may_submit(c, chosen, account))
-        sent = await intake.take(store, chosen, file, request.stream())
-        number = await intake.receive(store, chosen, account, sent, system, note)
-        if site.workers is not None:
-            await asyncio.to_thread(site.workers.wake, "check", number)
-        return told(await store.submission(sent.key), site)
-
-    @router.get("/submissions")
-    async def ours(request: Request) -> Any:
-        """The submissions of one's team, newest first."""
-        account = await who(request)
-        found = await site.records.of_team(account.team)
-        return {"submissions": [told(one, site) for one in found]}
-
-    @router.get("/submissions/{key}")
-    async def state(request: Request, key: Key) -> Any:
-        """What became of a submission of one's team: its state, faults, scores."""
-        account = await who(request)
-        found = await store.submission(key)
-        if found.team != account.team:
-            raise NotFoundError
-        return told(found, site)
-
-    @router.get("/submissions/{key}/items.csv", response_class=Response)
-    async def scores_of_items(request: Request, key: Key) -> Response:
-        """The score of each caption, to its team, where the challenge allows it."""
-        return await items_response(store, key, await who(request))
-
-    return router
+def _make_error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": message}, status, headers)
 
 
-def told_challenge(one: Challenge, now: float) -> dict[str, Any]:
-    """A challenge as everybody may know it."""
-    open_now = one.phase(now)
+router = APIRouter(prefix="/api", route_class=JsonErrorRoute, default_response_class=JSONResponse)
+
+
+async def authenticate(request: Request, site: CurrentSite) -> Account:
+    """Return the account of the request's token.
+
+    Raises:
+        InvalidTokenError: if there is no valid token.
+        TooManyError: if the client's address sends too many requests.
+    """
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise InvalidTokenError
+    if not site.requests.take(f"address {address(request)}"):
+        raise TooManyError
+    account = await site.tokens.find_account(token.strip())
+    if account is None:
+        raise InvalidTokenError
+    return account
+
+
+TokenAccount = Annotated[Account, Depends(authenticate)]
+
+
+@router.get("/challenges")
+async def list_challenges(site: CurrentSite) -> Any:
+    """Return all challenges of the site."""
+    now = site.store.clock()
+    return {"challenges": [describe_challenge(c, now) for c in site.challenges.values()]}
+
+
+@router.get("/challenges/{name}")
+async def show_challenge(site: CurrentSite, challenge: CurrentChallenge) -> Any:
+    """Return a challenge: what is submitted, when, how often."""
+    return describe_challenge(challenge, site.store.clock())
+
+
+@router.get("/challenges/{name}/items", response_class=FileResponse)
+async def list_items(site: CurrentSite, challenge: CurrentChallenge) -> Any:
+    """Return the items that a submission must caption or score, as JSON lines."""
+    path = site.store.item_list(challenge)
+    if not path.exists():
+        raise RefusedError("this is being prepared; ask again in a few seconds")
+    return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
+
+
+@router.post("/challenges/{name}/submissions", status_code=201, openapi_extra=_FILE_BODY)
+async def submit(
+    request: Request,
+    site: CurrentSite,
+    account: TokenAccount,
+    challenge: CurrentChallenge,
+    file: Annotated[str, Query(max_length=200)],
+    system: Annotated[str, Query(max_length=200)] = "",
+    note: Annotated[str, Query(max_length=4000)] = "",
+) -> Any:
+    """Submit a file, the request's body; its state is `received` until it is checked."""
+    # Tested before the body is read, which may be long.
+    await site.store.database.run(lambda c: site.store.find_open_phase(c, challenge, account))
+    upload = await store_upload(site.store, challenge, file, request.stream())
+    number = await submit_upload(site.store, challenge, account, upload, system, note)
+    if site.workers is not None:
+        await asyncio.to_thread(site.workers.wake, WorkKind.CHECK, number)
+    return describe_submission(await site.store.load_submission(upload.key), site)
+
+
+@router.get("/submissions")
+async def list_submissions(site: CurrentSite, account: TokenAccount) -> Any:
+    """Return the submissions of the token's team, newest first."""
+    submissions = await site.queries.team_submissions(account.team)
+    return {"submissions": [describe_submission(s, site) for s in submissions]}
+
+
+@router.get("/submissions/{key}")
+async def show_submission(site: CurrentSite, account: TokenAccount, key: SubmissionKey) -> Any:
+    """Return a submission of the token's team: its state, faults and scores."""
+    submission = await site.store.load_submission(key)
+    if submission.team != account.team:
+        raise MissingError
+    return describe_submission(submission, site)
+
+
+@router.get("/submissions/{key}/items.csv", response_class=Response)
+async def download_items(site: CurrentSite, account: TokenAccount, key: SubmissionKey) -> Response:
+    """Return the score of each caption, to its team, where the challenge shows it."""
+    return await download_item_scores(site.store, key, account)
+
+
+def describe_challenge(challenge: Challenge, now: float) -> dict[str, Any]:
+    """Return the public fields of a challenge; times in seconds since 1970."""
+    open_phase = challenge.open_phase(now)
     return {
-        "name": one.name,
-        "title": one.title,
-        "kind": one.kind,
-        "phases": [told_phase(p) for p in one.phases],
-        "open": None if open_now is None else open_now.name,
-        "files": list(intake.ENDINGS[one.kind]),
-        "megabytes": one.limits.megabytes,
-        "references": [r.name for r in one.references],
-        "rank_by": one.rank_by,
-        "per_item": one.per_item,
+        "name": challenge.name,
+        "title": challenge.title,
+        "kind": challenge.kind,
+        "phases": [asdict(phase) for phase in challenge.phases],
+        "open": None if open_phase is None else open_phase.name,
+        "files": list(ENDINGS[challenge.kind]),
+        "megabytes": challenge.limits.megabytes,
+        "references": [references.name for references in challenge.reference_sets],
+        "rank_by": challenge.rank_by,
+        "per_item": challenge.per_item,
     }
 
 
-def told_phase(one: Phase) -> dict[str, Any]:
-    """A phase; times in seconds since 1970."""
-    return vars(one)
+#: The fields of `Submission` that its team sees under the same name.
+_SUBMISSION_FIELDS = (
+    *("challenge", "phase", "system", "note", "file", "sha256", "bytes", "received_at", "state"),
+    *("faults", "n_faults", "summary", "counts", "progress", "step", "reason"),
+)
 
 
-def told(one: Submission, site: Site) -> dict[str, Any]:
-    """A submission as its team may know it."""
-    found: dict[str, Any] = {
-        "id": one.key,
-        "url": f"{site.address.origin}{site.base}/submissions/{one.key}",
-        "challenge": one.challenge,
-        "phase": one.phase,
-        "team": one.team_name,
-        "system": one.system,
-        "note": one.note,
-        "file": one.file,
-        "sha256": one.sha256,
-        "bytes": one.bytes,
-        "received_at": one.received_at,
-        "state": one.state,
-        "done": one.done,
-        "faults": one.faults,
-        "n_faults": one.n_faults,
-        "summary": one.summary,
-        "counts": one.counts,
-        "progress": one.progress,
-        "step": one.step,
-        "reason": one.reason,
-        "scores": None,
-        "run": None,
+def describe_submission(submission: Submission, site: Site) -> dict[str, Any]:
+    """Return the fields of a submission that its team sees."""
+    return {
+        "id": submission.key,
+        "url": f"{site.origin}{site.base}/submissions/{submission.key}",
+        "team": submission.team_name,
+        "done": submission.is_done,
+        **{name: getattr(submission, name) for name in _SUBMISSION_FIELDS},
+        "scores": shown_scores(site, submission),
+        "run": submission.result.run if submission.result else None,
     }
-    if one.result is not None:
-        found |= {"scores": site.views.scores(one), "run": one.result.run}
-    return found

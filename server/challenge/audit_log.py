@@ -1,0 +1,33 @@
+"""The log of who did what on a challenge site; the dashboard shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from ..database import Database
+from .tables import audit
+
+
+def write_audit(
+    connection: Connection, at: float, account: int | None, action: str, what: str, why: str = ""
+) -> None:
+    """Add an entry to the log.
+
+    Args:
+        connection: of the transaction that makes the change.
+        at: seconds since 1970.
+        account: the acting account; None for the admin and for visitors who are not signed in.
+        action: such as `sign in`.
+        what: the object of the action, such as `team 3`.
+        why: the reason, or details; cut to 500 characters.
+    """
+    entry = {"at": at, "account": account, "action": action, "what": what, "why": why[:500]}
+    connection.execute(insert(audit).values(entry))
+
+
+async def read_audit(database: Database, limit: int) -> list[dict[str, Any]]:
+    """Return the last `limit` entries, newest first, as rows of the table `audit`."""
+    query = select(audit).order_by(audit.c.id.desc()).limit(limit)
+    return await database.run(lambda c: [dict(row) for row in c.execute(query).mappings()])

@@ -1,0 +1,170 @@
+"""The definition of a challenge: its phases, references or ratings, metrics, limits and visibility.
+
+`definition_file` reads it from YAML.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...benchmarks.bootstrap import Statistics
+from ...benchmarks.config import metrics_of
+from ...benchmarks.protocol import Protocol
+from ...datasets.files import sha256
+from ...datasets.registry import load
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A period in which submissions are accepted.
+
+    Attributes:
+        begins, ends: seconds since 1970; None for no bound.
+        per_day: the most valid submissions of a team on a day (UTC); None for no limit.
+        in_all: the most in the whole phase; None for no limit.
+    """
+
+    name: str
+    begins: float | None
+    ends: float | None
+    per_day: int | None
+    in_all: int | None
+
+    def is_open(self, now: float) -> bool:
+        """Return whether submissions are accepted at a time."""
+        has_begun = self.begins is None or self.begins <= now
+        return has_begun and (self.ends is None or now < self.ends)
+
+
+@dataclass(frozen=True)
+class ReferenceSet:
+    """A set of references that stays on the server.
+
+    Attributes:
+        file: with the references; None for those of a dataset.
+        dataset: its name; None for a file.
+        k: of a dataset: the number of first references of each image that are used; None for all.
+    """
+
+    name: str
+    file: Path | None = None
+    dataset: str | None = None
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of requests and evaluations.
+
+    Attributes:
+        joins: new accounts a minute from one address.
+        logins: sign-in attempts in ten minutes from one address.
+        requests: pages a second of one account or address.
+        uploads: files an hour of one account, valid or not.
+        megabytes: the size of an uploaded file.
+        memory: megabytes of memory of a check or an evaluation.
+        seconds: the duration of an evaluation.
+        attempts: at evaluating a submission.
+        faults: the listed faults of a file.
+    """
+
+    joins: int = 20
+    logins: int = 10
+    requests: int = 20
+    uploads: int = 30
+    megabytes: int = 32
+    memory: int = 3000
+    seconds: int = 900
+    attempts: int = 3
+    faults: int = 50
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A challenge as its file defines it.
+
+    Attributes:
+        source: its file and line, for messages.
+        kind: `captions`, where systems' captions are scored against references, or `metrics`, where
+            metrics' scores are correlated with ratings.
+        reference_sets: of kind `captions`: each is scored against separately.
+        metric_specs: of kind `captions`: suites and metrics.
+        split: of kind `captions`: the results of an archive that count (`test2014`) if it has several.
+        dataset, dataset_options: of kind `metrics`: the rated items, and options of the dataset `file`.
+        protocol: of kind `metrics`: how scores are correlated with ratings.
+        statistics: the intervals.
+        rank_by: the key of the score that orders the leaderboard (`leaderboard.columns.rank_keys`).
+        is_public: whether everybody sees the leaderboard; otherwise the admin publishes it.
+        per_item: whether a team sees the score of each of its captions.
+        exact: whether scores are shown with all digits; otherwise with those that tables print.
+        shows_references: of kind `metrics`: whether the items are listed with their references.
+        human: the human captions that are scored for the leaderboard's human row, or `none`.
+        data_root: the folder of datasets; None for the default.
+    """
+
+    source: str
+    name: str
+    title: str
+    kind: str
+    intro: str
+    phases: tuple[Phase, ...]
+    reference_sets: tuple[ReferenceSet, ...]
+    metric_specs: tuple[str, ...]
+    split: str | None
+    dataset: str | None
+    dataset_options: Mapping[str, Any]
+    protocol: Protocol | None
+    statistics: Statistics
+    rank_by: str
+    is_public: bool
+    per_item: bool
+    exact: bool
+    shows_references: bool
+    human: str
+    limits: Limits
+    data_root: Path | None = field(repr=False)
+
+    def open_phase(self, now: float) -> Phase | None:
+        """Return the first phase that accepts submissions at a time, or None."""
+        return next((phase for phase in self.phases if phase.is_open(now)), None)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of kind `captions`."""
+        return metrics_of(list(self.metric_specs))
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of all that scores depend on; titles, dates and limits are not part of it."""
+        is_of_captions = self.kind == "captions"
+        parts = [
+            self.kind,
+            [metric.spec for metric in self.metrics] if is_of_captions else [],
+            [[refs.name, refs.k, self._digest_references(refs)] for refs in self.reference_sets],
+            self.load_items().digest if self.dataset else "",
+            repr(self.protocol),
+            repr(self.statistics),
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _digest_references(self, references: ReferenceSet) -> str:
+        if references.file is not None:
+            return sha256(references.file)
+        return load(str(references.dataset), self.data_root).digest
+
+    def load_items(self) -> CaptionSet:
+        """Return the dataset of kind `metrics`."""
+        return load(str(self.dataset), self.data_root, **self.dataset_options)
+
+    def bound_protocol(self, items: CaptionSet) -> Protocol:
+        """Return the protocol of kind `metrics` with the dimensions of its dataset."""
+        if self.protocol is None:
+            raise ValueError("a challenge of captions has no protocol")
+        return self.protocol.on(items)

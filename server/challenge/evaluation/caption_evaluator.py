@@ -1,0 +1,226 @@
+"""Scoring of systems' captions against private references, by the functions of `captau score`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ....benchmarks.bootstrap import blocks, resample
+from ....benchmarks.captions import Candidates, read_candidates, read_references
+from ....benchmarks.captions import References as ReferenceTexts
+from ....benchmarks.config import HumanConfig
+from ....benchmarks.human import run as score_people
+from ....benchmarks.missing import lacking
+from ....benchmarks.results import environment
+from ....benchmarks.store import ScoreStore
+from ....benchmarks.systems import Submissions, compared
+from ....benchmarks.trials import Trial, images_of, items_of, trial
+from ....benchmarks.validate import CONVENTION, Faults, check_captions, results_in
+from ....datasets.errors import InputError
+from ....datasets.registry import load
+from ....datasets.streams import Source
+from ....metrics.base import Floats, Metric
+from ....metrics.text.ptb import keep_tokens
+from ..definition import ReferenceSet
+from ..submission_files import find_captions, find_upload, write_captions
+from ..submissions import finite_or_none
+from .evaluator import Evaluation, Evaluator, ReportProgress, StepProgress
+
+
+class CaptionEvaluator(Evaluator):
+    """Evaluates the submissions of a challenge of captions."""
+
+    @cached_property
+    def references(self) -> dict[str, ReferenceTexts]:
+        """Return the references by set."""
+        return {
+            reference_set.name: _load_references(reference_set, self.challenge.data_root)
+            for reference_set in self.challenge.reference_sets
+        }
+
+    @cached_property
+    def image_ids(self) -> dict[str, None]:
+        """Return the images that need a caption, in the order of the references."""
+        return dict.fromkeys(image for refs in self.references.values() for image in refs.texts)
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the challenge's metrics."""
+        return self.challenge.metrics
+
+    def check_challenge(self) -> None:
+        source = self.challenge.source
+        try:
+            items = self._sample_items()
+            unavailable = lacking(self.metrics, frozenset(m.spec for m in self.metrics), items)
+            for metric in self.metrics:
+                _ = metric.signature  # reads the files among its parameters
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from error
+        for metric, reason in unavailable.items():
+            raise InputError(f"{source}: metric {metric.spec} {reason}")
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        texts = (texts for refs in self.references.values() for texts in refs.texts.values())
+        keep_tokens(text for image_texts in texts for text in image_texts)
+        progress = StepProgress(0, lambda share, step: None)
+        trial("", "", self._sample_items(), self.metrics, ScoreStore(None), progress)
+
+    def _sample_items(self) -> pd.DataFrame:
+        """Return two rows with which to try metrics."""
+        references = next(iter(self.references.values()))
+        image_ids = [image for image, texts in references.texts.items() if texts][:2]
+        captions = dict.fromkeys(image_ids, "a man")
+        return items_of(Candidates(references.source, captions, {}), references, image_ids, None)
+
+    def list_items(self) -> Iterator[dict[str, Any]]:
+        yield from ({"image_id": image} for image in self.image_ids)
+
+    def check_file(self, folder: Path, name: Path, faults: Faults) -> str:
+        split = self.challenge.split
+        contents = results_in(name, find_upload(folder).read_bytes(), faults)
+        if len(contents) > 1 and split:
+            contents = {
+                member: content
+                for member, content in contents.items()
+                if (match := CONVENTION.fullmatch(member)) and match[1] == split
+            }
+        if len(contents) > 1:
+            faults.add(f"{name}: results on {len(contents)} sets; this challenge is of one")
+        if not faults.count and not contents:
+            faults.add(f"{name}: no results on {split} in it")
+        if faults.count:
+            return "no captions read"
+        ((member, content),) = contents.items()
+        n_captions = check_captions(content, name, member, self.image_ids, faults)
+        if not faults.count:
+            is_json_lines = (member or name.name).lower().endswith((".jsonl", ".ndjson"))
+            write_captions(folder, content, is_json_lines=is_json_lines)
+        return f"{n_captions:,} captions"
+
+    def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
+        report(0.0, "reading")
+        candidates = read_candidates(find_captions(folder))
+        options = self.challenge.statistics
+        images = images_of({"": candidates}, self.references, partial=True)
+        orders = {name: self._reference_order(ids) for name, ids in images.items()}
+        # Resampled once in the file's order and, if that differs, once in the references'.
+        n_resamplings = sum(1 + _is_mixed(order) for order in orders.values()) * options.resamples
+        n_steps = len(images) * len(self.metrics) + n_resamplings * blocks(options.replicates)
+        progress = StepProgress(n_steps, report)
+        scores: list[dict[str, Any]] = []
+        replicates: dict[tuple[str, str], Floats] = {}
+        items = pd.DataFrame({"image_id": list(candidates.captions)})
+        for name, ids in images.items():
+            set_items = items_of(candidates, self.references[name], ids, None)
+            result = trial("", name, set_items, self.metrics, ScoreStore(None), progress)
+            if options.resamples:
+                (result,), _ = compared([result], options, progress.advance)
+                replicates |= self._ordered_replicates(result, orders[name], progress)
+            scores += [_score_row(result, metric.spec) for metric in self.metrics]
+            columns = {f"{spec}@{name}": values for spec, values in result.scores.items()}
+            items = items.merge(pd.DataFrame({"image_id": ids, **columns}), "left", on="image_id")
+        run = {
+            "kind": "captions",
+            "metrics": [metric.spec for metric in self.metrics],
+            "statistics": vars(options),
+            "signatures": {metric.spec: metric.signature for metric in self.metrics},
+            **environment(),
+        }
+        return Evaluation(scores, run, items, replicates)
+
+    def _reference_order(self, image_ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the position of each image among these in the order of the references."""
+        present = set(image_ids)
+        in_order = (image for image in self.image_ids if image in present)
+        positions = {image: position for position, image in enumerate(in_order)}
+        return np.array([positions[image] for image in image_ids])
+
+    def _ordered_replicates(
+        self, result: Trial, order: NDArray[np.int64], progress: StepProgress
+    ) -> dict[tuple[str, str], Floats]:
+        """Return replicates on samples in the order of the references, whatever the submission's is."""
+        by_metric = result.drawn
+        if by_metric and _is_mixed(order):
+            panel = Submissions.of({result.system: result.pooled}, tuple(by_metric), len(order))
+            statistic = panel.corpus[result.system]
+            options = self.challenge.statistics
+            (values,) = resample(
+                [lambda weights: statistic(weights[order])],
+                len(order),
+                options.replicates,
+                options.seed,
+                advance=progress.advance,
+            )
+            by_metric = dict(zip(by_metric, values, strict=True))
+        return {(result.references, spec): values for spec, values in by_metric.items()}
+
+    def score_human_captions(self) -> list[dict[str, Any]]:
+        """Score them as `captau agree kind=captions` does."""
+        scores: list[dict[str, Any]] = []
+        for references in self.challenge.reference_sets:
+            agreement = score_people(
+                HumanConfig(
+                    kind="captions",
+                    datasets=() if references.dataset is None else (references.dataset,),
+                    references=references.file,
+                    metrics=self.metrics,
+                    held_out=self.challenge.human,
+                    k=None if references.k is None else references.k - 1,
+                    seed=self.challenge.statistics.seed,
+                )
+            )
+            last_choices = agreement.choices.groupby("metric", sort=False).last()
+            scores += [
+                {
+                    "references": references.name,
+                    "metric": str(metric),
+                    "value": finite_or_none(row["value"]),
+                    "ci_low": finite_or_none(row["ci_low"]),
+                    "ci_high": finite_or_none(row["ci_high"]),
+                    "n": int(row["n_items"]),
+                    "note": f"against {row['n_references']} others",
+                }
+                for metric, row in last_choices.iterrows()
+            ]
+        return scores
+
+
+def _is_mixed(order: NDArray[np.int64]) -> bool:
+    """Return whether images are in another order than the references'."""
+    return bool((np.diff(order) < 0).any())
+
+
+def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceTexts:
+    if reference_set.file is not None:
+        return read_references(reference_set.file)
+    items = load(str(reference_set.dataset), data_root).items
+    by_image: dict[str, tuple[str, ...]] = {}
+    for image_id, references in zip(items["image_id"], items["references"], strict=True):
+        texts = references[: reference_set.k]
+        if by_image.setdefault(image_id, texts) != texts:
+            raise InputError(
+                f"dataset {reference_set.dataset}: rows of image '{image_id}' have different "
+                f"references; name a file of them"
+            )
+    return ReferenceTexts(Source(Path(reference_set.name)), by_image)
+
+
+def _score_row(result: Trial, spec: str) -> dict[str, Any]:
+    interval = result.intervals.get(spec)
+    return {
+        "references": result.references,
+        "metric": spec,
+        "value": finite_or_none(result.corpus[spec]),
+        "ci_low": finite_or_none(interval.low) if interval else None,
+        "ci_high": finite_or_none(interval.high) if interval else None,
+        "n": len(result.items),
+        "note": result.undefined(spec) or (interval.note if interval else ""),
+    }

@@ -1,0 +1,119 @@
+"""Correlation of metrics' scores with private ratings, by the functions of `captau bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ....benchmarks.bootstrap import resample
+from ....benchmarks.results import Results, environment
+from ....benchmarks.run import measure
+from ....benchmarks.store import ScoreStore
+from ....benchmarks.validate import Faults, check_scores
+from ....datasets.errors import InputError
+from ....datasets.schema import CaptionSet
+from ....datasets.table import read_table
+from ....metrics.base import Floats
+from ....metrics.external import ScoreFile
+from ..submission_files import find_upload
+from ..submissions import finite_or_none
+from .evaluator import Evaluation, Evaluator, ReportProgress, StepProgress
+
+#: The name of a submitted metric.
+SUBMITTED = "submitted"
+
+
+class MetricEvaluator(Evaluator):
+    """Evaluates the submissions of a challenge of metrics."""
+
+    @cached_property
+    def caption_set(self) -> CaptionSet:
+        """Return the rated dataset."""
+        return self.challenge.load_items()
+
+    @cached_property
+    def items(self) -> pd.DataFrame:
+        """Return the items that are scored."""
+        return self.challenge.bound_protocol(self.caption_set).select(self.caption_set)
+
+    def check_challenge(self) -> None:
+        _ = self.items
+
+    def list_items(self) -> Iterator[dict[str, Any]]:
+        columns = ["item_id", "image_id", "caption"]
+        if self.challenge.shows_references:
+            columns.append("references")
+        rows: Any = self.items[columns].to_dict("records")
+        yield from rows
+
+    def check_file(self, folder: Path, name: Path, faults: Faults) -> str:
+        try:
+            metrics, n_scores = check_scores(find_upload(folder), self.items, faults)
+        except InputError as error:
+            faults.add(str(error))
+            return "no scores"
+        if len(metrics) > 1:
+            faults.add(f"{name}: scores of {len(metrics)} metrics; one a submission")
+        return f"{n_scores:,} scores"
+
+    def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
+        report(0.0, "reading")
+        path, protocol, options = (
+            find_upload(folder),
+            self.challenge.protocol,
+            self.challenge.statistics,
+        )
+        if protocol is None:
+            raise ValueError("a challenge of metrics has a protocol")
+        table = read_table(path)
+        name = str(table.column("metric")[0]) if "metric" in table else None
+        metric = ScoreFile(path=str(path), name=SUBMITTED, metric=name)
+        progress = StepProgress(1, report)
+        results = measure(self.caption_set, protocol, [metric], ScoreStore(None), progress)
+        report(0.3, "intervals")
+        results.judge(
+            options, StepProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
+        )
+        items = results.items[["item_id", "image_id"]].reset_index(drop=True)
+        items["score"] = np.asarray(results.by_metric[SUBMITTED])
+        run = {
+            "kind": "metrics",
+            "protocol": vars(results.protocol),
+            "statistics": vars(options),
+            "dataset": self.caption_set.card.title,
+            **environment(),
+        }
+        scores = [_score_row(row) for row in results.correlations.to_dict("records")]
+        replicates = self._resample(results) if options.resamples else {}
+        return Evaluation(scores, run, items, replicates)
+
+    def _resample(self, results: Results) -> dict[tuple[str, str], Floats]:
+        """Return bootstrap replicates of each correlation."""
+        options = self.challenge.statistics
+        replicates: dict[tuple[str, str], Floats] = {}
+        for panel, _ in results.panels():
+            keep = panel.kept(SUBMITTED)
+            if keep is None or panel.n_images < 2:
+                continue
+            statistic = panel.statistic(SUBMITTED, keep)
+            (values,) = resample([statistic], panel.n_images, options.replicates, options.seed)
+            for (dimension, coefficient), row in zip(panel.keys, values, strict=True):
+                replicates["", f"{coefficient} {dimension}"] = row
+        return replicates
+
+
+def _score_row(correlation: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        "references": "",
+        "metric": f"{correlation['coefficient']} {correlation['dimension']}",
+        "value": finite_or_none(correlation["value"]),
+        "ci_low": finite_or_none(correlation["ci_low"]),
+        "ci_high": finite_or_none(correlation["ci_high"]),
+        "n": int(correlation["n_items"]),
+        "note": correlation["note"],
+    }

@@ -1,0 +1,107 @@
+"""Ranking of a leaderboard: each team's standing submissions, places, and rank clusters.
+
+All submissions were scored on the same bootstrap samples of images, and the replicates are stored with
+them. So two submissions are compared as `captau score` compares systems, without scoring captions again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from ....benchmarks.significance import corrected, rank_groups, two_sided
+from ....benchmarks.weighted import Floats
+from .board import ALPHA, CORRECTION, Entry, Row
+from .columns import Column
+
+#: The submissions of a team that are shown: the best by a column, the latest, or all.
+Selection = Literal["best", "latest", "all"]
+
+
+def select_entries(entries: Iterable[Entry], column: Column, selection: Selection) -> list[Entry]:
+    """Return the entries that stand for each team, and human ones; of equals the first."""
+    entries = list(entries)
+    if selection == "all":
+        return entries
+    selected: dict[int | None, Entry] = {}
+    for entry in entries:
+        rival = selected.get(entry.team)
+        if entry.is_human:
+            continue
+        if rival is None or _precedence(entry, column, selection) > _precedence(
+            rival, column, selection
+        ):
+            selected[entry.team] = entry
+    return [entry for entry in entries if entry.is_human or selected[entry.team] is entry]
+
+
+def _precedence(entry: Entry, column: Column, selection: Selection) -> tuple[float, ...]:
+    if selection == "latest":
+        return (entry.at,)
+    return (_quality(entry, column), -entry.at)
+
+
+def _quality(entry: Entry, column: Column) -> float:
+    """Return the score with its sign such that higher is better; -inf if it is undefined."""
+    score = entry.scores.get(column.key)
+    if score is None or math.isnan(score.value):
+        return -math.inf
+    return score.value if column.higher_is_better else -score.value
+
+
+def rank_entries(
+    entries: Iterable[Entry],
+    column: Column,
+    ranks: Mapping[int, int],
+    *,
+    is_reversed: bool = False,
+) -> list[Row]:
+    """Return the rows of a leaderboard, the best first.
+
+    Args:
+        entries: the standing ones.
+        column: the one that places are by.
+        ranks: by submission number, from `rank_clusters`.
+        is_reversed: whether the worst comes first; places stay.
+    """
+    ordered = sorted(entries, key=lambda e: (-_quality(e, column), e.at, e.number or 0))
+    place_of_quality: dict[float, int] = {}
+    rows: list[Row] = []
+    n_placed = 0
+    for entry in ordered:
+        quality = _quality(entry, column)
+        if entry.number is None or quality == -math.inf:
+            rows.append(Row(entry))
+            continue
+        n_placed += 1
+        place = place_of_quality.setdefault(quality, n_placed)
+        rows.append(Row(entry, place, ranks.get(entry.number)))
+    return rows[::-1] if is_reversed else rows
+
+
+def rank_clusters(
+    scores: Mapping[int, float], replicates: Mapping[int, Floats], *, higher_is_better: bool = True
+) -> dict[int, int]:
+    """Return the rank of each submission by one score (`significance.rank_groups`).
+
+    Args:
+        scores: by submission number; undefined ones get no rank.
+        replicates: bootstrap replicates of the scores on the same samples of images, shape
+            (n_replicates,); submissions without them get no rank.
+        higher_is_better: whether higher scores are better.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    numbers = sorted(n for n, score in scores.items() if not math.isnan(score) and n in replicates)
+    pairs = list(combinations(numbers, 2))
+    p_values = corrected([two_sided(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION)
+    # A difference that cannot be tested is not significant.
+    p_by_pair = {
+        frozenset((str(a), str(b))): float(np.nan_to_num(p_value, nan=1.0))
+        for (a, b), p_value in zip(pairs, p_values, strict=True)
+    }
+    ranks = rank_groups({str(n): sign * scores[n] for n in numbers}, p_by_pair, ALPHA)
+    return {number: ranks[str(number)] for number in numbers}

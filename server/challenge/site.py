@@ -1,0 +1,173 @@
+"""A challenge site: its store, accounts, leaderboards and workers, as its pages use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from ...benchmarks.tables import number
+from ..keeper import Keeper
+from ..security import Buckets, Session
+from ..web import StrangerError, TooManyError, Web, address
+from .accounts.account import Member
+from .accounts.accounts import Accounts
+from .accounts.api_tokens import ApiTokens
+from .accounts.teams import Teams
+from .audit_log import write_audit
+from .definition import Challenge, Limits
+from .leaderboard.board import Score
+from .leaderboard.columns import Column
+from .leaderboard.leaderboards import Leaderboards
+from .moderation import Moderation
+from .queries import Queries
+from .submission_store import SubmissionStore
+from .workers.worker_pool import WorkerPool
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The sender of a request.
+
+    Attributes:
+        session: None without a cookie of this site.
+        member: None if they are not signed in.
+    """
+
+    session: Session | None
+    member: Member | None
+
+    @property
+    def team(self) -> int | None:
+        """Return the visitor's team, if they are signed in."""
+        return self.member.team if self.member else None
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """The sender of a request who is signed in."""
+
+    session: Session
+    member: Member
+
+
+class Site(Web):
+    """A challenge site.
+
+    Args:
+        store: the challenges with their submissions.
+        workers: check and evaluate; None if nobody does.
+        title: of the site; empty for the challenge's.
+        outside: as of `Web`.
+
+    Attributes:
+        limits: of one address or account; of several challenges the highest.
+        requests: counts the requests of an account, or of an address without one.
+        joins: counts the new accounts of an address.
+        names: counts the sign-in attempts with a name, from any address.
+    """
+
+    def __init__(
+        self,
+        store: SubmissionStore,
+        workers: WorkerPool | None = None,
+        title: str = "",
+        outside: tuple[str, bool, str] = ("", False, ""),
+    ) -> None:
+        challenges = list(store.challenges.values())
+        self.limits = Limits(
+            joins=max(challenge.limits.joins for challenge in challenges),
+            logins=max(challenge.limits.logins for challenge in challenges),
+            requests=max(challenge.limits.requests for challenge in challenges),
+        )
+        self.title = title or (challenges[0].title if len(challenges) == 1 else "Challenges")
+        template_values = {
+            "title": self.title,
+            "format_score": format_score,
+            "format_half_width": format_half_width,
+            "format_time": format_time,
+        }
+        super().__init__(
+            "captau.server.challenge",
+            Keeper(store.database),
+            store.secret,
+            outside,
+            self.limits.logins,
+            template_values,
+        )
+        self.store, self.workers = store, workers
+        self.joins = Buckets(self.limits.joins, self.limits.joins / 60)
+        self.requests = Buckets(self.limits.requests * 3, self.limits.requests)
+        self.names = Buckets(10 * self.limits.logins, self.limits.logins / 60)
+        self.accounts = Accounts(store.database, store.clock)
+        self.teams = Teams(store.database, store.clock)
+        self.tokens = ApiTokens(store.database, store.clock)
+        self.queries = Queries(store)
+        self.moderation = Moderation(store)
+        self.leaderboards = Leaderboards(store, self.queries)
+
+    @property
+    def challenges(self) -> Mapping[str, Challenge]:
+        """Return the challenges by name."""
+        return self.store.challenges
+
+    async def identify(self, request: Request) -> Visitor:
+        """Return the sender of a request.
+
+        Raises:
+            TooManyError: if they send too many.
+        """
+        session = self.session(request)
+        account_id = session.member if session else None
+        if not self.requests.take(address(request) if account_id is None else str(account_id)):
+            raise TooManyError
+        if session is None or account_id is None:
+            return Visitor(session, None)
+        member = await self.accounts.find(account_id)
+        if member is None or member.epoch != session.epoch:  # all sessions were ended since
+            return Visitor(None, None)
+        return Visitor(session, member)
+
+    async def require_member(self, request: Request) -> SignedIn:
+        """Return the sender of a request, who must be signed in.
+
+        Raises:
+            StrangerError: if they are not; it leads to the sign-in page and back.
+            TooManyError: if they send too many requests.
+        """
+        visitor = await self.identify(request)
+        if visitor.session is None or visitor.member is None:
+            page = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
+            query = f"?{urlencode({'to': page})}" if request.method == "GET" else ""
+            raise StrangerError(f"/signin{query}")
+        return SignedIn(visitor.session, visitor.member)
+
+    async def note(self, action: str, why: str) -> None:
+        """Log an action of the admin."""
+        now = self.store.clock()
+        await self.store.database.run(lambda c: write_audit(c, now, None, action, "dashboard", why))
+
+    def render(
+        self, template: str, visitor: Visitor | SignedIn, status: int = 200, **values: object
+    ) -> HTMLResponse:
+        """Return a page for a visitor; its forms carry the token of the visitor's session."""
+        return self.page(template, visitor.session, status, member=visitor.member, **values)
+
+
+def format_score(value: float, column: Column) -> str:
+    """Return a score as tables print it."""
+    return number(value, column.scale, column.decimals)
+
+
+def format_half_width(score: Score, column: Column) -> str:
+    """Return half the width of a score's interval, as tables print it."""
+    return number((score.high - score.low) / 2, column.scale, column.decimals)
+
+
+def format_time(at: float | None) -> str:
+    """Return a time in UTC; empty for None."""
+    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

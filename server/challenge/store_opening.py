@@ -1,0 +1,192 @@
+"""Opening of a submission store by the server or by a worker.
+
+The server compares the challenges with those the database was begun with, lets go of the work that was
+interrupted, and removes uploads that were never acknowledged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from ...datasets.errors import InputError
+from ..database import Clock, Database
+from ..keeper import get_meta, put_meta
+from .definition import Challenge
+from .submission_store import SubmissionStore
+from .submissions import SubmissionState
+from .tables import audit, results, submissions, tokens
+from .tables import challenges as challenge_rows
+
+_KEY = re.compile("[0-9a-f]{16}")
+#: The states of submissions that were found valid.
+_VALID_STATES = tuple(
+    state
+    for state in SubmissionState
+    if state not in (SubmissionState.RECEIVED, SubmissionState.INVALID)
+)
+
+
+def open_store(
+    database: Database, challenges: Sequence[Challenge], folder: Path, *, rescore: bool = False
+) -> SubmissionStore:
+    """Open the store of a server.
+
+    Args:
+        database: open and up to date.
+        challenges: all challenges of the site.
+        folder: of the submitted files.
+        rescore: whether to evaluate all submissions again if what they are scored by changed.
+
+    Raises:
+        InputError: if the references, ratings, metrics or protocol of a challenge changed and `rescore`
+            is false, or the folder is not this site's.
+    """
+    digests = {challenge.name: challenge.digest for challenge in challenges}
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def begin(connection: Connection) -> bytes:
+        secret = _load_secret(connection, database)
+        previous_digests = _load_digests(connection)
+        if not rescore:
+            _check_digests(database, digests, previous_digests)
+        for name, digest in digests.items():
+            if name not in previous_digests:
+                connection.execute(insert(challenge_rows).values(name=name, digest=digest))
+            elif previous_digests[name] != digest:
+                _reset_results(connection, name, digest)
+        _release_interrupted(connection)
+        return secret
+
+    secret = database.do(begin)
+    _claim_folder(folder, secret)
+    _remove_unacknowledged(folder, database)
+    return _make_store(database, folder, challenges, digests, secret)
+
+
+def open_store_for_worker(
+    database: Database, challenges: Sequence[Challenge], folder: Path
+) -> SubmissionStore:
+    """Open the store of a worker, beside the server's.
+
+    Raises:
+        InputError: if what a challenge is scored by is not what the server has.
+    """
+    digests = {challenge.name: challenge.digest for challenge in challenges}
+    database.do(lambda c: _check_digests(database, digests, _load_digests(c)))
+    return _make_store(database, folder, challenges, digests, b"")
+
+
+def _make_store(
+    database: Database,
+    folder: Path,
+    challenges: Sequence[Challenge],
+    digests: Mapping[str, str],
+    secret: bytes,
+) -> SubmissionStore:
+    by_name = {challenge.name: challenge for challenge in challenges}
+    clock = Clock(database.do(_load_latest_time))
+    return SubmissionStore(database, folder, by_name, digests, clock, secret)
+
+
+def _load_secret(connection: Connection, database: Database) -> bytes:
+    """Return the site's secret; a new site gets one."""
+    secret = get_meta(connection, "secret")
+    if secret is None:
+        secret = secrets.token_hex(32)
+        put_meta(connection, "secret", secret)
+        if database.url.get_backend_name() == "sqlite":
+            with suppress(OSError):  # on a file system without permissions
+                Path(str(database.url.database)).chmod(0o600)
+    return bytes.fromhex(secret)
+
+
+def _load_digests(connection: Connection) -> dict[str, str]:
+    """Return the digests by which the database holds results."""
+    return {row.name: row.digest for row in connection.execute(select(challenge_rows))}
+
+
+def _check_digests(
+    database: Database, digests: Mapping[str, str], previous_digests: Mapping[str, str]
+) -> None:
+    for name, digest in digests.items():
+        if previous_digests.get(name, digest) != digest:
+            raise InputError(
+                f"{database.shown}: the references, ratings, metrics or protocol of '{name}' are not "
+                f"those it was begun with; undo that, evaluate all anew with rescore=true, or begin "
+                f"anew with another database="
+            )
+
+
+def _reset_results(connection: Connection, name: str, digest: str) -> None:
+    """Delete a challenge's results, so that its valid submissions are checked and evaluated again."""
+    ids = select(submissions.c.id).where(submissions.c.challenge == name)
+    connection.execute(delete(results).where(results.c.submission.in_(ids)))
+    connection.execute(
+        update(submissions)
+        .where(submissions.c.challenge == name, submissions.c.state.in_(_VALID_STATES))
+        .values(
+            state=SubmissionState.RECEIVED,
+            worker=None,
+            attempts=0,
+            progress=0.0,
+            finished_at=None,
+            reason="",
+        )
+    )
+    changes = {"digest": digest, "human": None}
+    connection.execute(update(challenge_rows).where(challenge_rows.c.name == name).values(changes))
+
+
+def _release_interrupted(connection: Connection) -> None:
+    """Release what workers had begun when the server ended, which does not count as an attempt."""
+    released = {"worker": None, "attempts": submissions.c.attempts - 1}
+    for state, next_state in (
+        (SubmissionState.RUNNING, SubmissionState.QUEUED),
+        (SubmissionState.RECEIVED, SubmissionState.RECEIVED),
+    ):
+        connection.execute(
+            update(submissions)
+            .where(submissions.c.worker.is_not(None), submissions.c.state == state)
+            .values(state=next_state, **released)
+        )
+
+
+def _claim_folder(folder: Path, secret: bytes) -> None:
+    """Mark the folder as this site's, so that no other site removes its files.
+
+    Raises:
+        InputError: if it is another site's, or holds other files.
+    """
+    mark, owner = folder / "site", hashlib.sha256(secret).hexdigest()
+    if not mark.exists():
+        if any(folder.iterdir()):
+            raise InputError(
+                f"{folder}: submissions go into a folder of their own, and this one holds other files; "
+                f"name another, files=DIR"
+            )
+        mark.write_text(owner, encoding="ascii")
+    elif mark.read_text(encoding="ascii") != owner:
+        raise InputError(f"{folder}: it holds another site's files; name another, files=DIR")
+
+
+def _remove_unacknowledged(folder: Path, database: Database) -> None:
+    """Remove the files of uploads that became no submission."""
+    query = select(submissions.c.key)
+    keys = set(database.do(lambda c: c.execute(query).scalars().all()))
+    for path in folder.iterdir():
+        if _KEY.fullmatch(path.name) and path.name not in keys and path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _load_latest_time(connection: Connection) -> float:
+    """Return the latest time in the database."""
+    columns = (submissions.c.received_at, results.c.made_at, audit.c.at, tokens.c.used_at)
+    return max(connection.execute(select(func.max(c))).scalar() or 0.0 for c in columns)
