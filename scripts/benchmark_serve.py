@@ -32,9 +32,9 @@ import numpy as np
 import requests
 from sqlalchemy import Connection, insert, select
 
+from captau.server.challenge.accounts.secret_codes import hash_token
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.challenge.submission_store import token_hash
 from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
 from captau.server.storage.database import Database
 
@@ -92,7 +92,7 @@ def new_account(database: Database, name: str) -> str:
         team = c.execute(made.returning(teams.c.id)).scalar_one()
         row = {"name": name, "name_key": name, "password": "-", "team": team, "joined_at": 1.0}
         account = c.execute(insert(accounts).values(**row, epoch=0).returning(accounts.c.id))
-        row = {"account": account.scalar_one(), "hash": token_hash(name), "label": "benchmark"}
+        row = {"account": account.scalar_one(), "hash": hash_token(name), "label": "benchmark"}
         c.execute(insert(tokens).values(**row, created_at=1.0))
 
     database.run_blocking(work)

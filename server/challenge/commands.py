@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...benchmarks.config import collect_config
+from ...benchmarks.options import collect_config
 from ...datasets.errors import InputError
 
 if TYPE_CHECKING:

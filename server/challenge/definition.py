@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.bootstrap import Statistics
-from ...benchmarks.config import metrics_of
-from ...benchmarks.protocol import Protocol
+from ...benchmarks.options import metrics_of
+from ...benchmarks.scoring.protocol import Protocol
+from ...benchmarks.statistics.bootstrap import Statistics
 from ...datasets.files import sha256
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from ...benchmarks.tables import number
+from ...benchmarks.runs.tables import number
 from ..keeper import Keeper
 from ..security import Buckets, Session
 from ..web import StrangerError, TooManyError, Web, address

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ...benchmarks.weighted import Floats
+from ...benchmarks.statistics.weighted_coefficients import Floats
 
 #: The accepted endings of uploaded files, by the challenge's kind.
 ENDINGS = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Update, insert, select, update
 
-from ...benchmarks.validate import Verdict
+from ...benchmarks.commands.validate import Verdict
 from .accounts.account import Account
 from .submission_store import SubmissionStore
 from .submissions import Submission, SubmissionState, select_submissions

@@ -11,22 +11,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ....benchmarks.bootstrap import blocks, resample
-from ....benchmarks.captions import Candidates, read_candidates, read_references
-from ....benchmarks.captions import References as ReferenceTexts
-from ....benchmarks.config import HumanConfig
-from ....benchmarks.human import run as score_people
-from ....benchmarks.missing import lacking
-from ....benchmarks.results import environment
-from ....benchmarks.store import ScoreStore
-from ....benchmarks.systems import Submissions, compared
-from ....benchmarks.trials import Trial, images_of, items_of, trial
-from ....benchmarks.validate import CONVENTION, Faults, check_captions, results_in
+from ....benchmarks.commands.agree_captions import run as score_people
+from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
+from ....benchmarks.options import HumanConfig
+from ....benchmarks.runs.results import environment
+from ....benchmarks.scoring.caption_files import Candidates, read_candidates, read_references
+from ....benchmarks.scoring.caption_files import References as ReferenceTexts
+from ....benchmarks.scoring.corpus_scores import Trial, images_of, items_of, trial
+from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.scoring.system_comparison import Submissions, compared
+from ....benchmarks.scoring.unavailable_metrics import lacking
+from ....benchmarks.statistics.bootstrap import blocks, resample
 from ....datasets.errors import InputError
 from ....datasets.registry import load
 from ....datasets.streams import Source
 from ....metrics.base import Floats, Metric
-from ....metrics.text.ptb import keep_tokens
+from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
 from ..submission_files import find_captions, find_upload, write_captions
 from ..submissions import finite_or_none
@@ -69,7 +69,7 @@ class CaptionEvaluator(Evaluator):
     def warm_up(self) -> None:
         super().warm_up()
         texts = (texts for refs in self.references.values() for texts in refs.texts.values())
-        keep_tokens(text for image_texts in texts for text in image_texts)
+        pin_tokens(text for image_texts in texts for text in image_texts)
         progress = StepProgress(0, lambda share, step: None)
         trial("", "", self._sample_items(), self.metrics, ScoreStore(None), progress)
 

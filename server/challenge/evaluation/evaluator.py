@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from ....benchmarks.progress import Progress
-from ....benchmarks.validate import Faults
+from ....benchmarks.commands.validate import Faults
+from ....benchmarks.runs.progress_bar import Progress
 from ....metrics.base import Floats
 from ..definition import Challenge
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....benchmarks.bootstrap import resample
-from ....benchmarks.results import Results, environment
-from ....benchmarks.run import measure
-from ....benchmarks.store import ScoreStore
-from ....benchmarks.validate import Faults, check_scores
+from ....benchmarks.commands.validate import Faults, check_scores
+from ....benchmarks.evaluation.measured_dataset import Measured, measure
+from ....benchmarks.runs.results import environment
+from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.statistics.bootstrap import resample
 from ....datasets.errors import InputError
 from ....datasets.schema import CaptionSet
 from ....datasets.table import read_table
@@ -92,7 +92,7 @@ class MetricEvaluator(Evaluator):
         replicates = self._resample(results) if options.resamples else {}
         return Evaluation(scores, run, items, replicates)
 
-    def _resample(self, results: Results) -> dict[tuple[str, str], Floats]:
+    def _resample(self, results: Measured) -> dict[tuple[str, str], Floats]:
         """Return bootstrap replicates of each correlation."""
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}

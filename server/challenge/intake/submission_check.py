@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....benchmarks.validate import Faults, Verdict
+from ....benchmarks.commands.validate import Faults, Verdict
 from ..evaluation.evaluator import Evaluator
 from ..submission_files import find_upload
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....benchmarks.config import style
-from ....benchmarks.tables import COEFFICIENT_STYLE
+from ....benchmarks.options import style
+from ....benchmarks.runs.tables import COEFFICIENT_STYLE
 from ..definition import Challenge
 
 #: The decimals of a score that tables do not print.

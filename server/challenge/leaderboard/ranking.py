@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from ....benchmarks.significance import corrected, rank_groups, two_sided
-from ....benchmarks.weighted import Floats
+from ....benchmarks.statistics.significance import corrected, rank_groups, two_sided
+from ....benchmarks.statistics.weighted_coefficients import Floats
 from .board import ALPHA, CORRECTION, Entry, Row
 from .columns import Column
 

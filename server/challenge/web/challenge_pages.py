@@ -58,7 +58,7 @@ async def show_challenge(
         challenge=challenge,
         open_phase=challenge.open_phase(site.store.clock()),
         allowance=await site.queries.allowance(challenge, member) if member else None,
-        status=await site.queries.challenge_status(challenge),
+        challenge_status=await site.queries.challenge_status(challenge),
         columns=site.leaderboards.columns[challenge.name],
         endings=ENDINGS[challenge.kind],
         site_url=f"{origin}{site.base}",

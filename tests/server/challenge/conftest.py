@@ -1,4 +1,4 @@
-"""Small challenges of each kind, and their site on a free port."""
+"""Small challenges of each kind, and their site on a free port or as a process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ import pytest
 import yaml
 from sqlalchemy import insert
 
-from captau.server.challenge.commands import open_site
-from captau.server.challenge.submission_store import token_hash
+from captau.server.challenge.accounts.secret_codes import hash_token
+from captau.server.challenge.site_opening import open_site
+from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.tables import accounts, teams, tokens
-from captau.server.challenge.workers.work_queue import KINDS
+from captau.server.challenge.web.app import make_app
+from captau.server.challenge.workers.work_queue import WorkKind
+from captau.server.challenge.workers.worker import Worker
 from tests.conftest import serving
 
-#: References and ratings of the small challenges; a test looks for each word of them in all that is told.
+#: The private references of the small challenges; tests search for their words in all outputs.
 REFERENCES = {
     f"img{k:02}.png": tuple(f"zq{word}{k}ref a {shape} on the left" for word in ("alpha", "beta"))
     for k, shape in enumerate(("square", "circle", "star", "ring", "cross", "cube") * 2)
@@ -31,66 +34,72 @@ CAPTIONS = [
     for k, image in enumerate(REFERENCES)
     for text in ("a plain square", "<b>bold</b> & 'quoted' “star” 🐕")
 ]
-#: Odd numbers, which nothing else has.
+#: The private ratings: odd numbers that occur nowhere else.
 RATINGS = [round(1.0371 + (7 * k % 37) / 9.7, 6) for k in range(len(CAPTIONS))]
-FREE = {"joins": 10_000, "logins": 1000, "requests": 100_000, "uploads": 100_000}
+UNLIMITED = {"joins": 10_000, "logins": 1000, "requests": 100_000, "uploads": 100_000}
+
+
+def private_texts():
+    """Return the private words of the references, and the ratings as text."""
+    words = [word for texts in REFERENCES.values() for text in texts for word in text.split()]
+    return [*(word for word in words if "zq" in word), *map(str, RATINGS)]
 
 
 def write_challenge(folder, kind="captions", name=None, **changes):
-    """A small challenge in `folder`; returns its file."""
+    """Write a small challenge into `folder` and return its file."""
     name = name or f"small_{kind}"
-    text = {
+    fields = {
         "name": name,
         "title": f"Small {kind}",
         "kind": kind,
         "intro": "A test.",
         "phases": [{"name": "all"}],
         "statistics": {"replicates": 50},
-        "limits": FREE,
+        "limits": UNLIMITED,
     }
     if kind == "captions":
         (folder / "references.json").write_text(json.dumps(REFERENCES))
-        one = {k: v[:1] for k, v in list(REFERENCES.items())[:5]}
-        (folder / "few.json").write_text(json.dumps(one))
-        text["references"] = [
+        first_references = {image: texts[:1] for image, texts in list(REFERENCES.items())[:5]}
+        (folder / "few.json").write_text(json.dumps(first_references))
+        fields["references"] = [
             {"name": "c2", "file": "references.json"},
             {"name": "c1", "file": "few.json"},
         ]
-        text["metrics"] = ["rouge_l", "cider"]
+        fields["metrics"] = ["rouge_l", "cider"]
     else:
         frame = pd.DataFrame(CAPTIONS, columns=["image_id", "caption"]).assign(score=RATINGS)
         frame.to_csv(folder / "ratings.csv", index=False)
-        text["dataset"] = "file"
-        text["ratings"] = {"path": "ratings.csv", "image": "image_id", "value": "score"}
-        text["protocol"] = {"coefficients": ["tau_b", "pearson"]}
+        fields["dataset"] = "file"
+        fields["ratings"] = {"path": "ratings.csv", "image": "image_id", "value": "score"}
+        fields["protocol"] = {"coefficients": ["tau_b", "pearson"]}
     for key, value in changes.items():
-        text[key] = {**text[key], **value} if isinstance(value, dict) and key in text else value
+        is_merged = isinstance(value, dict) and key in fields
+        fields[key] = {**fields[key], **value} if is_merged else value
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(text, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    path.write_text(yaml.safe_dump(fields, allow_unicode=True, sort_keys=False), encoding="utf-8")
     return path
 
 
-def captions(**changes):
-    """A valid submission to the small challenge of captions; `changes` by image."""
-    rows = {i: f"a good {refs[0].split()[2]} on the left" for i, refs in REFERENCES.items()}
-    return json.dumps([{"image_id": i, "caption": c} for i, c in {**rows, **changes}.items()])
+def captions_json(**changes):
+    """Return a valid submission to the small challenge of captions; `changes` are by image."""
+    captions = {i: f"a good {texts[0].split()[2]} on the left" for i, texts in REFERENCES.items()}
+    rows = [{"image_id": i, "caption": c} for i, c in {**captions, **changes}.items()]
+    return json.dumps(rows)
 
 
-def scores(shift=0.0):
-    """A valid submission to the small challenge of metrics."""
+def scores_csv():
+    """Return a valid submission to the small challenge of metrics."""
     frame = pd.DataFrame(CAPTIONS, columns=["image_id", "caption"])
-    return frame.assign(score=[len(c) + shift * k for k, (_, c) in enumerate(CAPTIONS)]).to_csv(
-        index=False
-    )
+    return frame.assign(score=[len(caption) for _, caption in CAPTIONS]).to_csv(index=False)
 
 
-def options_of(folder, challenge=None, **changes):
-    """The options of `captau serve` for the challenges in `folder`."""
+def serve_options(folder, **changes):
+    """Return the options of `captau serve` for the challenges in `folder`."""
     return {
-        "challenge": str(challenge or folder),
+        "challenge": str(folder),
         "title": None,
         "database": str(folder / "site.sqlite3"),
-        "files": str(folder / "kept"),
+        "files": str(folder / "files"),
         "queue": None,
         "workers": 1,
         "rescore": False,
@@ -101,109 +110,105 @@ def options_of(folder, challenge=None, **changes):
 
 
 def make_site(folder, kinds=("captions", "metrics"), **changes):
-    """The site of small challenges."""
+    """Return the site of the small challenges."""
     if not list(folder.glob("*.yaml")):
         for kind in kinds:
             write_challenge(folder, kind)
-    return open_site(options_of(folder, **changes))
+    return open_site(serve_options(folder, **changes))
 
 
-def new_account(database, name="somebody", team=None):
-    """An account with a token, of a team of its own; returns the token and the team's number."""
+def create_account(database, name="somebody", team=None):
+    """Create an account with a token, and return the token and the number of its team."""
 
-    def work(c):
-        number = team
-        if number is None:
-            made = insert(teams).values(name=name, name_key=name, created_at=1.0)
-            number = c.execute(made.returning(teams.c.id)).scalar_one()
-        row = {"name": name, "name_key": name, "password": "-", "team": number}
-        made = insert(accounts).values(**row, joined_at=1.0, epoch=0)
-        account = c.execute(made.returning(accounts.c.id)).scalar_one()
+    def insert_rows(connection):
+        team_id = team
+        if team_id is None:
+            statement = insert(teams).values(name=name, name_key=name, created_at=1.0)
+            team_id = connection.execute(statement.returning(teams.c.id)).scalar_one()
+        row = {"name": name, "name_key": name, "password": "-", "team": team_id}
+        statement = insert(accounts).values(**row, joined_at=1.0, epoch=0)
+        account_id = connection.execute(statement.returning(accounts.c.id)).scalar_one()
         token = f"token-of-{name}"
-        c.execute(
-            insert(tokens).values(
-                account=account, hash=token_hash(token), label="test", created_at=1.0
-            )
-        )
-        return token, number
+        row = {"account": account_id, "hash": hash_token(token), "label": "test", "created_at": 1.0}
+        connection.execute(insert(tokens).values(row))
+        return token, team_id
 
-    return database.run_blocking(work)
+    return database.do(insert_rows)
 
 
-def running(site):
-    """A server of the site, with its workers; the address is what is given."""
-    from captau.server.challenge.web.app import make_app
-
+def serve_site(site):
+    """Serve a site, with its workers, in a context that yields the address."""
     return serving(make_app(site))
 
 
-def by_hand(folder, site, **changes):
-    """A function that checks and evaluates all that waits, in this process."""
-    from captau.server.challenge.workers.worker import Worker
-
-    setup = {k: v for k, v in options_of(folder, **changes).items() if k != "data"}
-    setup |= {"data_root": None, "queue": str(folder / "kept" / "queue.sqlite3")}
-    both = {k: Worker({**setup, "kind": k, "name": f"by-hand-{k}"}) for k in KINDS}
-    for worker in both.values():
-        worker.warm()
+def make_manual_worker(folder, site):
+    """Return a function that checks and evaluates all submissions that wait, in this process."""
+    setup = {k: v for k, v in serve_options(folder).items() if k != "data"}
+    setup |= {"data_root": None, "queue": str(folder / "files" / "queue.sqlite3")}
+    workers = {kind: Worker({**setup, "kind": kind, "name": f"manual-{kind}"}) for kind in WorkKind}
+    for worker in workers.values():
+        worker.warm_up()
 
     def work():
-        for kind, state in (("check", "received"), ("evaluate", "queued")):
-            for number in site.store.database.run_blocking(site.store.waiting)[state]:
-                both[kind].work(number)
+        for kind, worker in workers.items():
+            for number in SubmissionLifecycle(site.store).list_waiting()[kind.waiting_state]:
+                worker.work(number)
 
     return work
 
 
-class Served:
-    """`captau serve` as a process of its own; what it says goes to a file."""
+class ServeProcess:
+    """`captau serve` as a process; its output goes to a file."""
 
     def __init__(self, folder, *words, log="serve.log", **environment):
         self.log = folder / log
         code = "from captau.benchmarks.cli.main import main; main()"
-        with self.log.open("wb") as said:
+        with self.log.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, "serve", "port=0", *words],
                 cwd=folder,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             )
-        while not (found := re.search(r"http://\S+:\d+", self.said)):
-            assert self._process.poll() is None, self.said
+        while not (match := re.search(r"http://\S+:\d+", self.output)):
+            assert self._process.poll() is None, self.output
             time.sleep(0.05)
-        self.url = found[0]
+        self.url = match[0]
 
     @property
-    def said(self):
+    def output(self):
+        """Return what the process printed."""
         return self.log.read_text(encoding="utf-8")
 
     @property
-    def children(self):
-        """The processes of the workers."""
-        found = []
+    def worker_pids(self):
+        """Return the processes of the workers."""
+        pids = []
         for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
-            found += (thread / "children").read_text(encoding="ascii").split()
-        return [int(pid) for pid in found]
+            pids += (thread / "children").read_text(encoding="ascii").split()
+        return [int(pid) for pid in pids]
 
     def kill(self):
+        """End the process by SIGKILL."""
         self._process.kill()
         self._process.wait()
 
     def stop(self):
+        """End the process by SIGTERM."""
         self._process.terminate()
         self._process.wait()
 
 
 @pytest.fixture
-def served(tmp_path):
-    """A function that starts `captau serve` in a folder; it ends with the test."""
-    started = []
+def start_serve(tmp_path):
+    """Return a function that starts `captau serve`, which ends with the test."""
+    processes = []
 
-    def serve(*words, folder=tmp_path, **more):
-        started.append(Served(folder, *words, **more))
-        return started[-1]
+    def start(*words, **options):
+        processes.append(ServeProcess(tmp_path, *words, **options))
+        return processes[-1]
 
-    yield serve
-    for one in started:
-        one.stop()
+    yield start
+    for process in processes:
+        process.stop()

@@ -1,4 +1,4 @@
-"""The pages in real headless Chromium: phone and desk, light and dark, by keyboard, with axe-core."""
+"""The pages in headless Chromium: phone and desktop, light and dark, by keyboard, with axe-core."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import pytest
 from playwright.sync_api import expect
 
 import captau
-from tests.server.challenge.conftest import running
+from captau.server.challenge.site_opening import open_site
+from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from tests.server.challenge.conftest import serve_options, serve_site
 from tests.server.challenge.visitors import (
     PASSWORD,
     Visitor,
-    begin,
-    finish,
-    good,
-    judge,
-    key_of,
+    begin_evaluation,
+    finish_evaluation,
     make_site,
+    record_verdict,
     score,
+    submission_key,
+    valid_captions,
     write_challenge,
 )
 from tests.server.collect.test_browser import Looker
@@ -27,191 +29,210 @@ from tests.server.collect.test_browser import Looker
 SIZES = ((390, "dark"), (1280, "light"))
 
 
-def looker(chromium, url, width, scheme):
-    found = Looker(chromium, url, width)
-    found.page.emulate_media(color_scheme=scheme)
-    return found
+def open_browser(chromium, url, width, scheme):
+    browser = Looker(chromium, url, width)
+    browser.page.emulate_media(color_scheme=scheme)
+    return browser
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_team_from_signing_up_to_the_leaderboard(chromium, tmp_path, width, scheme):
     site = make_site(tmp_path, write_challenge(tmp_path, visibility={"leaderboard": "public"}))
-    with running(site) as url:
-        at = looker(chromium, url, width, scheme).open("/").look("challenges")
-        page = at.page
-        page.click("text=Take part")
-        at.look("challenge")
-        page.click("text=Sign up")
-        at.look("sign-up")
-        # By keyboard alone, field after field.
-        page.focus("#name")
-        for text in ("Ann", PASSWORD, PASSWORD, "Reds"):
-            page.keyboard.type(text)
-            page.keyboard.press("Tab")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("h1:has-text('Welcome, Ann')")
-        at.look("codes")
-        assert len(page.text_content("pre").split()) == 8
-        page.goto(f"{url}/challenges/small/submit")
-        at.look("submit")
-        file = {"name": "mine.json", "mimeType": "application/json", "buffer": good()}
-        page.set_input_files("#file", files=[file])
-        page.fill("#system", "ours")
-        page.click("main button")
-        page.wait_for_selector("text=It is being checked.")
-        key = page.url.rsplit("/", 1)[1]
-        at.look("being-checked")
-        # The page that waits follows by itself.
-        judge(site, key)
-        page.wait_for_selector("text=waits for its turn")
-        number = begin(site, key)
-        store = site.store
-        store.database.run_blocking(lambda c: store.advance(c, number, "w", 0.5, "cider"))
-        page.wait_for_selector("text=It is being scored.")
-        expect(page.locator("progress")).to_have_js_property("value", 0.5)
-        expect(page).to_have_title(re.compile("^50 %"))
-        finish(site, key, 0.5)
-        page.wait_for_selector("h2:has-text('Scores')")
-        page.click("summary:has-text('What the numbers rest on')")
-        at.look("scored")
-        page.goto(f"{url}/challenges/small/submit")
-        page.set_input_files("#file", files=[{**file, "name": "broken.json", "buffer": b"{}"}])
-        page.click("main button")
-        page.wait_for_selector("text=It is being checked.")
-        judge(site, page.url.rsplit("/", 1)[1], [f"broken.json: fault {k}" for k in range(5)])
-        page.wait_for_selector("text=Not valid: 5 faults")
-        at.look("not-valid")
-        page.goto(f"{url}/submissions")
-        at.look("submissions")
-        # Another team's, and the leaderboard sorted without leaving the page.
+    with serve_site(site) as url:
+        browser = open_browser(chromium, url, width, scheme)
+        sign_up_by_keyboard(browser)
+        submit_and_follow(browser, site, url)
+        submit_invalid_file(browser, site, url)
+        # Another team's submission, and the leaderboard sorted without leaving the page.
         bob = Visitor(url)
         bob.sign_up("Bob", team="Blues")
-        score(site, key_of(bob.upload("small", "theirs.json", good())), 0.4, seed=1)
-        page.goto(f"{url}/challenges/small/board")
-        at.look("leaderboard")
-        page.evaluate("window.here = true")
-        link = page.locator("a[data-swap]").nth(1)
-        link.focus()
-        page.keyboard.press("Enter")
-        page.wait_for_url("**sort=cider%40c5**")
-        page.keyboard.press("Enter")  # the focus stays; turned round
-        page.wait_for_url("**turn=yes**")
-        assert page.evaluate("window.here")
-        places = page.locator("table.board tbody tr td:first-child").all_text_contents()
-        assert places == ["2", "1"]
-        page.go_back()
-        expect(page.locator("tbody td").first).to_have_text("1")
-        page.click("summary:has-text('Choose what is shown')")
-        page.select_option("#team", label="Blues")
-        page.click("button:has-text('Show')")
-        page.wait_for_url("**team=**")
-        assert page.locator("table.board tbody tr").count() == 1
-        at.look("leaderboard-filtered")
-        with page.expect_download() as download:
-            page.click("text=CSV")
-        assert download.value.suggested_filename == "small.csv"
+        key = submission_key(bob.upload("small", "theirs.json", valid_captions()))
+        score(site, key, 0.4, seed=1)
+        sort_and_filter_leaderboard(browser, url)
+        page = browser.page
         page.goto(f"{url}/account")
-        page.click("text=Make a token")
+        page.click("text=Create a token")
         page.wait_for_selector("pre:has-text('captau_')")
         for summary in page.locator("summary").all():
             summary.click()
-        at.look("account")
+        browser.look("account")
+
+
+def sign_up_by_keyboard(browser):
+    browser.open("/").look("challenges")
+    page = browser.page
+    page.click("text=Take part")
+    browser.look("challenge")
+    page.click("text=Sign up")
+    browser.look("sign-up")
+    page.focus("#name")
+    for text in ("Ann", PASSWORD, PASSWORD, "Reds"):
+        page.keyboard.type(text)
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Welcome, Ann')")
+    browser.look("codes")
+    assert len(page.text_content("pre").split()) == 8
+
+
+def submit_file(browser, url, name, content):
+    """Submit a file and return its key."""
+    page = browser.page
+    page.goto(f"{url}/challenges/small/submit")
+    file = {"name": name, "mimeType": "application/json", "buffer": content}
+    page.set_input_files("#file", files=[file])
+    page.fill("#system", name.removesuffix(".json"))
+    page.click("main button")
+    page.wait_for_selector("text=It is being checked.")
+    return page.url.rsplit("/", 1)[1]
+
+
+def submit_and_follow(browser, site, url):
+    """Submit a valid file; the page that waits follows it to its scores by itself."""
+    page = browser.page
+    page.goto(f"{url}/challenges/small/submit")
+    browser.look("submit")
+    key = submit_file(browser, url, "mine.json", valid_captions())
+    browser.look("being-checked")
+    record_verdict(site, key)
+    page.wait_for_selector("text=waits for its turn")
+    number = begin_evaluation(site, key)
+    SubmissionLifecycle(site.store).record_progress(number, "w", 0.5, "cider")
+    page.wait_for_selector("text=It is being scored.")
+    expect(page.locator("progress")).to_have_js_property("value", 0.5)
+    expect(page).to_have_title(re.compile("^50 %"))
+    finish_evaluation(site, key, 0.5)
+    page.wait_for_selector("h2:has-text('Scores')")
+    page.click("summary:has-text('Versions and options')")
+    browser.look("scored")
+
+
+def submit_invalid_file(browser, site, url):
+    key = submit_file(browser, url, "broken.json", b"{}")
+    record_verdict(site, key, [f"broken.json: fault {k}" for k in range(5)])
+    browser.page.wait_for_selector("text=Not valid: 5 faults")
+    browser.look("not-valid")
+    browser.page.goto(f"{url}/submissions")
+    browser.look("submissions")
+
+
+def sort_and_filter_leaderboard(browser, url):
+    page = browser.page
+    page.goto(f"{url}/challenges/small/board")
+    browser.look("leaderboard")
+    page.evaluate("window.isSamePage = true")
+    link = page.locator("a[data-swap]").nth(1)
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**sort=cider%40c5**")
+    page.keyboard.press("Enter")  # the focus stays; the order is reversed
+    page.wait_for_url("**turn=yes**")
+    assert page.evaluate("window.isSamePage")
+    places = page.locator("table.board tbody tr td:first-child").all_text_contents()
+    assert places == ["2", "1"]
+    page.go_back()
+    expect(page.locator("tbody td").first).to_have_text("1")
+    page.click("summary:has-text('Filters')")
+    page.select_option("#team", label="Blues")
+    page.click("button:has-text('Show')")
+    page.wait_for_url("**team=**")
+    assert page.locator("table.board tbody tr").count() == 1
+    browser.look("leaderboard-filtered")
+    with page.expect_download() as download:
+        page.click("text=CSV")
+    assert download.value.suggested_filename == "small.csv"
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_the_desk(chromium, tmp_path, width, scheme):
+def test_the_admin_publishes_disqualifies_and_requeues(chromium, tmp_path, width, scheme):
     site = make_site(tmp_path)
-    with running(site) as url:
+    with serve_site(site) as url:
         ann = Visitor(url)
         ann.sign_up("Ann", team="Reds")
-        score(site, key := key_of(ann.upload("small", "ours.json", good())), 0.5)
-        failed = key_of(ann.upload("small", "failed.json", good()))
-        judge(site, failed)
-        begin(site, failed)
-        site.store.database.run_blocking(
-            lambda c: site.store.give_up(c, "w", "it took more memory than is given", final=True)
-        )
-        at = looker(chromium, url, width, scheme).open(f"/admin/setup?code={site.setup_code}")
-        page = at.page
+        key = submission_key(ann.upload("small", "ours.json", valid_captions()))
+        score(site, key, 0.5)
+        failed_key = submission_key(ann.upload("small", "failed.json", valid_captions()))
+        record_verdict(site, failed_key)
+        begin_evaluation(site, failed_key)
+        reason = "it took more memory than is given"
+        SubmissionLifecycle(site.store).give_up("w", reason, is_final=True)
+        browser = open_browser(chromium, url, width, scheme)
+        page = browser.open(f"/admin/setup?code={site.setup}").page
         page.fill("#password", PASSWORD)
         page.fill("#again", PASSWORD)
         page.click("button:has-text('Set')")
         page.wait_for_selector("h1:has-text('Dashboard')")
-        at.look("desk")
+        browser.look("dashboard")
         page.get_by_label("Why: publish The small challenge").fill("it is over")
         page.click("button:has-text('Publish')")
         page.wait_for_selector("td:has-text('it is over')")
         page.goto(f"{url}/admin/challenges/small/board")
-        at.look("desk-leaderboard")
+        browser.look("admin-leaderboard")
         page.goto(f"{url}/admin/submissions/{key}")
         page.get_by_label("Why: disqualify").fill("copied")
         page.click("button:has-text('Disqualify')")
         page.wait_for_selector("text=: copied")
-        at.look("desk-submission")
-        page.goto(f"{url}/admin/submissions/{failed}")
+        browser.look("admin-submission")
+        page.goto(f"{url}/admin/submissions/{failed_key}")
         page.get_by_label("Why: evaluate once more").fill("more memory")
         page.click("button:has-text('Evaluate once more')")
         page.wait_for_selector("text=waiting")
         page.goto(f"{url}/challenges/small/board")
         page.wait_for_selector("text=of Reds: copied")
-        at.look("disqualified")
-        assert not at.faults
+        browser.look("disqualified")
+        assert not browser.faults
 
 
-def test_the_demo_good_poor_and_broken(chromium, tmp_path):
-    """With workers, as `captau serve challenge=demo`: three submissions to a challenge of each kind."""
-    from captau.server.challenge.commands import open_site
-
+def demo_submissions():
+    """Return good, poor and broken submissions to both demo challenges."""
     items = captau.load("demo").items
     by_image = items.groupby("image_id", sort=False)
-    first = [{"image_id": i, "caption": g["caption"].iloc[0]} for i, g in by_image]
-    files = {
-        "demo_captions": {
-            "good": json.dumps(first),
-            "poor": json.dumps([{**row, "caption": "a picture"} for row in first]),
-            "broken": json.dumps([*first[2:], {"image_id": "nowhere.png", "caption": " . "}]),
+    captions = [{"image_id": i, "caption": g["caption"].iloc[0]} for i, g in by_image]
+    broken = [*captions[2:], {"image_id": "nowhere.png", "caption": " . "}]
+    poor = [{**row, "caption": "a picture"} for row in captions]
+    lengths, ids = items["caption"].str.len(), items[["item_id"]]
+    return {
+        ("demo_captions", "json"): {
+            "good": json.dumps(captions),
+            "poor": json.dumps(poor),
+            "broken": json.dumps(broken),
         },
-        "demo_metrics": {
-            "good": items[["item_id"]].assign(score=items["caption"].str.len()).to_csv(index=False),
-            "poor": items[["item_id"]].assign(score=range(len(items))).to_csv(index=False),
+        ("demo_metrics", "csv"): {
+            "good": ids.assign(score=lengths).to_csv(index=False),
+            "poor": ids.assign(score=range(len(items))).to_csv(index=False),
             "broken": "item_id,score\nnone,high\n",
         },
     }
-    options = {
-        "challenge": "demo",
-        "title": None,
-        "database": str(tmp_path / "demo.sqlite3"),
-        "files": None,
-        "queue": None,
-        "workers": 1,
-        "rescore": False,
-        "url": None,
-        "data": {"root": None},
-    }
-    with running(open_site(options)) as url:
-        at = Looker(chromium, url, 1280).open("/signup")
-        page = at.page
+
+
+def test_the_demo_scores_good_and_poor_submissions_and_refuses_broken_ones(chromium, tmp_path):
+    """With workers, as `captau serve challenge=demo`."""
+    database = str(tmp_path / "demo.sqlite3")
+    options = serve_options(tmp_path, challenge="demo", database=database, files=None)
+    with serve_site(open_site(options)) as url:
+        browser = Looker(chromium, url, 1280).open("/signup")
+        page = browser.page
         for field, text in (("name", "Ann"), ("password", PASSWORD), ("again", PASSWORD)):
             page.fill(f"#{field}", text)
         page.click("main button")
         page.wait_for_selector("pre")
-        for challenge, ending in (("demo_captions", "json"), ("demo_metrics", "csv")):
-            for system, content in files[challenge].items():
+        for (challenge, ending), files in demo_submissions().items():
+            for system, content in files.items():
                 page.goto(f"{url}/challenges/{challenge}/submit")
                 file = {"name": f"{system}.{ending}", "mimeType": "text/plain"}
                 page.set_input_files("#file", files=[{**file, "buffer": content.encode()}])
                 page.click("main button")
-                verdict = "Not valid" if system == "broken" else "h2:has-text('Scores')"
-                shown = f"text={verdict}" if system == "broken" else verdict
-                page.wait_for_selector(shown, timeout=300_000)
-                at.look(f"{challenge}-{system}")
+                is_broken = system == "broken"
+                outcome = "text=Not valid" if is_broken else "h2:has-text('Scores')"
+                page.wait_for_selector(outcome, timeout=300_000)
+                browser.look(f"{challenge}-{system}")
             assert "no" in page.text_content(".faults")
             page.goto(f"{url}/challenges/{challenge}/board?which=all")
             page.wait_for_selector("table.board")
-            at.look(f"{challenge}-board")
+            browser.look(f"{challenge}-board")
             systems = page.locator("table.board tbody a").all_text_contents()
             assert systems == ["good", "poor"]
         page.goto(f"{url}/challenges/demo_captions/board")
         assert "people" in page.text_content("table.board")
         assert re.search(r"rank", page.text_content("table.board thead"))
-        assert not at.faults
+        assert not browser.faults

@@ -1,4 +1,4 @@
-"""Challenge files: every fault is told in a line with file, line and field, before anything is served."""
+"""Challenge files: every fault is reported in a line with file, line and field, before anything is served."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from captau.server.challenge.definition_file import read_challenges
-from captau.server.challenge.evaluation.evaluator import Prepared
+from captau.server.challenge.evaluation.evaluators import make_evaluator
 from tests.conftest import run_captau, says
 from tests.server.challenge.conftest import write_challenge
 
-#: What is right; a case changes a line of it. `None` stands for a line that is not there.
-RIGHT = {
+#: The fields of a valid file, one of which each case changes; `None` removes it.
+VALID_FIELDS = {
     "captions": {
         "name": "small",
         "title": "Small",
@@ -31,23 +31,23 @@ RIGHT = {
 }
 
 
-def written(folder, kind, /, **changes):
-    """A challenge with a line changed; returns its file, and that line's number."""
+def write_changed(folder, kind, /, **changes):
+    """Write a valid challenge with one field changed, and return its file and the field's line."""
     write_challenge(folder, kind, "other").unlink()
-    fields = {k: v for k, v in {**RIGHT[kind], **changes}.items() if v is not None}
+    fields = {k: v for k, v in {**VALID_FIELDS[kind], **changes}.items() if v is not None}
     path = folder / "challenge.yaml"
     path.write_text("".join(f"{k}: {v}\n" for k, v in fields.items()), encoding="utf-8")
     (changed,) = changes
     return path, [*fields].index(changed) + 1 if changed in fields else 1
 
 
-@pytest.mark.parametrize("kind", RIGHT)
-def test_what_the_cases_change_is_right(tmp_path, kind):
-    path, _ = written(tmp_path, kind, name="right")
-    (one,) = read_challenges(str(path))
-    Prepared(one).check()
-    assert (one.name, one.kind, one.source) == ("right", kind, f"{path}:1")
-    assert one.rank_by == {"captions": "rouge_l", "metrics": "tau_b overall"}[kind]
+@pytest.mark.parametrize("kind", VALID_FIELDS)
+def test_the_unchanged_fields_are_valid(tmp_path, kind):
+    path, _ = write_changed(tmp_path, kind, name="right")
+    (challenge,) = read_challenges(str(path))
+    make_evaluator(challenge).check_challenge()
+    assert (challenge.name, challenge.kind, challenge.source) == ("right", kind, f"{path}:1")
+    assert challenge.rank_by == {"captions": "rouge_l", "metrics": "tau_b overall"}[kind]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_the_cases_change_is_right(tmp_path, kind):
         ("kind", "caption", ["kind: unknown kind 'caption': did you mean captions?"]),
         ("intro", "[", ["expected the node content"]),
         ("tittle", "Small", ["tittle: unknown field 'tittle': did you mean title?"]),
-        ("phases", None, ["phases: one at least is needed"]),
-        ("phases", "[]", ["phases: one at least is needed"]),
+        ("phases", None, ["phases: at least one phase is needed"]),
+        ("phases", "[]", ["phases: at least one phase is needed"]),
         ("phases", "all", ["phases: a list is expected"]),
         ("phases", "[all]", ["phases[1]: fields are expected"]),
         ("phases", "[{per_day: 1}]", ["phases[1].name: it is needed"]),
@@ -78,7 +78,7 @@ def test_what_the_cases_change_is_right(tmp_path, kind):
         ("phases", "[{name: a, per_day: 0}]", ["phases[1].per_day: 0 is no whole number"]),
         ("phases", "[{name: a, in_all: 1.5}]", ["phases[1].in_all: 1.5 is no whole number"]),
         ("phases", "[{name: a, daily: 1}]", ["phases[1].daily: unknown field"]),
-        ("references", None, ["references: one set at least is needed"]),
+        ("references", None, ["references: at least one set is needed"]),
         ("references", "references.json", ["references: a list is expected"]),
         ("references", "[{name: c2}]", ["references[1].name: either file or dataset"]),
         ("references", "[{file: references.json}]", ["references[1].name: it is needed"]),
@@ -120,15 +120,15 @@ def test_what_the_cases_change_is_right(tmp_path, kind):
     ],
 )
 def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, parts):
-    path, line = written(tmp_path, "captions", **{field: value})
-    # An open bracket is missed where the file ends.
+    path, line = write_changed(tmp_path, "captions", **{field: value})
+    # An open bracket is reported at the end of the file.
     line += field == "intro"
     with says(f"{path}:{line}: ", *parts):
         read_challenges(str(path))
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "at", "parts"),
+    ("field", "value", "line_start", "parts"),
     [
         ("references", "[]", "references", ["references: the kind is metrics; leave it out"]),
         ("metrics", "[text]", "metrics", ["metrics: the kind is metrics; leave it out"]),
@@ -166,15 +166,15 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
         ("visibility", "{references: 1}", "visibility", ["visibility.references: 1 is neither"]),
     ],
 )
-def test_faults_of_metrics_name_file_line_and_field(tmp_path, field, value, at, parts):
-    path, _ = written(tmp_path, "metrics", **{field: value})
+def test_faults_of_metrics_name_file_line_and_field(tmp_path, field, value, line_start, parts):
+    path, _ = write_changed(tmp_path, "metrics", **{field: value})
     lines = path.read_text(encoding="utf-8").splitlines()
-    line = next(n for n, text in enumerate([*lines, ""], start=1) if text.startswith(at))
+    line = next(n for n, text in enumerate([*lines, ""], start=1) if text.startswith(line_start))
     with says(f"{path}:{line}: ", *parts):
         read_challenges(str(path))
 
 
-def test_a_field_that_stands_there_twice_and_other_files(tmp_path):
+def test_repeated_fields_and_unreadable_files_are_reported(tmp_path):
     path = write_challenge(tmp_path)
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text}title: another\n", encoding="utf-8")
@@ -198,11 +198,11 @@ def test_a_field_that_stands_there_twice_and_other_files(tmp_path):
         read_challenges(str(tmp_path / "empty"))
 
 
-def test_two_of_one_name(tmp_path):
-    one, other = write_challenge(tmp_path, name="a"), write_challenge(tmp_path, name="b")
-    text = other.read_text(encoding="utf-8")
-    other.write_text(text.replace("name: b\n", "name: a\n", 1), encoding="utf-8")
-    with says(f"{other}:1: name: ", f"{one}:1 is 'a' as well"):
+def test_two_challenges_of_the_same_name_are_reported(tmp_path):
+    first, second = write_challenge(tmp_path, name="a"), write_challenge(tmp_path, name="b")
+    text = second.read_text(encoding="utf-8")
+    second.write_text(text.replace("name: b\n", "name: a\n", 1), encoding="utf-8")
+    with says(f"{second}:1: name: ", f"{first}:1 is 'a' as well"):
         read_challenges(str(tmp_path))
 
 
@@ -218,26 +218,26 @@ def test_two_of_one_name(tmp_path):
         ({"metrics": ["cider(df=none.json)"]}, ["none.json: cannot be read"]),
     ],
 )
-def test_serve_ends_with_status_2_and_has_begun_nothing(tmp_path, capsys, changes, parts):
+def test_serve_exits_with_status_2_and_writes_nothing(tmp_path, capsys, changes, parts):
     (tmp_path / "cut.json").write_text('{"a": ["b"')
     (tmp_path / "bare.json").write_text("{}")
     path = write_challenge(tmp_path, **changes)
     before = sorted(tmp_path.iterdir())
     database = f"database={tmp_path / 'site.sqlite3'}"
     assert run_captau("serve", f"challenge={path}", "port=0", database) == 2
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
     assert line.startswith(f"captau: {path}:")
     for part in parts:
         assert part in line
-    assert said.out == ""
+    assert printed.out == ""
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_of_a_block_the_line_of_the_field_is_told(tmp_path):
+def test_the_line_of_a_field_inside_a_block_is_reported(tmp_path):
     path = write_challenge(tmp_path, "metrics", limits={"memory": "much"})
     text = path.read_text(encoding="utf-8")
-    line = next(n for n, one in enumerate(text.splitlines(), 1) if "memory" in one)
+    line = next(n for n, x in enumerate(text.splitlines(), 1) if "memory" in x)
     assert yaml.safe_load(text)["limits"]["memory"] == "much"
     with says(f"{path}:{line}: limits.memory: 'much'"):
         read_challenges(str(path))

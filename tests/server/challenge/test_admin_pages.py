@@ -1,0 +1,121 @@
+"""The admin's pages through HTTP: decisions on submissions, challenges and teams, and their log."""
+
+from __future__ import annotations
+
+from captau.server.challenge import tables
+from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from tests.server.challenge.visitors import (
+    Visitor,
+    begin_evaluation,
+    load_submission,
+    load_table,
+    quick_passwords,
+    read_board,
+    record_verdict,
+    score,
+    score_three_teams,
+    serve_small,
+    sign_up,
+    sign_up_admin,
+    submission_key,
+    valid_captions,
+)
+
+__all__ = ["quick_passwords", "serve_small"]
+
+BOARD = "/challenges/small/board"
+
+
+def test_hidden_and_disqualified_submissions_leave_the_leaderboard(serve_small):
+    site, url = serve_small(visibility={"leaderboard": "public"})
+    teams = score_three_teams(site, url)
+    keys = {row["system"]: row["key"] for row in load_table(site, tables.submissions)}
+    admin, stranger = sign_up_admin(site, url), Visitor(url)
+    key = keys["Reds 1"]
+    submission_page = f"/admin/submissions/{key}"
+    assert admin.get(submission_page).heading == "Reds 1"
+    assert admin.send(f"{submission_page}/hidden", page="/admin").status == 400
+    admin.send(f"{submission_page}/hidden", page="/admin", why="a <test>")
+    systems = [row[3] for row in read_board(stranger.get(BOARD).text)]
+    assert systems == ["Blues 0", "Reds 0", "Greens 0"]
+    assert stranger.get(f"/submissions/{key}").status == 404
+    assert "Hidden: a &lt;test&gt;" in teams["Reds"].get(f"/submissions/{key}").text
+    admin.send(f"{submission_page}/disqualified", page="/admin", why="two accounts")
+    page = stranger.get(BOARD)
+    assert "Reds 1" not in str(read_board(page.text))
+    assert "<s>Reds 1</s> of Reds: two accounts" in page.text
+    admin.send(f"{submission_page}/reinstate", page="/admin", why="cleared")
+    assert read_board(stranger.get(BOARD).text)[0][3] == "Reds 1"
+    dashboard = admin.get("/admin").text
+    for action in ("hidden", "disqualified", "reinstate"):
+        assert f"<td>admin</td><td>{action}</td><td>submission {key}</td>" in dashboard
+    missing_page = f"/admin/submissions/{'0' * 16}/hidden"
+    assert admin.send(missing_page, page="/admin", why="x").status == 404
+
+
+def test_limits_are_reset_for_a_team(serve_small):
+    site, url = serve_small()
+    ann, admin = sign_up(url, "Ann", team="Reds"), sign_up_admin(site, url)
+    for _ in range(2):
+        score(site, submission_key(ann.upload("small", "r.json", valid_captions())))
+    assert ann.upload("small", "r.json", valid_captions())[0] == 400
+    (team,) = load_table(site, tables.teams)
+
+    def reset(team_id, challenge, why):
+        path = f"/admin/teams/{team_id}/forgive"
+        return admin.send(path, page="/admin", why=why, challenge=challenge).status
+
+    assert reset(team["id"], "small", "a fault of ours") == 200
+    allowance = "<b>2</b> left today and <b>3</b> left in this phase"
+    assert allowance in ann.get("/challenges/small").text
+    assert ann.upload("small", "r.json", valid_captions())[0] == 303
+    assert reset(99, "small", "x") == 404
+    assert reset(1, "none", "x") == 404
+
+
+def test_a_frozen_challenge_takes_no_submissions(serve_small):
+    site, url = serve_small()
+    ann, admin = sign_up(url, "Ann"), sign_up_admin(site, url)
+    key = submission_key(ann.upload("small", "r.json", valid_captions()))
+    admin.send("/admin/challenges/small/freeze", page="/admin", why="moving")
+    assert "No submissions are taken for the moment." in ann.get("/challenges/small").text
+    record_verdict(site, key)
+    status, _, body = ann.upload("small", "r.json", valid_captions())
+    assert (status, b"takes no submissions for the moment" in body) == (400, True)
+    admin.send("/admin/challenges/small/unfreeze", page="/admin", why="moved")
+    assert ann.upload("small", "r.json", valid_captions())[0] == 303
+
+
+def test_only_a_failed_submission_is_evaluated_again(serve_small):
+    site, url = serve_small()
+    ann, admin = sign_up(url, "Ann"), sign_up_admin(site, url)
+    key = submission_key(ann.upload("small", "r.json", valid_captions()))
+    record_verdict(site, key)
+    begin_evaluation(site, key)
+    reason = "the metrics could not be computed"
+    SubmissionLifecycle(site.store).give_up("w", reason, is_final=True)
+    page = ann.get(f"/submissions/{key}")
+    assert f"It could not be scored: {reason}" in page.text
+    path = f"/admin/submissions/{key}/requeue"
+    assert admin.send(path, page="/admin", why="mended").status == 200
+    assert load_submission(site, key).state == "queued"
+    refused = admin.send(path, page="/admin", why="twice")
+    assert (refused.status, "Only a submission that failed" in refused.text) == (400, True)
+
+
+def test_the_dashboard_is_for_the_admin_only(serve_small):
+    site, url = serve_small(visibility={"leaderboard": "public"})
+    ann = sign_up(url, "Ann")
+    key = submission_key(ann.upload("small", "r.json", valid_captions()))
+    score(site, key)
+    for path in ("/admin", f"/admin{BOARD}", f"/admin{BOARD}.csv", f"/admin/submissions/{key}"):
+        assert ann.raw("GET", path)[1]["location"] == "/admin/login"
+    admin = sign_up_admin(site, url)
+    # The admin's files have all digits; a team's pages those that tables print.
+    assert b"0.487654322" in admin.raw("GET", f"/admin{BOARD}.csv")[2]
+    for path in ("/admin/challenges/small/publish", f"/admin/submissions/{key}/hidden"):
+        page = ann.post(path, {"token": ann.token(), "why": "x"})
+        assert page.heading == "Sign in to the dashboard"
+    refused = admin.send("/admin/challenges/small/unpublish", page="/admin", why="x")
+    assert "Its file says" in refused.text
+    assert load_submission(site, key).standing == ""

@@ -1,0 +1,65 @@
+"""An evaluation that exceeds its limit of memory or time ends, its team learns why, and the worker continues."""
+
+from __future__ import annotations
+
+from captau.server.challenge.client import Client
+from captau.server.challenge.migrations import FOLDER
+from captau.server.database import Database
+from tests.server.challenge.conftest import captions_json, create_account, write_challenge
+
+#: A metric that does what a caption says.
+OBEDIENT_METRIC = """
+import time
+
+import numpy as np
+
+
+def obedient(items):
+    captions = set(items["caption"])
+    if "take much memory" in captions:
+        np.ones(250_000_000)  # 2 GB
+    if "take long" in captions:
+        time.sleep(3600)
+    return [0.5] * len(items)
+"""
+
+
+def test_memory_and_time_are_bounded(tmp_path, start_serve):
+    (tmp_path / "obedient.py").write_text(OBEDIENT_METRIC)
+    path = write_challenge(
+        tmp_path,
+        metrics=["python(obedient:obedient)"],
+        statistics={"interval": "none"},
+        limits={"memory": 1500, "seconds": 3, "attempts": 2},
+    )
+    words = [f"challenge={path}", "database=site.sqlite3"]
+    server = start_serve(*words, PYTHONPATH=str(tmp_path))
+    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    client = Client(server.url, create_account(database)[0])
+
+    def evaluate(order):
+        file = tmp_path / "a.json"
+        file.write_text(captions_json(**{"img07.png": order}))
+        return client.wait(client.submit(file, "small_captions")["id"])
+
+    assert evaluate("be good")["state"] == "scored", server.output
+    worker_pids = set(server.worker_pids)
+    submission = evaluate("take much memory")
+    assert (submission["state"], submission["reason"]) == (
+        "failed",
+        "it took more memory than is given; it was tried 2 times",
+    ), server.output
+    assert submission["scores"] is None
+    # The same process continues: it has released the memory.
+    assert set(server.worker_pids) == worker_pids
+    assert evaluate("be good again")["state"] == "scored", server.output
+    submission = evaluate("take long")
+    assert (submission["state"], submission["reason"]) == (
+        "failed",
+        "evaluating it took too long; it was tried 2 times",
+    ), server.output
+    assert len(set(server.worker_pids) - worker_pids) == 1  # a new worker replaced it
+    submission = evaluate("be good once more")
+    assert submission["state"] == "scored", server.output
+    assert {row["value"] for row in submission["scores"]} == {0.5}
+    database.close()

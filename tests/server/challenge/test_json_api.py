@@ -1,0 +1,163 @@
+"""The JSON interface: who may ask what, and what each answer contains."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import requests
+
+from captau.datasets.errors import InputError
+from captau.server.challenge.client import Client, print_outcome
+from tests.conftest import says
+from tests.server.challenge.conftest import (
+    CAPTIONS,
+    REFERENCES,
+    captions_json,
+    create_account,
+    make_manual_worker,
+    make_site,
+    scores_csv,
+    serve_site,
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Serve a site whose worker runs in this process, with tokens of two members and another team."""
+    folder = tmp_path_factory.mktemp("site")
+    opened = make_site(folder)
+    opened.workers = None
+    database = opened.store.database
+    with serve_site(opened) as url:
+        member, team = create_account(database, "member")
+        mate, _ = create_account(database, "mate", team)
+        rival, _ = create_account(database, "rival")
+        work = make_manual_worker(folder, opened)
+        yield SimpleNamespace(url=url, member=member, mate=mate, rival=rival, work=work)
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+def post(site, token, text, challenge="small_captions", **parameters):
+    return requests.post(
+        f"{site.url}/api/challenges/{challenge}/submissions",
+        params={"file": "a.json", **parameters},
+        data=text.encode(),
+        headers=bearer(token),
+        timeout=30,
+    )
+
+
+def get(site, path, token=None):
+    headers = bearer(token) if token else {}
+    return requests.get(f"{site.url}/api/{path}", headers=headers, timeout=30)
+
+
+def read_lines(response):
+    return [json.loads(line) for line in response.iter_lines()]
+
+
+def test_challenges_are_described_without_private_data(site):
+    challenges = get(site, "challenges").json()["challenges"]
+    assert [c["name"] for c in challenges] == ["small_captions", "small_metrics"]
+    assert challenges[0]["references"] == ["c2", "c1"]
+    assert challenges[0]["open"] == "all"
+    assert get(site, "challenges/small_metrics").json() == challenges[1]
+    assert get(site, "challenges/other").status_code == 404
+    items = read_lines(get(site, "challenges/small_captions/items"))
+    assert items == [{"image_id": i} for i in REFERENCES]
+    items = read_lines(get(site, "challenges/small_metrics/items"))
+    assert [(i["image_id"], i["caption"]) for i in items] == CAPTIONS
+    assert set(items[0]) == {"item_id", "image_id", "caption"}
+
+
+def test_a_submission_is_followed_to_its_scores(site):
+    client = Client(site.url, site.member)
+    response = post(site, site.member, captions_json(), system="mine", note="layer 9")
+    assert response.status_code == 201
+    received = response.json()
+    key = received["id"]
+    fields = (received["state"], received["system"], received["note"])
+    assert fields == ("received", "mine", "layer 9")
+    second = post(site, site.member, captions_json())
+    assert (second.status_code, "still being checked" in second.json()["error"]) == (409, True)
+    site.work()
+    scored = client.submission(key)
+    assert scored["state"] == "scored"
+    assert scored["counts"]
+    assert [(r["references"], r["metric"], r["n"]) for r in scored["scores"]] == [
+        ("c2", "rouge_l", 12),
+        ("c2", "cider", 12),
+        ("c1", "rouge_l", 5),
+        ("c1", "cider", 5),
+    ]
+    assert "rouge_l" in scored["run"]["signatures"]
+    # The whole team sees it, and nobody else.
+    assert get(site, f"submissions/{key}", site.mate).json() == scored
+    assert get(site, f"submissions/{key}", site.rival).status_code == 404
+    assert get(site, f"submissions/{key}").status_code == 401
+    assert get(site, "submissions", site.rival).json() == {"submissions": []}
+    assert get(site, "submissions", site.mate).json()["submissions"][0] == scored
+
+
+def test_all_faults_of_an_invalid_submission_are_listed(site, capsys):
+    text = captions_json(**{"img00.png": "", "other.png": "x"})
+    key = post(site, site.member, text).json()["id"]
+    site.work()
+    submission = Client(site.url, site.member).submission(key)
+    fields = (submission["state"], submission["n_faults"], submission["counts"])
+    assert fields == ("invalid", 2, False)
+    assert print_outcome(submission) == 2
+    printed = capsys.readouterr()
+    assert "captau: a.json: entry 12: unknown image 'other.png'" in printed.err
+    assert printed.out.startswith("a.json: not valid: 2 faults")
+
+
+def test_scores_of_a_metric_are_correlated(site, capsys):
+    key = post(site, site.rival, scores_csv(), "small_metrics", file="mine.csv").json()["id"]
+    site.work()
+    submission = Client(site.url, site.rival).submission(key)
+    assert [r["metric"] for r in submission["scores"]] == ["tau_b overall", "pearson overall"]
+    assert print_outcome(submission) == 0
+    assert "pearson overall" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({}, 401), ({"authorization": "Bearer nobody"}, 401), ({"authorization": "Basic x"}, 401)],
+)
+def test_submissions_without_a_valid_token_are_refused(site, headers, status):
+    url = f"{site.url}/api/challenges/small_captions/submissions?file=a.json"
+    response = requests.post(url, data=b"[]", headers=headers, timeout=30)
+    assert response.status_code == status
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_invalid_requests_are_refused_with_a_message(site):
+    assert post(site, site.member, "x", file="a.exe").status_code == 409
+    assert post(site, site.member, "x", challenge="other").status_code == 404
+    assert post(site, site.member, "x", file="a" * 201).status_code == 422
+    too_large = post(site, site.member, " " * (33 << 20))  # more than limits.megabytes
+    assert too_large.status_code == 413
+    assert too_large.text.startswith("At most 32,832 kB are taken")
+    assert post(site, site.member, "[]").status_code == 201
+    site.work()
+
+
+def test_the_client_reports_errors(site, tmp_path):
+    path = tmp_path / "a.json"
+    with says("a.json: No such file"):
+        Client(site.url, site.member).submit(path, "small_captions")
+    path.write_text("[]")
+    with says("there is no such thing"):
+        Client(site.url, site.member).submit(path, "other")
+    with says("a token is needed"):
+        Client(site.url, "nobody").submit(path, "small_captions")
+    with says("127.0.0.1:1"):
+        Client("http://127.0.0.1:1", "x").submit(path, "small_captions")
+    with pytest.raises(InputError, match="no answer of captau serve"):
+        Client(f"{site.url}/static/captau.css#", "x").submit(path, "small_captions")

@@ -1,0 +1,183 @@
+"""Leaderboards: places, ranks, filters and files, worked by hand or against `captau score`'s own tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captau.benchmarks.scoring.system_comparison import Submissions
+from captau.benchmarks.statistics.bootstrap import Statistics, resample
+from captau.benchmarks.statistics.significance import (
+    Prepared,
+    corrected,
+    differences,
+    rank_groups,
+)
+from captau.server.challenge.leaderboard.board import (
+    Board,
+    Entry,
+    Row,
+    Score,
+    read_scores,
+    round_scores,
+)
+from captau.server.challenge.leaderboard.board_request import Filters
+from captau.server.challenge.leaderboard.columns import Column
+from captau.server.challenge.leaderboard.ranking import (
+    rank_clusters,
+    rank_entries,
+    select_entries,
+)
+
+CIDER = Column("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
+LOSS = Column("loss", "loss", "", "Loss", 1, 3, False)
+NAN = float("nan")
+
+
+def entry(number, team, value, at=0.0, system="one", key="cider@c5"):
+    score = Score(value, value - 0.01, value + 0.01)
+    return Entry(number, team, f"team {team}", system, "test", at, {key: score})
+
+
+HUMAN = Entry(None, None, "people", "", "", 0.0, {"cider@c5": Score(0.85, 0.84, 0.86)})
+
+
+def numbers(entries):
+    return [entry.number for entry in entries]
+
+
+def test_equal_scores_share_a_place_and_human_or_undefined_ones_have_none():
+    entries = [entry(1, 1, 0.5), entry(2, 2, 0.9), entry(3, 3, 0.5), entry(4, 4, NAN), HUMAN]
+    rows = rank_entries(entries, CIDER, {2: 1, 1: 2, 3: 2})
+    assert [(r.entry.number, r.place, r.rank) for r in rows] == [
+        (2, 1, 1),
+        (None, None, None),
+        (1, 2, 2),
+        (3, 2, 2),
+        (4, None, None),
+    ]
+    is_reversed = rank_entries(entries, CIDER, {}, is_reversed=True)
+    assert [r.entry.number for r in is_reversed] == [4, 3, 1, None, 2]
+    assert [r.place for r in is_reversed] == [None, 2, 2, None, 1]
+
+
+def test_lower_scores_are_better_where_the_metric_says_so():
+    entries = [entry(1, 1, 0.5, key="loss"), entry(2, 2, 0.9, key="loss")]
+    assert [r.entry.number for r in rank_entries(entries, LOSS, {})] == [1, 2]
+    better = entry(3, 2, 0.1, key="loss")
+    assert numbers(select_entries([*entries, better], LOSS, "best")) == [1, 3]
+
+
+def test_the_best_the_latest_or_all_of_a_team_s_submissions_are_selected():
+    entries = [entry(1, 1, 0.7, 10), entry(2, 1, 0.4, 20), entry(3, 2, NAN, 5), HUMAN]
+    assert numbers(select_entries(entries, CIDER, "best")) == [1, 3, None]
+    assert numbers(select_entries(entries, CIDER, "latest")) == [2, 3, None]
+    assert numbers(select_entries(entries, CIDER, "all")) == [1, 2, 3, None]
+    # Of equals the first one stands, in whatever order they are listed.
+    equals = [entry(5, 1, 0.4, 9), entry(4, 1, 0.4, 8)]
+    assert numbers(select_entries(equals, CIDER, "best")) == [4]
+
+
+def test_filters_accept_a_team_or_a_period_and_always_human_captions():
+    entries = [entry(1, 1, 0.7, 10), entry(2, 2, 0.4, 20), HUMAN]
+
+    def accepted(**fields):
+        return [e.number for e in entries if Filters(**fields).accepts(e)]
+
+    assert accepted() == [1, 2, None]
+    assert accepted(team=2) == [2, None]
+    assert accepted(since=10, until=20) == [1, None]
+
+
+def test_ranks_are_those_of_captau_score():
+    """Each submission resampled alone, as the server does: the p-values of all resampled together."""
+    rng = np.random.default_rng(0)
+    values = {f"{k}": rng.normal(k // 2 * 0.2, 1, 300) for k in range(6)}
+    pooled = {
+        name: {"m": lambda weights, x=x: x @ weights / weights.sum(0)} for name, x in values.items()
+    }
+    panel = Submissions.of(pooled, ("m",), 300)
+    all_images = np.ones(300, dtype=bool)
+    prepared = {name: Prepared.of(panel, name, all_images) for name in values}
+    options = Statistics()
+    statistics = [p.statistic for p in prepared.values()]
+    jointly = resample(statistics, 300, options.replicates)
+    by_name = dict(zip(values, jointly, strict=True))
+    pairs = differences(panel, panel.metrics, prepared, by_name, options)
+    p_values = corrected([pair.found.p_value for pair in pairs], "bh")
+    p_by_pair = {
+        frozenset((pair.metric_a, pair.metric_b)): p_value
+        for pair, p_value in zip(pairs, p_values, strict=True)
+    }
+    means = {name: float(x.mean()) for name, x in values.items()}
+    expected = rank_groups(means, p_by_pair, 0.05)
+    replicates = {
+        int(n): resample([prepared[n].statistic], 300, options.replicates)[0][0] for n in values
+    }
+    ranks = rank_clusters({int(n): mean for n, mean in means.items()}, replicates)
+    assert ranks == {int(n): rank for n, rank in expected.items()}
+    assert 1 < len(set(ranks.values())) < 6
+    # The same with the opposite sign, where lower is better.
+    negated = {int(n): -mean for n, mean in means.items()}
+    assert rank_clusters(negated, replicates, higher_is_better=False) == ranks
+
+
+@given(st.lists(st.one_of(st.floats(0, 1), st.just(NAN)), max_size=8))
+def test_ranks_increase_from_one_with_the_places(values):
+    rng = np.random.default_rng(1)
+    replicates = {n: v + rng.normal(0, 0.1, 50) for n, v in enumerate(values)}
+    ranks = rank_clusters(dict(enumerate(values)), replicates)
+    defined = [n for n, v in enumerate(values) if not math.isnan(v)]
+    assert sorted(ranks) == defined
+    ordered = [ranks[n] for n in sorted(defined, key=lambda n: -values[n])]
+    assert ordered == sorted(ordered)
+    assert set(ordered) == set(range(1, len(set(ordered)) + 1))
+
+
+def test_a_submission_without_replicates_has_no_rank():
+    assert rank_clusters({1: 0.5, 2: 0.6}, {1: np.zeros(10)}) == {1: 1}
+    undefined = np.full(10, NAN)  # no difference can be tested, so none is significant
+    assert rank_clusters({1: 0.5, 2: 0.6}, {1: undefined, 2: undefined}) == {1: 1, 2: 1}
+
+
+def test_csv_and_json_agree_and_have_no_more_digits_than_shown():
+    rows = [
+        Row(entry(7, 1, 0.123456789, 1_700_000_000, system="=1+1"), 1, 1),
+        Row(entry(8, 2, NAN, 1_700_000_000), None, None),
+        Row(HUMAN),
+    ]
+    rounded_rows = [
+        replace(row, entry=replace(row.entry, scores=round_scores(row.entry.scores, [CIDER])))
+        for row in rows
+    ]
+    board = Board("demo", [CIDER], CIDER, rounded_rows, {"cider": "cider|v1"})
+    lines = list(csv.DictReader(io.StringIO(board.to_csv())))
+    assert [line["cider@c5"] for line in lines] == ["0.123", "", "0.85"]
+    assert (lines[0]["cider@c5_low"], lines[0]["at"]) == ("0.113", "2023-11-14T22:13:20Z")
+    assert lines[0]["system"] == "'=1+1"  # no spreadsheet computes it
+    table = json.loads(board.to_json())
+    assert table["signatures"] == {"cider": "cider|v1"}
+    assert [r["scores"]["cider@c5"]["value"] for r in table["rows"]] == [0.123, None, 0.85]
+    assert [r["human"] for r in table["rows"]] == [False, False, True]
+    assert "0.1234" not in board.to_csv() + board.to_json()
+    exact = json.loads(Board("demo", [CIDER], CIDER, rows).to_json())
+    assert exact["rows"][0]["scores"]["cider@c5"]["value"] == pytest.approx(0.123456789, abs=0)
+
+
+def test_scores_of_a_result_are_read_by_column():
+    scores = read_scores(
+        [
+            {"references": "c5", "metric": "cider", "value": 0.5, "ci_low": 0.4, "ci_high": 0.6},
+            {"references": "", "metric": "bleu_1", "value": None, "ci_low": None, "ci_high": None},
+        ]
+    )
+    assert scores["cider@c5"] == Score(0.5, 0.4, 0.6)
+    assert math.isnan(scores["bleu_1"].value)

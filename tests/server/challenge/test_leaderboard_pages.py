@@ -1,0 +1,182 @@
+"""Leaderboards through HTTP: order, filters, files, shown digits, and publication."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from captau.server.challenge import tables
+from captau.server.challenge.human_scores import save_human_scores
+from tests.server.challenge.visitors import (
+    Visitor,
+    load_table,
+    quick_passwords,
+    read_board,
+    score,
+    score_three_teams,
+    serve_small,
+    sign_up,
+    sign_up_admin,
+    submission_key,
+    valid_captions,
+)
+
+__all__ = ["quick_passwords", "serve_small"]
+
+BOARD = "/challenges/small/board"
+PUBLIC = {"leaderboard": "public"}
+
+
+def systems(text):
+    return [row[3] for row in read_board(text)]
+
+
+def test_a_public_leaderboard_has_ranks_filters_and_permalinks(serve_small):
+    site, url = serve_small(visibility=PUBLIC)
+    teams = score_three_teams(site, url)
+    stranger = Visitor(url)
+    page = stranger.get(BOARD)
+    expected = [
+        ("1", "1", "Reds", "Reds 1"),
+        ("2", "1", "Blues", "Blues 0"),
+        ("3", "2", "Greens", "Greens 0"),
+    ]
+    assert read_board(page.text) == expected
+    assert page.text.count('aria-sort="descending"') == 1
+    all_submissions = stranger.get(f"{BOARD}?which=all")
+    assert systems(all_submissions.text) == ["Reds 1", "Blues 0", "Reds 0", "Greens 0"]
+    assert read_board(stranger.get(f"{BOARD}?which=latest").text) == expected
+    is_reversed = stranger.get(f"{BOARD}?sort=cider%40c2&turn=yes")
+    assert read_board(is_reversed.text) == expected[::-1]
+    assert 'aria-sort="ascending"' in is_reversed.text
+    # Filters hide rows and move no places; the permalink repeats them.
+    number = re.search(r'<option value="(\d+)">Greens', page.text)[1]
+    filtered = stranger.get(f"{BOARD}?team={number}")
+    assert read_board(filtered.text) == expected[2:]
+    link = re.search(r'href="([^"]+)">Permalink', filtered.text)[1].replace("&amp;", "&")
+    assert f"team={number}" in link
+    assert read_board(stranger.get(link).text) == expected[2:]
+    empty = stranger.get(f"{BOARD}?since=2099-01-01")
+    assert read_board(empty.text) == [("No submission to show.",)]
+    for invalid_day in ("since=yesterday", "until=2026-13-01"):
+        page = stranger.get(f"{BOARD}?{invalid_day}")
+        assert (page.status, "is no day" in page.text) == (400, True)
+    for ignored in ("sort=nothing", "which=odd", "phase=none", "team=x", "turn=1"):
+        assert read_board(stranger.get(f"{BOARD}?{ignored}").text) == expected
+    assert 'class="own"' in teams["Blues"].get(BOARD).text
+    assert 'class="own"' not in stranger.get(BOARD).text
+
+
+def test_csv_and_json_files_agree_with_the_page(serve_small):
+    site, url = serve_small(visibility=PUBLIC)
+    score_three_teams(site, url)
+    stranger = Visitor(url)
+    _, headers, body = stranger.raw("GET", f"{BOARD}.csv?which=all")
+    assert headers["content-type"].startswith("text/csv")
+    lines = list(csv.DictReader(io.StringIO(body.decode())))
+    assert [line["system"] for line in lines] == ["Reds 1", "Blues 0", "Reds 0", "Greens 0"]
+    assert (lines[0]["cider@c2"], lines[0]["cider@c2_low"]) == ("0.8", "0.788")
+    _, _, body = stranger.raw("GET", f"{BOARD}.json?which=all")
+    table = json.loads(body)
+    assert [row["rank"] for row in table["rows"]] == [int(line["rank"]) for line in lines]
+    assert table["signatures"]["cider"] == "cider|backend:x"
+    assert "12345" not in body.decode()  # digits beyond those that tables print
+    assert stranger.raw("GET", f"{BOARD}.xml")[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("exact", "expected"),
+    [
+        (False, [("1", "1", "0.5"), ("1", "1", "0.5004")]),
+        (True, [("1", "1", "0.5004"), ("2", "2", "0.5")]),
+    ],
+)
+def test_places_and_ranks_reveal_no_hidden_digits(serve_small, exact, expected):
+    """Otherwise a changed caption would show whether it gained: its submission is above, or below."""
+    site, url = serve_small(visibility={"leaderboard": "public", "exact": exact})
+    ann, admin = sign_up(url, "Ann"), sign_up_admin(site, url)
+    for value in (0.5, 0.5004):
+        key = submission_key(ann.upload("small", "r.json", valid_captions(), system=str(value)))
+        score(site, key, value, spread=0.02, seed=7)  # the same samples of images
+    rows = read_board(ann.get(f"{BOARD}?which=all").text)
+    assert [(place, rank, system) for place, rank, _, system in rows] == expected
+    assert systems(ann.get(BOARD).text) == [expected[0][2]]
+    _, _, body = ann.raw("GET", f"{BOARD}.json?which=all")
+    assert [str(r["rank"]) for r in json.loads(body)["rows"]] == [rank for _, rank, _ in expected]
+    admin_rows = read_board(admin.get(f"/admin{BOARD}?which=all").text)
+    assert [row[:2] for row in admin_rows] == [("1", "1"), ("2", "2")]
+
+
+def test_a_leaderboard_says_if_its_scores_are_of_different_versions(serve_small):
+    site, url = serve_small(visibility=PUBLIC)
+    ann, bob = sign_up(url, "Ann"), sign_up(url, "Bob")
+    for visitor, backend, is_different in ((ann, "x", False), (bob, "y", True)):
+        key = submission_key(visitor.upload("small", "r.json", valid_captions()))
+        score(site, key, 0.5, backend=backend)
+        assert ("by the same versions" in ann.get(BOARD).text) == is_different
+        table = json.loads(ann.raw("GET", f"{BOARD}.json")[2])
+        assert table["signatures"]["cider"] == f"cider|backend:{backend}"
+        assert table["signatures_differ"] == is_different
+
+
+def test_all_digits_are_shown_if_the_challenge_says_so(serve_small):
+    site, url = serve_small(visibility={"leaderboard": "public", "exact": True})
+    ann = sign_up(url, "Ann")
+    key = submission_key(ann.upload("small", "r.json", valid_captions()))
+    score(site, key, 0.123456789)
+    assert b",0.123456789," in Visitor(url).raw("GET", f"{BOARD}.csv")[2]
+    bearer = {"authorization": f"Bearer {ann.create_token()}"}
+    (submission,) = json.loads(ann.raw("GET", "/api/submissions", **bearer)[2])["submissions"]
+    assert {row["value"] for row in submission["scores"]} == {0.123456789}
+
+
+def test_a_team_sees_only_its_own_submissions_until_publication(serve_small):
+    site, url = serve_small()
+    teams = score_three_teams(site, url)
+    keys = [row["key"] for row in load_table(site, tables.submissions)]
+    reds, stranger = teams["Reds"], Visitor(url)
+    page = reds.get(f"{BOARD}?which=all")
+    assert "Not published yet" in page.text
+    assert systems(page.text) == ["Reds 1", "Reds 0"]
+    assert not re.search("Blues|Greens", page.text)
+    for ending in ("", ".csv", ".json"):
+        _, _, body = stranger.raw("GET", f"{BOARD}{ending}?which=all")
+        assert not re.search(rb"Reds|Blues|Greens", body)
+    assert [reds.get(f"/submissions/{k}").status for k in keys] == [200, 200, 404, 404]
+    assert [stranger.get(f"/submissions/{k}").status for k in keys] == [404] * 4
+    admin = sign_up_admin(site, url)
+    refused = admin.send("/admin/challenges/small/publish", page="/admin")
+    assert (refused.status, "Say why" in refused.text) == (400, True)
+    admin.send("/admin/challenges/small/publish", page="/admin", why="it is over")
+    page = stranger.get(f"{BOARD}?which=all")
+    assert systems(page.text) == ["Reds 1", "Blues 0", "Reds 0", "Greens 0"]
+    # Strangers see the scores; verdict, file and note are for the team.
+    page = stranger.get(f"/submissions/{keys[0]}")
+    assert page.status == 200
+    assert ">60.0<" in page.text
+    assert not re.search("r.json|SHA-256|valid: 6", page.text)
+    assert stranger.raw("GET", f"/submissions/{keys[0]}/state")[0] == 303
+    assert reds.raw("GET", f"/submissions/{keys[2]}/state")[0] == 404
+    admin.send("/admin/challenges/small/unpublish", page="/admin", why="a mistake")
+    assert read_board(stranger.get(BOARD).text) == [("No submission to show.",)]
+
+
+def test_human_scores_stand_among_the_rows_without_a_place(serve_small):
+    site, url = serve_small(visibility=PUBLIC)
+    score_three_teams(site, url)
+    rows = [
+        {"references": "c2", "metric": "cider", "value": 0.79, "ci_low": 0.7, "ci_high": 0.8},
+        {"references": "c5", "metric": "cider", "value": None, "ci_low": None, "ci_high": None},
+    ]
+    challenge = site.challenges["small"]
+    site.store.database.do(lambda c: save_human_scores(c, challenge, rows))
+    assert [row[:3] for row in read_board(Visitor(url).get(BOARD).text)] == [
+        ("1", "1", "Reds"),
+        ("2", "1", "Blues"),
+        ("–", "–", "people"),
+        ("3", "2", "Greens"),
+    ]

@@ -1,0 +1,64 @@
+"""What holds for every page: no private texts, the security headers, and addresses of this site only."""
+
+from __future__ import annotations
+
+import re
+
+from tests.server.challenge.visitors import (
+    Visitor,
+    quick_passwords,
+    record_verdict,
+    score,
+    score_three_teams,
+    serve_small,
+    sign_up,
+    sign_up_admin,
+    submission_key,
+    valid_captions,
+)
+
+__all__ = ["quick_passwords", "serve_small"]
+
+
+def test_no_page_shows_references_and_all_have_the_headers(serve_small):
+    site, url = serve_small(visibility={"leaderboard": "public", "per_item": True})
+    score_three_teams(site, url)
+    ann, admin = sign_up(url, "Ann"), sign_up_admin(site, url)
+    scored_key = submission_key(ann.upload("small", "r.json", valid_captions()))
+    score(site, scored_key)
+    invalid_key = submission_key(ann.upload("small", "r.json", b"[]"))
+    record_verdict(site, invalid_key, ["r.json: no captions in it"])
+    endings = ("", "/state", "/items.csv")
+    board = "/challenges/small/board"
+    paths = [
+        *("/", "/signup", "/signin", "/recover", "/account", "/submissions", "/nowhere"),
+        *("/challenges/small", "/challenges/small/submit", "/challenges/none"),
+        *(f"{board}{ending}?which=all" for ending in ("", ".csv", ".json")),
+        *(f"/submissions/{k}{e}" for k in (scored_key, invalid_key) for e in endings),
+    ]
+    admin_paths = ["/admin", f"/admin{board}", f"/admin/submissions/{scored_key}"]
+    for visitor, visited_paths in ((ann, paths), (admin, admin_paths)):
+        for path in visited_paths:
+            status, headers, body = visitor.raw("GET", path)
+            assert status < 500
+            assert b"zyxreference" not in body, path
+            assert b"zyxsecret" not in body, path
+            assert "default-src 'none'" in headers["content-security-policy"]
+            assert headers["cache-control"] == "no-store"
+            if headers.get("content-type", "").startswith("text/html"):
+                assert not re.search(rb"<script(?![^>]*src=)|\son\w+=|style=", body), path
+            assert visitor.raw("HEAD", path)[::2] == (status, b"")
+
+
+def test_a_site_below_a_path_ignores_the_host_header(serve_small):
+    _, url = serve_small(outside=("/lab", True, "https://lab.example"))
+    visitor = Visitor(url)
+    status, headers, body = visitor.raw("GET", "/lab/signup", host="evil.example")
+    assert status == 200
+    assert "path=/lab" in headers["set-cookie"].lower()
+    assert "secure" in headers["set-cookie"].lower()
+    for link in re.findall(rb'(?:href|action|src)="([^"]*)"', body):
+        assert link.startswith((b"/lab/", b"#")), link
+    _, _, body = visitor.raw("GET", "/lab/challenges/small", host="evil.example")
+    assert b"url=https://lab.example/lab" in body
+    assert b"evil.example" not in body

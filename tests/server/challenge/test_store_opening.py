@@ -1,0 +1,163 @@
+"""A site that is opened again: changed challenges, removed challenges, and its folder of files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from captau.server.challenge.human_scores import load_human_scores, save_human_scores
+from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.store_opening import open_store_for_worker
+from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
+from captau.server.database import Database
+from tests.conftest import says
+from tests.server.challenge.conftest import (
+    REFERENCES,
+    captions_json,
+    make_manual_worker,
+    make_site,
+    write_challenge,
+)
+from tests.server.challenge.test_submission_lifecycle import (
+    account_of,
+    load,
+    record_result,
+    record_verdict,
+    set_received_at,
+    submit,
+)
+
+
+@pytest.fixture
+def site(tmp_path):
+    opened = make_site(tmp_path)
+    yield opened
+    opened.store.database.close()
+
+
+def test_changed_metrics_are_refused_unless_all_is_scored_again(tmp_path, site):
+    number = submit(site, account_of(site))
+    record_verdict(site, number)
+    record_result(site, number)
+    site.store.database.close()
+    write_challenge(tmp_path, title="Another title", intro="Another intro.")
+    make_site(tmp_path).store.database.close()  # texts may change
+    write_challenge(tmp_path, metrics=["rouge_l"])
+    with says("small_captions", "not those it was begun with", "rescore=true"):
+        make_site(tmp_path)
+    rescored = make_site(tmp_path, rescore=True)
+    assert load(rescored, number).state == "received"
+    assert load(rescored, number).result is None
+    rescored.store.database.close()
+    make_site(tmp_path).store.database.close()
+
+
+def test_rescoring_checks_submissions_against_the_changed_references(tmp_path):
+    """No submission is scored on fewer images; limits that it was within before do not matter."""
+    write_challenge(tmp_path, phases=[{"name": "one", "per_day": 1}])
+    site = make_site(tmp_path, ["captions"])
+    account = account_of(site)
+    numbers = [submit(site, account)]
+    make_manual_worker(tmp_path, site)()
+    challenge = site.store.get_challenge("small_captions")
+    asyncio.run(site.moderation.reset_limits(challenge, account.team, "a fault of ours"))
+    numbers.append(submit(site, account, captions_json(**{"new.png": "a new one"})))
+    make_manual_worker(tmp_path, site)()
+    assert [load(site, n).state for n in numbers] == ["scored", "invalid"]
+    numbers.append(submit(site, account))
+    make_manual_worker(tmp_path, site)()
+    outcomes = []
+    for k, additions in enumerate(({}, {"new.png": ["a new one"]})):
+        site.store.database.close()
+        changed = {**REFERENCES, "img00.png": [f"another {k}"], **additions}
+        (tmp_path / "references.json").write_text(json.dumps(changed))
+        site = make_site(tmp_path, rescore=True)
+        make_manual_worker(tmp_path, site)()
+        submissions = [load(site, n) for n in numbers]
+        outcomes.append([(submission.state, submission.counts) for submission in submissions])
+    assert outcomes[0] == [("scored", False), ("invalid", False), ("scored", True)]
+    assert outcomes[1] == [("invalid", False)] * 3
+    assert "no caption of image 'new.png'" in load(site, numbers[0]).faults[0]
+    site.store.database.close()
+
+
+def test_submissions_to_a_removed_challenge_keep_waiting(tmp_path, site):
+    account = account_of(site)
+    waiting, scored = submit(site, account), submit(site, account_of(site, "mate", account.team))
+    record_verdict(site, waiting)
+    record_verdict(site, scored)
+    record_result(site, scored)
+    site.store.database.close()
+    challenge_file, hidden_file = tmp_path / "small_captions.yaml", tmp_path / "hidden"
+    challenge_file.rename(hidden_file)
+    without = make_site(tmp_path)
+    lifecycle = SubmissionLifecycle(without.store)
+    assert lifecycle.list_waiting() == {"received": [], "queued": []}
+    assert asyncio.run(without.queries.team_submissions(account.team)) == []
+    without.store.database.close()
+    hidden_file.rename(challenge_file)
+    reopened = make_site(tmp_path)
+    assert SubmissionLifecycle(reopened.store).list_waiting()["queued"] == [waiting]
+    reopened.store.database.close()
+
+
+def test_a_worker_s_clock_is_not_before_the_server_s(tmp_path, site):
+    """Otherwise a submission would seem overdue where the machine's clock was put back."""
+    number = submit(site, account_of(site))
+    set_received_at(site, site.store.clock() + 86_400)
+    site.store.database.close()
+    server = make_site(tmp_path).store
+    database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
+    store = open_store_for_worker(database, list(server.challenges.values()), server.folder)
+    SubmissionLifecycle(store).claim(number, "w", "received")
+    assert not SubmissionLifecycle(server).is_overdue("w")
+    database.close()
+    server.database.close()
+
+
+def test_human_scores_of_another_choice_are_not_shown(tmp_path):
+    write_challenge(tmp_path, human="last")
+    site = make_site(tmp_path, ["captions"])
+    challenge = site.challenges["small_captions"]
+    rows = [{"metric": "cider", "references": "c2", "value": 1.0}]
+    site.store.database.do(lambda c: save_human_scores(c, challenge, rows))
+    status = asyncio.run(site.queries.challenge_status(challenge))
+    assert [row["value"] for row in status.human_scores] == [1.0]
+    site.store.database.close()
+    for choice in ("none", "each"):
+        write_challenge(tmp_path, human=choice)
+        site = make_site(tmp_path)
+        challenge = site.challenges["small_captions"]
+        assert not asyncio.run(site.queries.challenge_status(challenge)).human_scores
+        assert not site.store.database.do(lambda c, x=challenge: load_human_scores(c, x))
+        site.store.database.close()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    pictures = tmp_path / "birds" / "pictures"
+    pictures.mkdir(parents=True)
+    with says("birds", "a folder of their own"):
+        make_site(tmp_path, files=str(pictures.parent))
+    assert list(pictures.parent.iterdir()) == [pictures]
+
+
+def test_a_folder_of_another_site_is_left_alone(tmp_path, site):
+    number = submit(site, account_of(site))
+    with says("holds another site's files"):
+        make_site(tmp_path, database=str(tmp_path / "other.sqlite3"))
+    assert (tmp_path / "files" / load(site, number).key / "upload.json").exists()
+
+
+def test_only_files_of_unacknowledged_uploads_are_removed(tmp_path, site):
+    number = submit(site, account_of(site))
+    site.store.database.close()
+    folder = tmp_path / "files"
+    for name in ("notes", "0123456789abcdef"):
+        (folder / name).mkdir()
+    make_site(tmp_path).store.database.close()
+    names = {path.name for path in folder.iterdir() if path.is_dir()}
+    reopened = make_site(tmp_path)
+    assert names == {"notes", load(reopened, number).key}
+    reopened.store.database.close()
