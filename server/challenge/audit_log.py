@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from ..database import Database
+from ..storage.database import Database
 from .tables import audit
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import requests
 
-from ...benchmarks.runs.progress_bar import Progress
+from ...benchmarks.runs.progress_bar import StepProgress
 from ...datasets.errors import InputError
 
 #: The seconds to wait for an answer, and the attempts while the site is away.
@@ -60,7 +60,7 @@ class Client:
     def wait(self, key: str) -> dict[str, Any]:
         """Return a submission when its state is final."""
         pause = _MIN_PAUSE
-        with Progress(100) as progress:
+        with StepProgress(100) as progress:
             percent = 0
             while not (submission := self.submission(key))["done"]:
                 while percent < int(100 * submission["progress"]):

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 def serve(config: DictConfig) -> int:
     """Serve challenges until the process is stopped."""
-    from ..keeper import announce
-    from ..serving import listen, shown_url
-    from ..serving import serve as serve_app
+    from ..web.listener import listen, public_url
+    from ..web.listener import serve as serve_app
     from .logs import log_to_stderr
     from .site_opening import open_site
     from .web.app import make_app
@@ -27,11 +26,11 @@ def serve(config: DictConfig) -> int:
     log_to_stderr("captau.server", "captau: ")
     socket = listen(options["host"], options["port"])
     site = open_site(options)
-    url = shown_url(options["url"], socket)
+    url = public_url(options["url"], socket)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)
-    print(f"{names}, kept in {site.store.database.shown} and {site.store.folder}")
-    announce(site.keeper, url, site.setup)
+    print(f"{names}, kept in {site.store.database.display_name} and {site.store.folder}")
+    print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
     serve_app(make_app(site), socket, proxy=options["proxy"])
     print("captau: stopped; every submission that was acknowledged is kept", file=sys.stderr)
     return 0

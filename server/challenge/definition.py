@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.options import metrics_of
+from ...benchmarks.scoring.catalog import resolve_metrics
 from ...benchmarks.scoring.protocol import Protocol
-from ...benchmarks.statistics.bootstrap import Statistics
+from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...datasets.files import sha256
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
@@ -121,7 +121,7 @@ class Challenge:
     dataset: str | None
     dataset_options: Mapping[str, Any]
     protocol: Protocol | None
-    statistics: Statistics
+    statistics: StatisticsOptions
     rank_by: str
     is_public: bool
     per_item: bool
@@ -138,7 +138,7 @@ class Challenge:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of kind `captions`."""
-        return metrics_of(list(self.metric_specs))
+        return resolve_metrics(list(self.metric_specs))
 
     @property
     def digest(self) -> str:
@@ -149,8 +149,8 @@ class Challenge:
             [metric.spec for metric in self.metrics] if is_of_captions else [],
             [[refs.name, refs.k, self._digest_references(refs)] for refs in self.reference_sets],
             self.load_items().digest if self.dataset else "",
-            repr(self.protocol),
-            repr(self.statistics),
+            _format_options("Protocol", self.protocol),
+            _format_options("Statistics", self.statistics),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -167,4 +167,12 @@ class Challenge:
         """Return the protocol of kind `metrics` with the dimensions of its dataset."""
         if self.protocol is None:
             raise ValueError("a challenge of captions has no protocol")
-        return self.protocol.on(items)
+        return self.protocol.for_dataset(items)
+
+
+def _format_options(name: str, options: Protocol | StatisticsOptions | None) -> str:
+    """Return the text of options in digests, which databases hold: it must not follow a class's name."""
+    if options is None:
+        return repr(None)
+    values = (f"{f.name}={getattr(options, f.name)!r}" for f in fields(options))
+    return f"{name}({', '.join(values)})"

@@ -9,13 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.options import metrics_of, usual_protocol
+from ...benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from ...benchmarks.scoring.protocol import Protocol
-from ...benchmarks.statistics.bootstrap import Statistics
+from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...datasets.registry import load, names
-from ..fields import Fields, read_fields
+from ..yaml_fields import YamlFields, read_yaml_fields
 from .definition import Challenge, Limits, Phase, ReferenceSet
 from .leaderboard.columns import rank_keys
 
@@ -53,11 +53,11 @@ def read_challenges(
         raise InputError("the option challenge=… is needed: demo, a name, FILE.yaml or a folder")
     challenges: dict[str, Challenge] = {}
     for path in paths:
-        file_fields = read_fields(path)
+        file_fields = read_yaml_fields(path)
         challenge = _read_challenge(file_fields, path.parent.resolve(), data_root)
         name = challenge.name
         if name in challenges:
-            raise file_fields.wrong(
+            raise file_fields.error(
                 "name", f"that of {challenges[name].source} is '{name}' as well"
             )
         challenges[name] = challenge
@@ -82,7 +82,7 @@ def _find_files(request: str) -> list[Path]:
     return [path]
 
 
-def _read_challenge(top: Fields, folder: Path, data_root: Path | None) -> Challenge:
+def _read_challenge(top: YamlFields, folder: Path, data_root: Path | None) -> Challenge:
     """Read a challenge.
 
     Args:
@@ -90,16 +90,16 @@ def _read_challenge(top: Fields, folder: Path, data_root: Path | None) -> Challe
         folder: the one that files are relative to.
         data_root: the folder of datasets.
     """
-    name = top.text("name", most=64)
+    name = top.text("name", max_length=64)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise top.wrong("name", f"'{name}': small letters, digits, '_' and '-' are expected")
+        raise top.error("name", f"'{name}': small letters, digits, '_' and '-' are expected")
     kind = top.choice("kind", KINDS)
     for key in _FIELDS_OF_OTHER_KIND[kind]:
         if key in top:
-            raise top.wrong(key, f"the kind is {kind}; leave it out")
-    visibility = top.within("visibility")
+            raise top.error(key, f"the kind is {kind}; leave it out")
+    visibility = top.section("visibility")
     challenge = Challenge(
-        source=top.place,
+        source=top.location,
         name=name,
         title=top.text("title", name, 200),
         kind=kind,
@@ -108,64 +108,64 @@ def _read_challenge(top: Fields, folder: Path, data_root: Path | None) -> Challe
         **_read_captions_fields(top, folder)
         if kind == "captions"
         else _read_metrics_fields(top, folder, data_root),
-        statistics=_read_statistics(top.within("statistics")),
+        statistics=_read_statistics(top.section("statistics")),
         rank_by=top.text("rank_by", "", 64),
         is_public=visibility.choice("leaderboard", ("private", "public"), "private") == "public",
         per_item=visibility.flag("per_item", False),
         exact=visibility.flag("exact", False),
         shows_references=visibility.flag("references", False) if kind == "metrics" else False,
-        limits=_read_limits(top.within("limits")),
+        limits=_read_limits(top.section("limits")),
         data_root=data_root,
     )
-    visibility.done()
-    top.done()
+    visibility.reject_unknown()
+    top.reject_unknown()
     keys = rank_keys(challenge)
     if not keys:
-        raise top.wrong("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
+        raise top.error("protocol", f"dataset {challenge.dataset} has nothing for its coefficients")
     if challenge.rank_by and challenge.rank_by not in keys:
-        raise top.wrong("rank_by", str(unknown("score", challenge.rank_by, keys)))
+        raise top.error("rank_by", str(unknown("score", challenge.rank_by, keys)))
     return challenge if challenge.rank_by else replace(challenge, rank_by=keys[-1])
 
 
-def _read_phases(top: Fields) -> tuple[Phase, ...]:
+def _read_phases(top: YamlFields) -> tuple[Phase, ...]:
     phases: list[Phase] = []
-    for entry in top.each("phases"):
+    for entry in top.sections("phases"):
         phase = Phase(
-            entry.text("name", most=64),
+            entry.text("name", max_length=64),
             entry.time("from"),
             entry.time("to"),
-            entry.at_most("per_day"),
-            entry.at_most("in_all"),
+            entry.optional_count("per_day"),
+            entry.optional_count("in_all"),
         )
-        entry.done()
+        entry.reject_unknown()
         if phase.name in [earlier.name for earlier in phases]:
-            raise entry.wrong("name", f"two phases are called '{phase.name}'")
+            raise entry.error("name", f"two phases are called '{phase.name}'")
         if None not in (phase.begins, phase.ends) and not phase.is_open(phase.begins or 0):
-            raise entry.wrong("to", "the phase ends before it begins")
+            raise entry.error("to", "the phase ends before it begins")
         phases.append(phase)
     if not phases:
-        raise top.wrong("phases", "at least one phase is needed, with a name")
+        raise top.error("phases", "at least one phase is needed, with a name")
     return tuple(phases)
 
 
-def _read_statistics(entry: Fields) -> Statistics:
-    default = Statistics()
-    statistics = Statistics(
+def _read_statistics(entry: YamlFields) -> StatisticsOptions:
+    default = StatisticsOptions()
+    statistics = StatisticsOptions(
         interval=entry.choice("interval", ("percentile", "bca", "none"), default.interval),
         replicates=entry.count("replicates", default.replicates, 1, 100_000),
         seed=entry.count("seed", default.seed, 0),
     )
-    entry.done()
+    entry.reject_unknown()
     return statistics
 
 
-def _read_limits(entry: Fields) -> Limits:
+def _read_limits(entry: YamlFields) -> Limits:
     limits = {name: entry.count(name, default, 1) for name, default in asdict(Limits()).items()}
-    entry.done()
+    entry.reject_unknown()
     return Limits(**limits)
 
 
-def _read_captions_fields(top: Fields, folder: Path) -> dict[str, Any]:
+def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
     """Read the fields of kind `captions`."""
     return {
         "reference_sets": _read_reference_sets(top, folder),
@@ -178,67 +178,67 @@ def _read_captions_fields(top: Fields, folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_reference_sets(top: Fields, folder: Path) -> tuple[ReferenceSet, ...]:
+def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, ...]:
     reference_sets: list[ReferenceSet] = []
-    for entry in top.each("references"):
-        name = entry.text("name", most=32)
+    for entry in top.sections("references"):
+        name = entry.text("name", max_length=32)
         if not re.fullmatch(r"[\w-]+", name) or name in [
             earlier.name for earlier in reference_sets
         ]:
             message = f"'{name}': another word for each set is expected, such as c5"
-            raise entry.wrong("name", message)
+            raise entry.error("name", message)
         if len([key for key in ("file", "dataset") if key in entry]) != 1:
-            raise entry.wrong("name", "either file or dataset is needed beside it")
+            raise entry.error("name", "either file or dataset is needed beside it")
         if "dataset" in entry:
             datasets = [dataset for dataset in names() if dataset != OWN_DATASET]
-            dataset, k = entry.choice("dataset", datasets), entry.at_most("first")
+            dataset, k = entry.choice("dataset", datasets), entry.optional_count("first")
             reference_sets.append(ReferenceSet(name, dataset=dataset, k=k))
         else:
             path = folder / Path(entry.text("file")).expanduser()
             if not path.is_file():
-                raise entry.wrong("file", f"{path}: no such file")
+                raise entry.error("file", f"{path}: no such file")
             reference_sets.append(ReferenceSet(name, file=path))
-        entry.done()
+        entry.reject_unknown()
     if not reference_sets:
         message = "at least one set is needed: a name, and file or dataset"
-        raise top.wrong("references", message)
+        raise top.error("references", message)
     return tuple(reference_sets)
 
 
-def _read_metrics(top: Fields) -> tuple[str, ...]:
-    requested = top.plain("metrics")
+def _read_metrics(top: YamlFields) -> tuple[str, ...]:
+    requested = top.plain_data("metrics")
     specs = ["text"] if requested is None else requested
     specs = [specs] if isinstance(specs, str) else specs
     if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise top.wrong("metrics", "suites or metrics are expected, as [text]")
+        raise top.error("metrics", "suites or metrics are expected, as [text]")
     try:
-        metrics = metrics_of(specs)
+        metrics = resolve_metrics(specs)
     except InputError as error:
-        raise top.wrong("metrics", str(error)) from error
+        raise top.error("metrics", str(error)) from error
     for metric in metrics:
         if "images" in metric.needs:
             message = f"{metric.spec} looks at images, which are not evaluated here yet"
-            raise top.wrong("metrics", message)
+            raise top.error("metrics", message)
     return tuple(specs)
 
 
-def _read_metrics_fields(top: Fields, folder: Path, data_root: Path | None) -> dict[str, Any]:
+def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) -> dict[str, Any]:
     """Read the fields of kind `metrics`."""
     dataset = top.choice("dataset", names())
     options = _read_dataset_options(top, dataset, folder)
-    entry = top.within("protocol")
-    changes = {f.name: entry.plain(f.name) for f in fields(Protocol) if f.name != "name"}
-    entry.done()
+    entry = top.section("protocol")
+    changes = {f.name: entry.plain_data(f.name) for f in fields(Protocol) if f.name != "name"}
+    entry.reject_unknown()
     try:
         items = load(dataset, data_root, **options)
     except (InputError, TypeError) as error:
         field = "ratings" if dataset == OWN_DATASET else "dataset"
-        raise top.wrong(field, str(error)) from error
+        raise top.error(field, str(error)) from error
     try:
         protocol = Protocol.resolve(dataset, usual_protocol(dataset), changes)
-        _ = protocol.on(items).select(items)
+        _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
-        raise top.wrong("protocol", str(error)) from error
+        raise top.error("protocol", str(error)) from error
     return {
         "dataset": dataset,
         "dataset_options": options,
@@ -250,17 +250,17 @@ def _read_metrics_fields(top: Fields, folder: Path, data_root: Path | None) -> d
     }
 
 
-def _read_dataset_options(top: Fields, dataset: str, folder: Path) -> dict[str, Any]:
-    options = top.plain("ratings")
+def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[str, Any]:
+    options = top.plain_data("ratings")
     if dataset == OWN_DATASET and options is None:
         message = "it is needed: options of the dataset file (docs/own-data.md)"
-        raise top.wrong("ratings", message)
+        raise top.error("ratings", message)
     if dataset != OWN_DATASET and options is not None:
         message = f"the dataset is {dataset}, not {OWN_DATASET}; leave it out"
-        raise top.wrong("ratings", message)
+        raise top.error("ratings", message)
     options = options or {}
     if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
-        raise top.wrong("ratings", "options of the dataset file are expected, such as path:")
+        raise top.error("ratings", "options of the dataset file are expected, such as path:")
     if "path" in options:
         options["path"] = str(folder / Path(str(options["path"])).expanduser())
     return options

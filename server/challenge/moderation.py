@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
-from ..web import MissingError, RefusedError
+from ..web.errors import NotFoundError, RefusedError
 from .accounts.account import end_sessions
 from .audit_log import write_audit
 from .definition import Challenge
@@ -60,23 +60,23 @@ class Moderation:
             why: the reason, which its team sees.
 
         Raises:
-            MissingError: if there is no such submission.
+            NotFoundError: if there is no such submission.
         """
         action = standing or "reinstate"
         changes = {"standing": standing, "standing_why": why if standing else ""}
         is_named = [submissions.c.key == key]
         what = f"submission {key}"
-        await self._change(is_named, changes, action, what, why, error_if_none=MissingError())
+        await self._change(is_named, changes, action, what, why, error_if_none=NotFoundError())
 
     async def reset_limits(self, challenge: Challenge, team: int, why: str) -> int:
         """Stop counting a team's previous submissions against its limits; returns their number.
 
         Raises:
-            MissingError: if there is no such team.
+            NotFoundError: if there is no such team.
         """
         query = select(teams.c.id).where(teams.c.id == team)
         if await self._store.database.run(lambda c: c.execute(query).first()) is None:
-            raise MissingError
+            raise NotFoundError
         conditions = [
             submissions.c.challenge == challenge.name,
             submissions.c.team == team,
@@ -137,7 +137,7 @@ class Moderation:
         """Block an account with its sessions and tokens, or unblock it; its submissions stay.
 
         Raises:
-            MissingError: if there is no such account.
+            NotFoundError: if there is no such account.
         """
         now = self._store.clock()
         action = "block" if is_blocked else "unblock"
@@ -150,7 +150,7 @@ class Moderation:
 
         def block(connection: Connection) -> None:
             if connection.execute(statement).first() is None:
-                raise MissingError
+                raise NotFoundError
             end_sessions(connection, account_id)
             write_audit(connection, now, None, action, f"account {account_id}", why)
 

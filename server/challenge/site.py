@@ -10,10 +10,14 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from ...benchmarks.runs.tables import number
-from ..keeper import Keeper
-from ..security import Buckets, Session
-from ..web import StrangerError, TooManyError, Web, address
+from ...benchmarks.runs.tables import format_number
+from ..web.admin_account import AdminAccount
+from ..web.errors import SignInRequiredError, TooManyRequestsError
+from ..web.forms import client_address
+from ..web.public_address import PublicAddress
+from ..web.rate_limits import RateLimiter
+from ..web.sessions import Session
+from ..web.site import WebSite
 from .accounts.account import Member
 from .accounts.accounts import Accounts
 from .accounts.api_tokens import ApiTokens
@@ -55,14 +59,14 @@ class SignedIn:
     member: Member
 
 
-class Site(Web):
+class Site(WebSite):
     """A challenge site.
 
     Args:
         store: the challenges with their submissions.
         workers: check and evaluate; None if nobody does.
         title: of the site; empty for the challenge's.
-        outside: as of `Web`.
+        outside: as of `WebSite`.
 
     Attributes:
         limits: of one address or account; of several challenges the highest.
@@ -76,7 +80,7 @@ class Site(Web):
         store: SubmissionStore,
         workers: WorkerPool | None = None,
         title: str = "",
-        outside: tuple[str, bool, str] = ("", False, ""),
+        address: PublicAddress | None = None,
     ) -> None:
         challenges = list(store.challenges.values())
         self.limits = Limits(
@@ -93,16 +97,16 @@ class Site(Web):
         }
         super().__init__(
             "captau.server.challenge",
-            Keeper(store.database),
+            AdminAccount(store.database),
             store.secret,
-            outside,
+            address or PublicAddress(),
             self.limits.logins,
             template_values,
         )
         self.store, self.workers = store, workers
-        self.joins = Buckets(self.limits.joins, self.limits.joins / 60)
-        self.requests = Buckets(self.limits.requests * 3, self.limits.requests)
-        self.names = Buckets(10 * self.limits.logins, self.limits.logins / 60)
+        self.joins = RateLimiter(self.limits.joins, self.limits.joins / 60)
+        self.requests = RateLimiter(self.limits.requests * 3, self.limits.requests)
+        self.names = RateLimiter(10 * self.limits.logins, self.limits.logins / 60)
         self.accounts = Accounts(store.database, store.clock)
         self.teams = Teams(store.database, store.clock)
         self.tokens = ApiTokens(store.database, store.clock)
@@ -119,12 +123,14 @@ class Site(Web):
         """Return the sender of a request.
 
         Raises:
-            TooManyError: if they send too many.
+            TooManyRequestsError: if they send too many.
         """
-        session = self.session(request)
+        session = self.read_session(request)
         account_id = session.member if session else None
-        if not self.requests.take(address(request) if account_id is None else str(account_id)):
-            raise TooManyError
+        if not self.requests.take(
+            client_address(request) if account_id is None else str(account_id)
+        ):
+            raise TooManyRequestsError
         if session is None or account_id is None:
             return Visitor(session, None)
         member = await self.accounts.find(account_id)
@@ -136,36 +142,38 @@ class Site(Web):
         """Return the sender of a request, who must be signed in.
 
         Raises:
-            StrangerError: if they are not; it leads to the sign-in page and back.
-            TooManyError: if they send too many requests.
+            SignInRequiredError: if they are not; it leads to the sign-in page and back.
+            TooManyRequestsError: if they send too many requests.
         """
         visitor = await self.identify(request)
         if visitor.session is None or visitor.member is None:
             page = request.url.path.removeprefix(self.base) + f"?{request.url.query}".rstrip("?")
             query = f"?{urlencode({'to': page})}" if request.method == "GET" else ""
-            raise StrangerError(f"/signin{query}")
+            raise SignInRequiredError(f"/signin{query}")
         return SignedIn(visitor.session, visitor.member)
 
-    async def note(self, action: str, why: str) -> None:
-        """Log an action of the admin."""
+    async def log_admin_action(self, action: str, detail: str) -> None:
+        """Record an action of the admin in the log."""
         now = self.store.clock()
-        await self.store.database.run(lambda c: write_audit(c, now, None, action, "dashboard", why))
+        await self.store.database.run(
+            lambda c: write_audit(c, now, None, action, "dashboard", detail)
+        )
 
-    def render(
-        self, template: str, visitor: Visitor | SignedIn, status: int = 200, **values: object
+    def render_for(
+        self, template: str, visitor: Visitor | SignedIn, status: int = 200, **variables: object
     ) -> HTMLResponse:
         """Return a page for a visitor; its forms carry the token of the visitor's session."""
-        return self.page(template, visitor.session, status, member=visitor.member, **values)
+        return self.render(template, visitor.session, status, member=visitor.member, **variables)
 
 
 def format_score(value: float, column: Column) -> str:
     """Return a score as tables print it."""
-    return number(value, column.scale, column.decimals)
+    return format_number(value, column.scale, column.decimals)
 
 
 def format_half_width(score: Score, column: Column) -> str:
     """Return half the width of a score's interval, as tables print it."""
-    return number((score.high - score.low) / 2, column.scale, column.decimals)
+    return format_number((score.high - score.low) / 2, column.scale, column.decimals)
 
 
 def format_time(at: float | None) -> str:

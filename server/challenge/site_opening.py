@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ..database import Database, url_of
-from ..keeper import given_password, outside
+from ..storage.database import Database
+from ..storage.database_url import parse_database_url
+from ..web.admin_account import password_from_environment
+from ..web.public_address import parse_public_address
 from .definition_file import read_challenges
 from .evaluation.evaluators import make_evaluator
 from .migrations import FOLDER
@@ -37,8 +39,8 @@ def open_site(options: dict[str, Any]) -> Site:
     challenges = read_challenges(options["challenge"], Path(root).expanduser() if root else None)
     for challenge in challenges:
         make_evaluator(challenge).check_challenge()
-    password = given_password()
-    seen_from_outside = outside(options["url"])
+    password = password_from_environment()
+    public_address = parse_public_address(options["url"])
     name = "demo" if options["challenge"] == "demo" else challenges[0].name
     address = options["database"] or f"challenges/{name}.sqlite3"
     folder = _choose_folder(options["files"], address, name)
@@ -54,8 +56,8 @@ def open_site(options: dict[str, Any]) -> Site:
         store = open_store(database, challenges, folder, rescore=options["rescore"])
         queues = {kind: WorkQueue(setup["queue"], kind) for kind in WorkKind}
         workers = WorkerPool(SubmissionLifecycle(store), queues, setup, n_workers)
-        site = Site(store, workers, options["title"] or "", seen_from_outside)
-        site.keeper.take_over(password)
+        site = Site(store, workers, options["title"] or "", public_address)
+        site.admin_account.adopt_password(password)
     except BaseException:
         database.close()
         raise
@@ -65,7 +67,7 @@ def open_site(options: dict[str, Any]) -> Site:
 def _choose_folder(option: str | None, address: str, name: str) -> Path:
     """Return the folder of submitted files: the option's, or one beside the database's file."""
     if option is None:
-        url = url_of(address)
+        url = parse_database_url(address)
         is_file = url.database is not None and "://" not in address
         option = str(Path(str(url.database)).with_suffix("")) if is_file else f"challenges/{name}"
     return Path(option).expanduser().resolve()

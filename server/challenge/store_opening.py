@@ -17,8 +17,9 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from ...datasets.errors import InputError
-from ..database import Clock, Database
-from ..keeper import get_meta, put_meta
+from ..storage.clock import Clock
+from ..storage.database import Database
+from ..storage.site_settings import get_setting, put_setting
 from .definition import Challenge
 from .submission_store import SubmissionStore
 from .submissions import SubmissionState
@@ -65,7 +66,7 @@ def open_store(
         _release_interrupted(connection)
         return secret
 
-    secret = database.do(begin)
+    secret = database.run_blocking(begin)
     _claim_folder(folder, secret)
     _remove_unacknowledged(folder, database)
     return _make_store(database, folder, challenges, digests, secret)
@@ -80,7 +81,7 @@ def open_store_for_worker(
         InputError: if what a challenge is scored by is not what the server has.
     """
     digests = {challenge.name: challenge.digest for challenge in challenges}
-    database.do(lambda c: _check_digests(database, digests, _load_digests(c)))
+    database.run_blocking(lambda c: _check_digests(database, digests, _load_digests(c)))
     return _make_store(database, folder, challenges, digests, b"")
 
 
@@ -92,16 +93,16 @@ def _make_store(
     secret: bytes,
 ) -> SubmissionStore:
     by_name = {challenge.name: challenge for challenge in challenges}
-    clock = Clock(database.do(_load_latest_time))
+    clock = Clock(database.run_blocking(_load_latest_time))
     return SubmissionStore(database, folder, by_name, digests, clock, secret)
 
 
 def _load_secret(connection: Connection, database: Database) -> bytes:
     """Return the site's secret; a new site gets one."""
-    secret = get_meta(connection, "secret")
+    secret = get_setting(connection, "secret")
     if secret is None:
         secret = secrets.token_hex(32)
-        put_meta(connection, "secret", secret)
+        put_setting(connection, "secret", secret)
         if database.url.get_backend_name() == "sqlite":
             with suppress(OSError):  # on a file system without permissions
                 Path(str(database.url.database)).chmod(0o600)
@@ -119,7 +120,7 @@ def _check_digests(
     for name, digest in digests.items():
         if previous_digests.get(name, digest) != digest:
             raise InputError(
-                f"{database.shown}: the references, ratings, metrics or protocol of '{name}' are not "
+                f"{database.display_name}: the references, ratings, metrics or protocol of '{name}' are not "
                 f"those it was begun with; undo that, evaluate all anew with rescore=true, or begin "
                 f"anew with another database="
             )
@@ -180,7 +181,7 @@ def _claim_folder(folder: Path, secret: bytes) -> None:
 def _remove_unacknowledged(folder: Path, database: Database) -> None:
     """Remove the files of uploads that became no submission."""
     query = select(submissions.c.key)
-    keys = set(database.do(lambda c: c.execute(query).scalars().all()))
+    keys = set(database.run_blocking(lambda c: c.execute(query).scalars().all()))
     for path in folder.iterdir():
         if _KEY.fullmatch(path.name) and path.name not in keys and path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

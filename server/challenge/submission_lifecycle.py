@@ -43,7 +43,9 @@ class SubmissionLifecycle:
             return list(connection.execute(query.order_by(submissions.c.id)).scalars())
 
         states = (SubmissionState.RECEIVED, SubmissionState.QUEUED)
-        return self._database.do(lambda c: {state: list_ids(c, state) for state in states})
+        return self._database.run_blocking(
+            lambda c: {state: list_ids(c, state) for state in states}
+        )
 
     def claim(self, number: int, worker: str, state: str) -> Submission | None:
         """Begin to check (`received`) or to evaluate (`queued`) a submission.
@@ -74,7 +76,7 @@ class SubmissionLifecycle:
                 return None
             return select_submissions(connection, submissions.c.id == number)[0]
 
-        return self._database.do(begin)
+        return self._database.run_blocking(begin)
 
     def record_verdict(self, number: int, worker: str, verdict: Verdict) -> None:
         """Write down the outcome of a check; a valid submission is queued and counts from then on.
@@ -108,7 +110,7 @@ class SubmissionLifecycle:
                 )
             )
 
-        self._database.do(record)
+        self._database.run_blocking(record)
 
     def _exceeds_limits(self, connection: Connection, submission: Submission) -> bool:
         """Return whether the team used up its limits while a submission was checked."""
@@ -127,7 +129,7 @@ class SubmissionLifecycle:
         is_held = (submissions.c.id == number, submissions.c.worker == worker)
         statement = update(submissions).where(*is_held)
         changes = {"progress": progress, "step": step[:64]}
-        self._database.do(lambda c: c.execute(statement.values(changes)) and None)
+        self._database.run_blocking(lambda c: c.execute(statement.values(changes)) and None)
 
     def record_result(self, number: int, worker: str, result: Mapping[str, Any]) -> bool:
         """Write down a result.
@@ -160,13 +162,13 @@ class SubmissionLifecycle:
                 connection.execute(insert(results).values(row))
             return is_held
 
-        return self._database.do(record)
+        return self._database.run_blocking(record)
 
     def is_overdue(self, worker: str) -> bool:
         """Return whether a worker has worked on a submission for longer than the challenge allows."""
         query = select(submissions.c.challenge, submissions.c.started_at)
         query = query.where(submissions.c.worker == worker)
-        row = self._database.do(lambda c: c.execute(query).first())
+        row = self._database.run_blocking(lambda c: c.execute(query).first())
         if row is None:
             return False
         limits = self._store.challenges[row.challenge].limits
@@ -199,7 +201,7 @@ class SubmissionLifecycle:
                 connection.execute(statement.values(changes))
             return waiting
 
-        return self._database.do(release)
+        return self._database.run_blocking(release)
 
     def _failure(self, submission: Submission, reason: str, is_final: bool) -> dict[str, Any]:
         """Return the columns of a submission that is not tried again."""

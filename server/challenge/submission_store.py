@@ -13,8 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, or_, select
 
-from ..database import Clock, Database
-from ..web import MissingError, RefusedError
+from ..storage.clock import Clock
+from ..storage.database import Database
+from ..web.errors import NotFoundError, RefusedError
 from .accounts.account import Account
 from .definition import Challenge, Phase
 from .submissions import Submission, SubmissionState, select_submissions
@@ -61,12 +62,12 @@ class SubmissionStore:
         """Return a challenge.
 
         Raises:
-            MissingError: if there is none of that name.
+            NotFoundError: if there is none of that name.
         """
         try:
             return self.challenges[name]
         except KeyError as error:
-            raise MissingError from error
+            raise NotFoundError from error
 
     def file_of(self, key: str, name: str) -> Path:
         """Return the path of a submission's file: upload.*, captions.*, items.parquet, drawn.parquet."""
@@ -83,11 +84,11 @@ class SubmissionStore:
         """Return a submission.
 
         Raises:
-            MissingError: if there is none of that key.
+            NotFoundError: if there is none of that key.
         """
         rows = await self.database.run(lambda c: select_submissions(c, submissions.c.key == key))
         if not rows:
-            raise MissingError
+            raise NotFoundError
         return rows[0]
 
     def find_open_phase(

@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from ...database import Database
-from ...names import name_key, tidy
-from ...security import PASSWORD_LENGTH, hash_password, right_password
-from ...web import RefusedError
+from ...person_names import collapse_blanks, name_key
+from ...storage.database import Database
+from ...web.errors import RefusedError
+from ...web.passwords import PASSWORD_LENGTH, hash_password, is_password
 from ..audit_log import write_audit
 from ..tables import accounts, recoveries, teams
 from .account import Member, end_sessions, find_member, load_member
@@ -54,7 +54,7 @@ class Accounts:
         Raises:
             RefusedError: if a name, the password or the invitation is not accepted.
         """
-        name, team_name = tidy(name), tidy(team_name)
+        name, team_name = collapse_blanks(name), collapse_blanks(team_name)
         check_name("Your name", name)
         if not invitation:
             check_name("A team's name", team_name or name)
@@ -90,7 +90,7 @@ class Accounts:
             RefusedError: if the account is blocked.
         """
         query = select(accounts.c.id, accounts.c.password, accounts.c.blocked_at).where(
-            accounts.c.name_key == name_key(tidy(name))
+            accounts.c.name_key == name_key(collapse_blanks(name))
         )
         row = await self._database.run(lambda c: c.execute(query).first())
         hashed = self._dummy_hash if row is None else row.password
@@ -131,7 +131,7 @@ class Accounts:
         now = self._clock()
 
         def use_code(connection: Connection) -> Member | None:
-            member = find_member(connection, accounts.c.name_key == name_key(tidy(name)))
+            member = find_member(connection, accounts.c.name_key == name_key(collapse_blanks(name)))
             if member is None:
                 _log_failure(connection, now, "recover", None, address)
                 return None
@@ -229,7 +229,7 @@ class Accounts:
 
 
 async def _is_right_password(hashed: str, password: str) -> bool:
-    return await asyncio.to_thread(right_password, hashed, password[:_MAX_PASSWORD_LENGTH])
+    return await asyncio.to_thread(is_password, hashed, password[:_MAX_PASSWORD_LENGTH])
 
 
 def _log_failure(

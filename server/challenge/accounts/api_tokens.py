@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from ...database import Database
-from ...web import MissingError, RefusedError
+from ...storage.database import Database
+from ...web.errors import NotFoundError, RefusedError
 from ..audit_log import write_audit
 from ..tables import accounts, teams, tokens
 from .account import ACCOUNT_COLUMNS, Account
@@ -58,7 +58,7 @@ class ApiTokens:
         """End a token.
 
         Raises:
-            MissingError: if the account has no such token.
+            NotFoundError: if the account has no such token.
         """
         now = self._clock()
 
@@ -74,7 +74,7 @@ class ApiTokens:
                 .returning(tokens.c.id)
             )
             if revoked.first() is None:
-                raise MissingError
+                raise NotFoundError
             write_audit(connection, now, account.id, "revoke token", f"token {token_id}")
 
         await self._database.run(revoke_token)

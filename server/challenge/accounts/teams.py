@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, func, insert, select, update
 
-from ...database import Database
-from ...names import RULE, fits, name_key, tidy
-from ...web import RefusedError
+from ...person_names import NAME_RULE, collapse_blanks, is_valid_name, name_key
+from ...storage.database import Database
+from ...web.errors import RefusedError
 from ..audit_log import write_audit
 from ..tables import accounts, submissions, teams
 from .account import Account
@@ -45,7 +45,7 @@ class Teams:
         Raises:
             RefusedError: if the name is taken or not allowed.
         """
-        name, now = tidy(name), self._clock()
+        name, now = collapse_blanks(name), self._clock()
         check_name("A team's name", name)
         await self._database.run(lambda c: _move(c, account, create_team(c, name, now), now))
 
@@ -55,7 +55,7 @@ class Teams:
         Raises:
             RefusedError: if the name is taken or not allowed.
         """
-        name, now = tidy(name), self._clock()
+        name, now = collapse_blanks(name), self._clock()
         check_name("A team's name", name)
 
         def update_name(connection: Connection) -> None:
@@ -106,8 +106,8 @@ class Teams:
 
 def check_name(whose: str, name: str) -> None:
     """Raise `RefusedError` if a name is not allowed; `whose` begins the message."""
-    if not fits(name):
-        raise RefusedError(f"{whose} has {RULE}.")
+    if not is_valid_name(name):
+        raise RefusedError(f"{whose} has {NAME_RULE}.")
 
 
 def create_team(connection: Connection, name: str, now: float) -> int:

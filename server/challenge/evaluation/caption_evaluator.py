@@ -15,13 +15,22 @@ from ....benchmarks.commands.agree_captions import run as score_people
 from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
 from ....benchmarks.options import HumanConfig
 from ....benchmarks.runs.results import environment
-from ....benchmarks.scoring.caption_files import Candidates, read_candidates, read_references
-from ....benchmarks.scoring.caption_files import References as ReferenceTexts
-from ....benchmarks.scoring.corpus_scores import Trial, images_of, items_of, trial
+from ....benchmarks.scoring.caption_files import (
+    CandidateFile,
+    ReferenceFile,
+    read_candidates,
+    read_references,
+)
+from ....benchmarks.scoring.corpus_scores import (
+    SystemScores,
+    make_caption_items,
+    score_system,
+    select_images,
+)
 from ....benchmarks.scoring.score_store import ScoreStore
-from ....benchmarks.scoring.system_comparison import Submissions, compared
-from ....benchmarks.scoring.unavailable_metrics import lacking
-from ....benchmarks.statistics.bootstrap import blocks, resample
+from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
+from ....benchmarks.scoring.unavailable_metrics import find_unavailable
+from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
 from ....datasets.registry import load
 from ....datasets.streams import Source
@@ -30,14 +39,14 @@ from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
 from ..submission_files import find_captions, find_upload, write_captions
 from ..submissions import finite_or_none
-from .evaluator import Evaluation, Evaluator, ReportProgress, StepProgress
+from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress
 
 
 class CaptionEvaluator(Evaluator):
     """Evaluates the submissions of a challenge of captions."""
 
     @cached_property
-    def references(self) -> dict[str, ReferenceTexts]:
+    def references(self) -> dict[str, ReferenceFile]:
         """Return the references by set."""
         return {
             reference_set.name: _load_references(reference_set, self.challenge.data_root)
@@ -58,7 +67,9 @@ class CaptionEvaluator(Evaluator):
         source = self.challenge.source
         try:
             items = self._sample_items()
-            unavailable = lacking(self.metrics, frozenset(m.spec for m in self.metrics), items)
+            unavailable = find_unavailable(
+                self.metrics, frozenset(m.spec for m in self.metrics), items
+            )
             for metric in self.metrics:
                 _ = metric.signature  # reads the files among its parameters
         except InputError as error:
@@ -70,15 +81,17 @@ class CaptionEvaluator(Evaluator):
         super().warm_up()
         texts = (texts for refs in self.references.values() for texts in refs.texts.values())
         pin_tokens(text for image_texts in texts for text in image_texts)
-        progress = StepProgress(0, lambda share, step: None)
-        trial("", "", self._sample_items(), self.metrics, ScoreStore(None), progress)
+        progress = ReportedProgress(0, lambda share, step: None)
+        score_system("", "", self._sample_items(), self.metrics, ScoreStore(None), progress)
 
     def _sample_items(self) -> pd.DataFrame:
         """Return two rows with which to try metrics."""
         references = next(iter(self.references.values()))
         image_ids = [image for image, texts in references.texts.items() if texts][:2]
         captions = dict.fromkeys(image_ids, "a man")
-        return items_of(Candidates(references.source, captions, {}), references, image_ids, None)
+        return make_caption_items(
+            CandidateFile(references.source, captions, {}), references, image_ids, None
+        )
 
     def list_items(self) -> Iterator[dict[str, Any]]:
         yield from ({"image_id": image} for image in self.image_ids)
@@ -109,20 +122,22 @@ class CaptionEvaluator(Evaluator):
         report(0.0, "reading")
         candidates = read_candidates(find_captions(folder))
         options = self.challenge.statistics
-        images = images_of({"": candidates}, self.references, partial=True)
+        images = select_images({"": candidates}, self.references, partial=True)
         orders = {name: self._reference_order(ids) for name, ids in images.items()}
         # Resampled once in the file's order and, if that differs, once in the references'.
-        n_resamplings = sum(1 + _is_mixed(order) for order in orders.values()) * options.resamples
-        n_steps = len(images) * len(self.metrics) + n_resamplings * blocks(options.replicates)
-        progress = StepProgress(n_steps, report)
+        n_resamplings = (
+            sum(1 + _is_mixed(order) for order in orders.values()) * options.uses_resampling
+        )
+        n_steps = len(images) * len(self.metrics) + n_resamplings * count_blocks(options.replicates)
+        progress = ReportedProgress(n_steps, report)
         scores: list[dict[str, Any]] = []
         replicates: dict[tuple[str, str], Floats] = {}
         items = pd.DataFrame({"image_id": list(candidates.captions)})
         for name, ids in images.items():
-            set_items = items_of(candidates, self.references[name], ids, None)
-            result = trial("", name, set_items, self.metrics, ScoreStore(None), progress)
-            if options.resamples:
-                (result,), _ = compared([result], options, progress.advance)
+            set_items = make_caption_items(candidates, self.references[name], ids, None)
+            result = score_system("", name, set_items, self.metrics, ScoreStore(None), progress)
+            if options.uses_resampling:
+                (result,), _ = compare_systems([result], options, progress.advance)
                 replicates |= self._ordered_replicates(result, orders[name], progress)
             scores += [_score_row(result, metric.spec) for metric in self.metrics]
             columns = {f"{spec}@{name}": values for spec, values in result.scores.items()}
@@ -144,12 +159,12 @@ class CaptionEvaluator(Evaluator):
         return np.array([positions[image] for image in image_ids])
 
     def _ordered_replicates(
-        self, result: Trial, order: NDArray[np.int64], progress: StepProgress
+        self, result: SystemScores, order: NDArray[np.int64], progress: ReportedProgress
     ) -> dict[tuple[str, str], Floats]:
         """Return replicates on samples in the order of the references, whatever the submission's is."""
         by_metric = result.drawn
         if by_metric and _is_mixed(order):
-            panel = Submissions.of({result.system: result.pooled}, tuple(by_metric), len(order))
+            panel = SystemPanel.of({result.system: result.pooled}, tuple(by_metric), len(order))
             statistic = panel.corpus[result.system]
             options = self.challenge.statistics
             (values,) = resample(
@@ -198,7 +213,7 @@ def _is_mixed(order: NDArray[np.int64]) -> bool:
     return bool((np.diff(order) < 0).any())
 
 
-def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceTexts:
+def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> ReferenceFile:
     if reference_set.file is not None:
         return read_references(reference_set.file)
     items = load(str(reference_set.dataset), data_root).items
@@ -210,10 +225,10 @@ def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> Ref
                 f"dataset {reference_set.dataset}: rows of image '{image_id}' have different "
                 f"references; name a file of them"
             )
-    return ReferenceTexts(Source(Path(reference_set.name)), by_image)
+    return ReferenceFile(Source(Path(reference_set.name)), by_image)
 
 
-def _score_row(result: Trial, spec: str) -> dict[str, Any]:
+def _score_row(result: SystemScores, spec: str) -> dict[str, Any]:
     interval = result.intervals.get(spec)
     return {
         "references": result.references,

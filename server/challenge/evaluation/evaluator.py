@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ....benchmarks.commands.validate import Faults
-from ....benchmarks.runs.progress_bar import Progress
+from ....benchmarks.runs.progress_bar import StepProgress
 from ....metrics.base import Floats
 from ..definition import Challenge
 
@@ -93,7 +93,7 @@ class Evaluator(ABC):
         return []
 
 
-class StepProgress(Progress):
+class ReportedProgress(StepProgress):
     """Progress that is reported to a function instead of drawn as a bar.
 
     Args:
@@ -105,7 +105,7 @@ class StepProgress(Progress):
         super().__init__(None)
         self._n_done, self._total, self._report = 0, total, report
 
-    def more(self, steps: int, description: str) -> None:
+    def add_steps(self, steps: int, description: str) -> None:
         self._total += steps
 
     def advance(self) -> None:

@@ -22,7 +22,7 @@ from ....metrics.base import Floats
 from ....metrics.external import ScoreFile
 from ..submission_files import find_upload
 from ..submissions import finite_or_none
-from .evaluator import Evaluation, Evaluator, ReportProgress, StepProgress
+from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress
 
 #: The name of a submitted metric.
 SUBMITTED = "submitted"
@@ -39,7 +39,7 @@ class MetricEvaluator(Evaluator):
     @cached_property
     def items(self) -> pd.DataFrame:
         """Return the items that are scored."""
-        return self.challenge.bound_protocol(self.caption_set).select(self.caption_set)
+        return self.challenge.bound_protocol(self.caption_set).select_items(self.caption_set)
 
     def check_challenge(self) -> None:
         _ = self.items
@@ -73,11 +73,11 @@ class MetricEvaluator(Evaluator):
         table = read_table(path)
         name = str(table.column("metric")[0]) if "metric" in table else None
         metric = ScoreFile(path=str(path), name=SUBMITTED, metric=name)
-        progress = StepProgress(1, report)
+        progress = ReportedProgress(1, report)
         results = measure(self.caption_set, protocol, [metric], ScoreStore(None), progress)
         report(0.3, "intervals")
         results.judge(
-            options, StepProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
+            options, ReportedProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
         )
         items = results.items[["item_id", "image_id"]].reset_index(drop=True)
         items["score"] = np.asarray(results.by_metric[SUBMITTED])
@@ -89,7 +89,7 @@ class MetricEvaluator(Evaluator):
             **environment(),
         }
         scores = [_score_row(row) for row in results.correlations.to_dict("records")]
-        replicates = self._resample(results) if options.resamples else {}
+        replicates = self._resample(results) if options.uses_resampling else {}
         return Evaluation(scores, run, items, replicates)
 
     def _resample(self, results: Measured) -> dict[tuple[str, str], Floats]:

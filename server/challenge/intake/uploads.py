@@ -13,9 +13,9 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...database import StoreError
-from ...fields import UNSEEN
-from ...web import RefusedError
+from ...storage.database import StoreError
+from ...web.errors import RefusedError
+from ...yaml_fields import INVISIBLE
 from ..accounts.account import Account
 from ..definition import Challenge
 from ..submission_files import ENDINGS
@@ -131,11 +131,11 @@ async def submit_upload(
         RefusedError: if no submission is accepted now.
     """
     # Others read these, so invisible characters and those that turn the text direction are removed.
-    system = UNSEEN.sub("", " ".join(system.split())).strip()
+    system = INVISIBLE.sub("", " ".join(system.split())).strip()
     columns = {
         **asdict(upload),
         "system": system[:64] or Path(upload.file).stem[:64],
-        "note": UNSEEN.sub("", note).strip()[:2000],
+        "note": INVISIBLE.sub("", note).strip()[:2000],
     }
     try:
         return await store.add_submission(challenge, account, columns)

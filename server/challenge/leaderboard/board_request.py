@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from ...web import RefusedError
+from ...web.errors import RefusedError
 from ..definition import Challenge, Phase
 from .board import Entry
 from .columns import Column, default_column

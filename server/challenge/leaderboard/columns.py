@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....benchmarks.options import style
 from ....benchmarks.runs.tables import COEFFICIENT_STYLE
+from ....benchmarks.scoring.catalog import metric_style
 from ..definition import Challenge
 
 #: The decimals of a score that tables do not print.
@@ -69,7 +69,7 @@ def make_columns(challenge: Challenge) -> list[Column]:
         return [_coefficient_column(key) for key in keys]
     has_several_sets = len(challenge.reference_sets) > 1
     metrics = sorted(
-        ((style(metric), metric.spec) for metric in challenge.metrics),
+        ((metric_style(metric), metric.spec) for metric in challenge.metrics),
         key=lambda pair: (pair[1] != challenge.rank_by, pair[0].order),
     )
     return [
@@ -77,12 +77,12 @@ def make_columns(challenge: Challenge) -> list[Column]:
             key=f"{spec}@{references.name}",
             metric=spec,
             references=references.name if has_several_sets else "",
-            label=metric_style.label,
-            scale=metric_style.scale,
-            decimals=metric_style.decimals,
-            higher_is_better=metric_style.higher_is_better,
+            label=column_style.label,
+            scale=column_style.scale,
+            decimals=column_style.decimals,
+            higher_is_better=column_style.higher_is_better,
         )
-        for metric_style, spec in metrics
+        for column_style, spec in metrics
         for references in challenge.reference_sets
     ]
 

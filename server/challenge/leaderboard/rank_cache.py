@@ -13,7 +13,7 @@ from ..submission_files import read_replicates
 from ..submission_store import SubmissionStore
 from .board import Entry
 from .columns import Column
-from .ranking import rank_clusters
+from .ranking import rank_submissions
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -57,7 +57,7 @@ class RankCache:
                 if (values := self._load_replicates(source, entry.key, column)) is not None
             }
             scores = {number: entry.scores[column.key].value for number, entry in scored.items()}
-            return rank_clusters(scores, replicates, higher_is_better=column.higher_is_better)
+            return rank_submissions(scores, replicates, higher_is_better=column.higher_is_better)
 
         with self._lock:
             key = (*source, str(decimals), *sorted(entry.key for entry in scored.values()))

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ....benchmarks.statistics.significance import corrected, rank_groups, two_sided
+from ....benchmarks.statistics.significance import correct_p_values, rank_clusters, two_sided
 from ....benchmarks.statistics.weighted_coefficients import Floats
 from .board import ALPHA, CORRECTION, Entry, Row
 from .columns import Column
@@ -65,7 +65,7 @@ def rank_entries(
     Args:
         entries: the standing ones.
         column: the one that places are by.
-        ranks: by submission number, from `rank_clusters`.
+        ranks: by submission number, from `rank_submissions`.
         is_reversed: whether the worst comes first; places stay.
     """
     ordered = sorted(entries, key=lambda e: (-_quality(e, column), e.at, e.number or 0))
@@ -83,10 +83,10 @@ def rank_entries(
     return rows[::-1] if is_reversed else rows
 
 
-def rank_clusters(
+def rank_submissions(
     scores: Mapping[int, float], replicates: Mapping[int, Floats], *, higher_is_better: bool = True
 ) -> dict[int, int]:
-    """Return the rank of each submission by one score (`significance.rank_groups`).
+    """Return the rank of each submission by one score (`significance.rank_clusters`).
 
     Args:
         scores: by submission number; undefined ones get no rank.
@@ -97,11 +97,13 @@ def rank_clusters(
     sign = 1.0 if higher_is_better else -1.0
     numbers = sorted(n for n, score in scores.items() if not math.isnan(score) and n in replicates)
     pairs = list(combinations(numbers, 2))
-    p_values = corrected([two_sided(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION)
+    p_values = correct_p_values(
+        [two_sided(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION
+    )
     # A difference that cannot be tested is not significant.
     p_by_pair = {
         frozenset((str(a), str(b))): float(np.nan_to_num(p_value, nan=1.0))
         for (a, b), p_value in zip(pairs, p_values, strict=True)
     }
-    ranks = rank_groups({str(n): sign * scores[n] for n in numbers}, p_by_pair, ALPHA)
+    ranks = rank_clusters({str(n): sign * scores[n] for n in numbers}, p_by_pair, ALPHA)
     return {number: ranks[str(number)] for number in numbers}

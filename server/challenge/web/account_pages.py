@@ -7,16 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
 
-from ...security import PASSWORD_LENGTH, Session
-from ...web import Number, RefusedError, TooManyError, address, form_of, one
+from ...web.errors import RefusedError, TooManyRequestsError
+from ...web.forms import RowNumber, client_address, field_value, form_schema
+from ...web.passwords import PASSWORD_LENGTH
+from ...web.sessions import Session
 from ..site import SignedIn, Site
 from .dependencies import CurrentMember, CurrentSite, SentForm, read_password
 from .sign_in_pages import begin_session, limit_sign_in
 
 router = APIRouter(default_response_class=Response)
 
-_ACCOUNT_FORM = form_of("token", "old", "password", "again", "label")
-_TEAM_FORM = form_of("token", "name", "code")
+_ACCOUNT_FORM = form_schema("token", "old", "password", "again", "label")
+_TEAM_FORM = form_schema("token", "name", "code")
 
 
 @router.get("/account")
@@ -34,7 +36,7 @@ async def change_password(request: Request, site: CurrentSite, form: SentForm) -
         member = await site.accounts.change_password(form.member, *passwords)
     except RefusedError as error:
         return await _render_account(site, form.visitor, error)
-    return begin_session(site, member, site.to("/account"))
+    return begin_session(site, member, site.redirect("/account"))
 
 
 @router.post("/account/codes", openapi_extra=_ACCOUNT_FORM)
@@ -46,31 +48,31 @@ async def renew_recovery_codes(request: Request, site: CurrentSite, form: SentFo
         codes = await site.accounts.renew_recovery_codes(form.member, password)
     except RefusedError as error:
         return await _render_account(site, form.visitor, error)
-    return site.render("recovery_codes.html", form.visitor, codes=codes, is_new_account=False)
+    return site.render_for("recovery_codes.html", form.visitor, codes=codes, is_new_account=False)
 
 
 @router.post("/account/signout", openapi_extra=_ACCOUNT_FORM)
 async def sign_out_everywhere(site: CurrentSite, form: SentForm) -> Response:
     """End all sessions."""
     await site.accounts.sign_out_everywhere(form.member)
-    return site.set(site.to("/signin"), Session.new())
+    return site.set_session(site.redirect("/signin"), Session.new())
 
 
 @router.post("/account/tokens", openapi_extra=_ACCOUNT_FORM)
 async def create_token(site: CurrentSite, form: SentForm) -> Response:
     """Create a token for programs and show it once."""
     try:
-        token = await site.tokens.create(form.member, one(form.fields, "label"))
+        token = await site.tokens.create(form.member, field_value(form.fields, "label"))
     except RefusedError as error:
         return await _render_account(site, form.visitor, error)
     return await _render_account(site, form.visitor, new_token=token)
 
 
 @router.post("/account/tokens/{token}/revoke", openapi_extra=_ACCOUNT_FORM)
-async def revoke_token(site: CurrentSite, form: SentForm, token: Number) -> Response:
+async def revoke_token(site: CurrentSite, form: SentForm, token: RowNumber) -> Response:
     """End a token."""
     await site.tokens.revoke(form.member, token)
-    return site.to("/account")
+    return site.redirect("/account")
 
 
 @router.post("/team/invite", openapi_extra=_TEAM_FORM)
@@ -88,18 +90,18 @@ async def change_team(
     act: Annotated[str, PathParameter(pattern="^(rename|join|leave)$")],
 ) -> Response:
     """Rename the team, join another, or leave for a new one."""
-    if not site.joins.take(address(request)):  # so that nobody guesses codes
-        raise TooManyError
+    if not site.joins.take(client_address(request)):  # so that nobody guesses codes
+        raise TooManyRequestsError
     try:
         if act == "rename":
-            await site.teams.rename(form.member, one(form.fields, "name"))
+            await site.teams.rename(form.member, field_value(form.fields, "name"))
         elif act == "join":
-            await site.teams.join(form.member, one(form.fields, "code")[:100])
+            await site.teams.join(form.member, field_value(form.fields, "code")[:100])
         else:
-            await site.teams.leave(form.member, one(form.fields, "name"))
+            await site.teams.leave(form.member, field_value(form.fields, "name"))
     except RefusedError as error:
         return await _render_account(site, form.visitor, error)
-    return site.to("/account")
+    return site.redirect("/account")
 
 
 async def _render_account(
@@ -107,7 +109,7 @@ async def _render_account(
 ) -> Response:
     """Return the account page, with an error or a new token or invitation."""
     member = visitor.member
-    return site.render(
+    return site.render_for(
         "account.html",
         visitor,
         200 if error is None else 400,

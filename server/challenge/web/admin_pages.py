@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
 
-from ...web import Number, form_of, one
+from ...web.forms import RowNumber, field_value, form_schema
 from ..audit_log import read_audit
 from ..leaderboard.board import ALPHA
 from ..submissions import SubmissionState
@@ -27,7 +27,7 @@ from .submission_view import ranking_score, submission_values
 
 router = APIRouter(prefix="/admin", default_response_class=Response)
 
-_FORM = form_of("token", "why", "challenge")
+_FORM = form_schema("token", "why", "challenge")
 #: The most submissions and log entries on the dashboard.
 _MAX_ROWS = 200
 
@@ -47,7 +47,7 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
         for challenge in site.challenges.values()
     ]
     accounts = await site.accounts.list_all()
-    return site.page(
+    return site.render(
         "admin.html",
         session,
         challenges=challenges,
@@ -67,7 +67,7 @@ async def show_leaderboard(
 ) -> Response:
     """Show a leaderboard with all submissions, hidden ones included."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
-    return site.page(
+    return site.render(
         "admin_leaderboard.html",
         session,
         challenge=challenge,
@@ -106,14 +106,14 @@ async def change_challenge(
         await site.moderation.set_published(challenge, decision.why, is_published=is_published)
     else:
         await site.moderation.set_frozen(challenge, decision.why, is_frozen=act == "freeze")
-    return site.to("/admin")
+    return site.redirect("/admin")
 
 
 @router.get("/submissions/{key}")
 async def show_submission(site: CurrentSite, session: AdminSession, key: SubmissionKey) -> Response:
     """Show a submission with the decisions on it."""
     submission = await site.store.load_submission(key)
-    return site.page("admin_submission.html", session, **submission_values(site, submission))
+    return site.render("admin_submission.html", session, **submission_values(site, submission))
 
 
 @router.post("/submissions/{key}/{act}", openapi_extra=_FORM)
@@ -131,24 +131,24 @@ async def change_submission(
     else:
         standing = "" if act == "reinstate" else act
         await site.moderation.set_standing(key, standing, decision.why)
-    return site.to(f"/admin/submissions/{key}")
+    return site.redirect(f"/admin/submissions/{key}")
 
 
 @router.post("/teams/{number}/forgive", openapi_extra=_FORM)
-async def reset_limits(site: CurrentSite, decision: Decision, number: Number) -> Response:
+async def reset_limits(site: CurrentSite, decision: Decision, number: RowNumber) -> Response:
     """Stop counting a team's previous submissions against its limits."""
-    challenge = site.store.get_challenge(one(decision.fields, "challenge"))
+    challenge = site.store.get_challenge(field_value(decision.fields, "challenge"))
     await site.moderation.reset_limits(challenge, number, decision.why)
-    return site.to("/admin")
+    return site.redirect("/admin")
 
 
 @router.post("/accounts/{number}/{act}", openapi_extra=_FORM)
 async def change_account(
     site: CurrentSite,
     decision: Decision,
-    number: Number,
+    number: RowNumber,
     act: Annotated[str, PathParameter(pattern="^(block|unblock)$")],
 ) -> Response:
     """Block or unblock an account."""
     await site.moderation.set_blocked(number, decision.why, is_blocked=act == "block")
-    return site.to("/admin")
+    return site.redirect("/admin")

@@ -1,4 +1,4 @@
-"""The web application of a challenge site."""
+"""The web build_application of a challenge site."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from ... import signin
-from ...security import MOST_BYTES
-from ...web import application
+from ...web import admin_signin
+from ...web.application import build_application
+from ...web.request_guard import MAX_BODY_BYTES
 from ..site import Site
 from . import (
     account_pages,
@@ -34,7 +34,7 @@ _GROUPS = (
 
 
 def make_app(site: Site) -> FastAPI:
-    """Return the application; at its end it ends the workers and closes the database."""
+    """Return the build_application; at its end it ends the workers and closes the database."""
 
     @asynccontextmanager
     async def run_workers(app: FastAPI) -> AsyncGenerator[None]:
@@ -46,18 +46,18 @@ def make_app(site: Site) -> FastAPI:
             site.workers.stop()
         site.store.database.close()
 
-    routers = [*(group.router for group in _GROUPS), signin.routes(site)]
-    app = application(site, routers, run_workers, most=body_limits(site), title=site.title)
-    app.state.site = site
-    return app
+    routers = [*(group.router for group in _GROUPS), admin_signin.router]
+    return build_application(
+        site, routers, run_workers, body_limit=body_limits(site), title=site.title
+    )
 
 
 def body_limits(site: Site) -> Callable[[str], int]:
     """Return a function from a path to the most bytes of a body: more where files are submitted."""
     limits = {
         f"{site.base}/{prefix}/{challenge.name}/submissions": (challenge.limits.megabytes << 20)
-        + MOST_BYTES
+        + MAX_BODY_BYTES
         for challenge in site.challenges.values()
         for prefix in ("api/challenges", "challenges")
     }
-    return lambda path: limits.get(path, MOST_BYTES)
+    return lambda path: limits.get(path, MAX_BODY_BYTES)

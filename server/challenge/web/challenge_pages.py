@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 
-from ...web import RefusedError, one
+from ...web.errors import RefusedError
+from ...web.forms import field_value
 from ..definition import Challenge
 from ..intake.uploads import store_upload, submit_upload
 from ..site import SignedIn, Site
@@ -42,7 +43,7 @@ async def list_challenges(site: CurrentSite, visitor: CurrentVisitor) -> Respons
         }
         for challenge in site.challenges.values()
     ]
-    return site.render("challenges.html", visitor, challenges=challenges)
+    return site.render_for("challenges.html", visitor, challenges=challenges)
 
 
 @router.get("/challenges/{name}")
@@ -50,9 +51,9 @@ async def show_challenge(
     request: Request, site: CurrentSite, visitor: CurrentVisitor, challenge: CurrentChallenge
 ) -> Response:
     """Show what a challenge asks, when, and how to take part."""
-    origin = site.origin or f"{request.url.scheme}://{request.url.netloc}"
+    origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
     member = visitor.member
-    return site.render(
+    return site.render_for(
         "challenge.html",
         visitor,
         challenge=challenge,
@@ -79,12 +80,12 @@ async def submit(
     request: Request, site: CurrentSite, visitor: CurrentMember, challenge: CurrentChallenge
 ) -> Response:
     """Take a submission; it is on the disk before it is acknowledged."""
-    fields, file = await site.form_and_file(request, visitor.session)
+    fields, file = await site.read_form_and_file(request, visitor.session)
     try:
         if file is None or not file.filename:
             raise RefusedError("Choose a file.")
         upload = await store_upload(site.store, challenge, file.filename, _read_pieces(file))
-        system, note = one(fields, "system"), one(fields, "note")
+        system, note = field_value(fields, "system"), field_value(fields, "note")
         number = await submit_upload(site.store, challenge, visitor.member, upload, system, note)
     except RefusedError as error:
         return await _render_submit_form(site, visitor, challenge, str(error), 400)
@@ -93,13 +94,13 @@ async def submit(
             await file.close()
     if site.workers is not None:
         await asyncio.to_thread(site.workers.wake, WorkKind.CHECK, number)
-    return site.to(f"/submissions/{upload.key}")
+    return site.redirect(f"/submissions/{upload.key}")
 
 
 async def _render_submit_form(
     site: Site, visitor: SignedIn, challenge: Challenge, error: str = "", status: int = 200
 ) -> Response:
-    return site.render(
+    return site.render_for(
         "submit.html",
         visitor,
         status,

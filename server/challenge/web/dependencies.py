@@ -9,8 +9,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi import Path as PathParameter
 
-from ...security import Session
-from ...web import RefusedError, one
+from ...web.errors import RefusedError
+from ...web.forms import field_value
+from ...web.sessions import Session
 from ..accounts.account import Member
 from ..definition import Challenge
 from ..site import SignedIn, Site, Visitor
@@ -79,7 +80,7 @@ async def read_member_form(
     request: Request, site: CurrentSite, visitor: CurrentMember
 ) -> MemberForm:
     """Return the form of a signed-in member's session."""
-    return MemberForm(visitor, await site.form(request, visitor.session))
+    return MemberForm(visitor, await site.read_form(request, visitor.session))
 
 
 SentForm = Annotated[MemberForm, Depends(read_member_form)]
@@ -87,7 +88,7 @@ SentForm = Annotated[MemberForm, Depends(read_member_form)]
 
 async def get_admin(request: Request, site: CurrentSite) -> Session:
     """Return the admin's session."""
-    return site.admin(request)
+    return site.require_admin(request)
 
 
 AdminSession = Annotated[Session, Depends(get_admin)]
@@ -99,8 +100,8 @@ async def read_admin_form(request: Request, site: CurrentSite, session: AdminSes
     Raises:
         RefusedError: if it gives no reason.
     """
-    fields = await site.form(request, session)
-    why = one(fields, "why")[:500]
+    fields = await site.read_form(request, session)
+    why = field_value(fields, "why")[:500]
     if not why:
         raise RefusedError("Say why; it is written down.")
     return AdminForm(fields, why)

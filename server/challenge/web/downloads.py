@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from fastapi import Response
 
-from ...web import MissingError
+from ...web.errors import NotFoundError
 from ..accounts.account import Account
 from ..leaderboard.board import Board
 from ..submission_store import SubmissionStore
@@ -28,14 +28,14 @@ async def download_item_scores(store: SubmissionStore, key: str, account: Accoun
     """Return the score of each caption of a submission as CSV.
 
     Raises:
-        MissingError: if it is another team's, the challenge does not show these scores, or there are none.
+        NotFoundError: if it is another team's, the challenge does not show these scores, or there are none.
     """
     submission = await store.load_submission(key)
     if submission.team != account.team:
-        raise MissingError
+        raise NotFoundError
     items = await load_item_scores(store, submission)
     if items is None:
-        raise MissingError
+        raise NotFoundError
     text = items.to_csv(index=False, lineterminator="\n")
     return _download(text, f"{key}.csv", _CSV)
 
@@ -44,7 +44,7 @@ async def load_item_scores(store: SubmissionStore, submission: Submission) -> pd
     """Return the score of each caption; None unless it is scored and the challenge shows these scores.
 
     Raises:
-        MissingError: if the file was removed.
+        NotFoundError: if the file was removed.
     """
     is_shown = store.get_challenge(submission.challenge).per_item
     if not is_shown or submission.state != SubmissionState.SCORED:
@@ -56,7 +56,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except OSError as error:
-        raise MissingError from error
+        raise NotFoundError from error
 
 
 def _download(text: str, name: str, media_type: str) -> Response:

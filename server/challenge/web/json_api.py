@@ -13,8 +13,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.routing import APIRoute
 
-from ...database import StoreError
-from ...web import MissingError, RefusedError, TooManyError, address
+from ...storage.database import StoreError
+from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
+from ...web.forms import client_address
 from ..accounts.account import Account
 from ..definition import Challenge
 from ..intake.uploads import store_upload, submit_upload
@@ -53,13 +54,13 @@ class JsonErrorRoute(APIRoute):
             except InvalidTokenError:
                 message = "a token is needed: Authorization: Bearer TOKEN"
                 return _make_error(401, message, {"www-authenticate": "Bearer"})
-            except MissingError:
+            except NotFoundError:
                 return _make_error(404, "there is no such thing, or it is somebody else's")
             except RefusedError as error:
                 return _make_error(409, str(error))
             except RequestValidationError:
                 return _make_error(422, "the request has an invalid or missing parameter")
-            except TooManyError:
+            except TooManyRequestsError:
                 message = "too many at once; wait a few seconds"
                 return _make_error(429, message, {"retry-after": "5"})
             except StoreError as error:
@@ -80,13 +81,13 @@ async def authenticate(request: Request, site: CurrentSite) -> Account:
 
     Raises:
         InvalidTokenError: if there is no valid token.
-        TooManyError: if the client's address sends too many requests.
+        TooManyRequestsError: if the client's address sends too many requests.
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise InvalidTokenError
-    if not site.requests.take(f"address {address(request)}"):
-        raise TooManyError
+    if not site.requests.take(f"address {client_address(request)}"):
+        raise TooManyRequestsError
     account = await site.tokens.find_account(token.strip())
     if account is None:
         raise InvalidTokenError
@@ -150,7 +151,7 @@ async def show_submission(site: CurrentSite, account: TokenAccount, key: Submiss
     """Return a submission of the token's team: its state, faults and scores."""
     submission = await site.store.load_submission(key)
     if submission.team != account.team:
-        raise MissingError
+        raise NotFoundError
     return describe_submission(submission, site)
 
 
@@ -188,7 +189,7 @@ def describe_submission(submission: Submission, site: Site) -> dict[str, Any]:
     """Return the fields of a submission that its team sees."""
     return {
         "id": submission.key,
-        "url": f"{site.origin}{site.base}/submissions/{submission.key}",
+        "url": f"{site.address.origin}{site.base}/submissions/{submission.key}",
         "team": submission.team_name,
         "done": submission.is_done,
         **{name: getattr(submission, name) for name in _SUBMISSION_FIELDS},

@@ -18,7 +18,7 @@ async def show_leaderboard(
     """Show the leaderboard that the address describes."""
     board_request = site.leaderboards.read_request(challenge, request.query_params)
     page = f"/challenges/{challenge.name}/board"
-    return site.render(
+    return site.render_for(
         "leaderboard.html",
         visitor,
         challenge=challenge,

@@ -4,47 +4,51 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ...names import name_key, tidy
-from ...security import PASSWORD_LENGTH, Session
-from ...web import RefusedError, TooManyError, address, form_of, one, onward
+from ...person_names import collapse_blanks, name_key
+from ...web.errors import RefusedError, TooManyRequestsError
+from ...web.forms import client_address, field_value, form_schema, local_path
+from ...web.passwords import PASSWORD_LENGTH
+from ...web.sessions import Session
 from ..accounts.account import Member
 from ..site import Site, Visitor
 from .dependencies import CurrentSite, CurrentVisitor, SentForm, read_password
 
 router = APIRouter(default_response_class=Response)
 
-_FORM = form_of("token", "name", "password", "again", "team", "code", "to")
-_TOKEN_FORM = form_of("token")
+_FORM = form_schema("token", "name", "password", "again", "team", "code", "to")
+_TOKEN_FORM = form_schema("token")
 
 
 def limit_sign_in(site: Site, request: Request, name: str) -> None:
     """Count an attempt to sign in; an account has one limit however its name is spelt.
 
     Raises:
-        TooManyError: if there were too many from the client's address or with the name.
+        TooManyRequestsError: if there were too many from the client's address or with the name.
     """
-    if not site.logins.take(address(request)) or not site.names.take(name_key(tidy(name))):
-        raise TooManyError
+    if not site.sign_in_limiter.take(client_address(request)) or not site.names.take(
+        name_key(collapse_blanks(name))
+    ):
+        raise TooManyRequestsError
 
 
 def begin_session(site: Site, member: Member, response: Response) -> Response:
     """Return the response with a new session of a member."""
-    return site.set(response, Session.new(member.id, epoch=member.epoch))
+    return site.set_session(response, Session.new(member.id, epoch=member.epoch))
 
 
 @router.get("/signup")
 async def show_sign_up(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a new account."""
-    return site.to("/submissions") if visitor.member else _render_form(site, request, "up")
+    return site.redirect("/submissions") if visitor.member else _render_form(site, request, "up")
 
 
 @router.post("/signup", openapi_extra=_FORM)
 async def sign_up(request: Request, site: CurrentSite) -> Response:
     """Create an account and show its recovery codes once."""
-    fields = await site.form(request, _unsigned_session(site, request))
-    values = {name: one(fields, name)[:100] for name in ("name", "team", "code")}
-    if not site.joins.take(address(request)):
-        raise TooManyError
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    values = {name: field_value(fields, name)[:100] for name in ("name", "team", "code")}
+    if not site.joins.take(client_address(request)):
+        raise TooManyRequestsError
     passwords = read_password(fields, "password"), read_password(fields, "again")
     try:
         member, codes = await site.accounts.sign_up(
@@ -54,8 +58,8 @@ async def sign_up(request: Request, site: CurrentSite) -> Response:
         return _render_form(site, request, "up", 400, str(error), **values)
     session = Session.new(member.id, epoch=member.epoch)
     visitor = Visitor(session, member)
-    page = site.render("recovery_codes.html", visitor, codes=codes, is_new_account=True)
-    return site.set(page, session)
+    page = site.render_for("recovery_codes.html", visitor, codes=codes, is_new_account=True)
+    return site.set_session(page, session)
 
 
 @router.get("/signin")
@@ -63,60 +67,62 @@ async def show_sign_in(
     request: Request, site: CurrentSite, visitor: CurrentVisitor, to: str = ""
 ) -> Response:
     """Show the form of name and password; `to` is the page to go on to."""
-    page = onward(to)
-    return site.to(page) if visitor.member else _render_form(site, request, "in", to=page)
+    page = local_path(to)
+    return site.redirect(page) if visitor.member else _render_form(site, request, "in", to=page)
 
 
 @router.post("/signin", openapi_extra=_FORM)
 async def sign_in(request: Request, site: CurrentSite) -> Response:
     """Sign in and go on to the page that the visitor came from."""
-    fields = await site.form(request, _unsigned_session(site, request))
-    name, to = one(fields, "name")[:100], onward(one(fields, "to"))
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    name, to = field_value(fields, "name")[:100], local_path(field_value(fields, "to"))
     limit_sign_in(site, request, name)
     error_text = "No account has that name and password."
     try:
         password = read_password(fields, "password")
-        member = await site.accounts.sign_in(name, password, address(request))
+        member = await site.accounts.sign_in(name, password, client_address(request))
     except RefusedError as error:
         member, error_text = None, str(error)
     if member is None:
         return _render_form(site, request, "in", 403, error_text, name=name, to=to)
-    return begin_session(site, member, site.to(to))
+    return begin_session(site, member, site.redirect(to))
 
 
 @router.get("/recover")
 async def show_recovery(request: Request, site: CurrentSite, visitor: CurrentVisitor) -> Response:
     """Show the form of a recovery code."""
-    return site.to("/submissions") if visitor.member else _render_form(site, request, "recover")
+    return (
+        site.redirect("/submissions") if visitor.member else _render_form(site, request, "recover")
+    )
 
 
 @router.post("/recover", openapi_extra=_FORM)
 async def recover(request: Request, site: CurrentSite) -> Response:
     """Set a new password by a recovery code."""
-    fields = await site.form(request, _unsigned_session(site, request))
-    name, code = one(fields, "name")[:100], one(fields, "code")[:100]
+    fields = await site.read_form(request, _unsigned_session(site, request))
+    name, code = field_value(fields, "name")[:100], field_value(fields, "code")[:100]
     limit_sign_in(site, request, name)
     passwords = read_password(fields, "password"), read_password(fields, "again")
     try:
-        member = await site.accounts.recover(name, code, *passwords, address(request))
+        member = await site.accounts.recover(name, code, *passwords, client_address(request))
     except RefusedError as error:
         return _render_form(site, request, "recover", 400, str(error), name=name)
     if member is None:
         error_text = "That is no recovery code of that account, or it was used."
         return _render_form(site, request, "recover", 403, error_text, name=name)
-    return begin_session(site, member, site.to("/account"))
+    return begin_session(site, member, site.redirect("/account"))
 
 
 @router.post("/signout", openapi_extra=_TOKEN_FORM)
 async def sign_out(site: CurrentSite, form: SentForm) -> Response:
     """End this session."""
     del form  # read, so that only this site's pages sign people out
-    return site.set(site.to("/"), Session.new())
+    return site.set_session(site.redirect("/"), Session.new())
 
 
 def _unsigned_session(site: Site, request: Request) -> Session:
     """Return a session that is not signed in, for the token of a form."""
-    session = site.session(request)
+    session = site.read_session(request)
     return session if session and session.member is None else Session.new()
 
 
@@ -125,7 +131,7 @@ def _render_form(
 ) -> Response:
     """Return the form `in`, `up` or `recover`, with the values that were typed."""
     session = _unsigned_session(site, request)
-    page = site.render(
+    page = site.render_for(
         "sign_in.html",
         Visitor(session, None),
         status,
@@ -134,4 +140,4 @@ def _render_form(
         values={"name": "", "team": "", "code": "", "to": "/", **values},
         password_length=PASSWORD_LENGTH,
     )
-    return site.set(page, session)
+    return site.set_session(page, session)

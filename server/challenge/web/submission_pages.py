@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from ...web import MissingError
+from ...web.errors import NotFoundError
 from ..submissions import SubmissionState
 from .dependencies import CurrentMember, CurrentSite, CurrentVisitor, SubmissionKey
 from .downloads import download_item_scores, load_item_scores
@@ -24,7 +24,7 @@ async def list_team_submissions(site: CurrentSite, visitor: CurrentMember) -> Re
     """Show the submissions of the visitor's team."""
     submissions = await site.queries.team_submissions(visitor.member.team)
     rows = [(submission, *ranking_score(site, submission)) for submission in submissions]
-    return site.render("submissions.html", visitor, rows=rows)
+    return site.render_for("submissions.html", visitor, rows=rows)
 
 
 @router.get("/{key}")
@@ -39,10 +39,10 @@ async def show_submission(
         status = await site.queries.challenge_status(challenge)
         is_scored = submission.state == SubmissionState.SCORED
         if not (status.is_published and is_scored) or submission.standing:
-            raise MissingError
+            raise NotFoundError
     items = await load_item_scores(site.store, submission) if is_own else None
     item_rows: list[dict[Any, Any]] = [] if items is None else items.to_dict("records")
-    return site.render(
+    return site.render_for(
         "submission.html",
         visitor,
         **submission_values(site, submission),
@@ -60,7 +60,7 @@ async def show_progress(
     """Return the progress of a submission, for the page that waits."""
     submission = await site.store.load_submission(key)
     if submission.team != visitor.member.team:
-        raise MissingError
+        raise NotFoundError
     return JSONResponse(
         {
             "state": submission.state,

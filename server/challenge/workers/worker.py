@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ....datasets.errors import InputError
-from ...database import Database, StoreError
+from ...storage.database import Database, StoreError
 from ..definition_file import read_challenges
 from ..evaluation.evaluator import Evaluator, ReportProgress
 from ..evaluation.evaluators import make_evaluator
@@ -96,9 +96,9 @@ class Worker:
         challenge = evaluator.challenge
         if challenge.human == "none":
             return
-        if not self._database.do(lambda c: load_human_scores(c, challenge)):
+        if not self._database.run_blocking(lambda c: load_human_scores(c, challenge)):
             rows = evaluator.score_human_captions()
-            self._database.do(lambda c: save_human_scores(c, challenge, rows))
+            self._database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
 
     def work(self, number: int) -> None:
         """Check or evaluate a submission, unless another worker does."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ...database import StoreError
+from ...storage.database import StoreError
 from ..submission_lifecycle import SubmissionLifecycle
 from .work_queue import WorkKind, WorkQueue
 

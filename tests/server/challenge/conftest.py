@@ -133,7 +133,7 @@ def create_account(database, name="somebody", team=None):
         connection.execute(insert(tokens).values(row))
         return token, team_id
 
-    return database.do(insert_rows)
+    return database.run_blocking(insert_rows)
 
 
 def serve_site(site):

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from captau.server.challenge import tables
-from captau.server.security import Buckets
+from captau.server.web.rate_limits import RateLimiter
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
@@ -198,7 +198,7 @@ def test_attempts_to_sign_in_and_up_are_limited(serve_small):
 def test_attempts_with_one_name_are_limited_however_it_is_spelt(serve_small):
     site, url = serve_small()
     sign_up(url, "Ann")
-    site.names = Buckets(2, 1e-6)
+    site.names = RateLimiter(2, 1e-6)
     bob = Visitor(url)
     names = ("Ann", " aNN", "ＡＮＮ")
     statuses = [bob.sign_in(name, "guess number something").status for name in names]

@@ -157,7 +157,7 @@ def test_the_admin_publishes_disqualifies_and_requeues(chromium, tmp_path, width
         reason = "it took more memory than is given"
         SubmissionLifecycle(site.store).give_up("w", reason, is_final=True)
         browser = open_browser(chromium, url, width, scheme)
-        page = browser.open(f"/admin/setup?code={site.setup}").page
+        page = browser.open(f"/admin/setup?code={site.setup_code}").page
         page.fill("#password", PASSWORD)
         page.fill("#again", PASSWORD)
         page.click("button:has-text('Set')")

@@ -241,3 +241,12 @@ def test_the_line_of_a_field_inside_a_block_is_reported(tmp_path):
     assert yaml.safe_load(text)["limits"]["memory"] == "much"
     with says(f"{path}:{line}: limits.memory: 'much'"):
         read_challenges(str(path))
+
+
+def test_the_digests_of_the_demo_challenges_are_those_that_databases_hold():
+    """Source: captau before its modules were sorted; another digest would refuse existing databases."""
+    digests = {challenge.name: challenge.digest for challenge in read_challenges("demo")}
+    assert digests == {
+        "demo_captions": "f55f9fd08dd8a18871c7b2a415469dad2c23dc32819bb46dcce313be3af0d246",
+        "demo_metrics": "dae488a51186190ba2277d61d4b7a423acf45dce356ba280c5743fe5fa1a658b",
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
 
 #: A metric that does what a caption says.

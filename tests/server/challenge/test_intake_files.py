@@ -18,8 +18,8 @@ from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation.evaluators import make_evaluator
 from captau.server.challenge.intake import uploads
 from captau.server.challenge.intake.submission_check import check_submission
-from captau.server.database import StoreError
-from captau.server.web import RefusedError
+from captau.server.storage.database import StoreError
+from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
     CAPTIONS,
     captions_json,

@@ -18,7 +18,7 @@ from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import SubmissionState
 from captau.server.challenge.tables import results, submissions
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
 
 N_TEAMS = 4
@@ -56,7 +56,7 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
         """Return the number of steps that all submissions have taken."""
         positions = {state.value: position for position, state in enumerate(SubmissionState)}
         total = func.sum(1 + case(positions, value=submissions.c.state))
-        return database.do(lambda c: c.execute(select(total)).scalar()) or 0
+        return database.run_blocking(lambda c: c.execute(select(total)).scalar()) or 0
 
     def wait_until(condition) -> None:
         deadline = time.monotonic() + 300
@@ -86,13 +86,15 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
     assert len(acknowledged) > N_TEAMS  # the site was under load
 
     unscored = select(func.count()).where(submissions.c.state != "scored")
-    wait_until(lambda: not database.do(lambda c: c.execute(unscored).scalar_one()))
-    rows = database.do(lambda c: c.execute(select(submissions)).all())
+    wait_until(lambda: not database.run_blocking(lambda c: c.execute(unscored).scalar_one()))
+    rows = database.run_blocking(lambda c: c.execute(select(submissions)).all())
     digests = {row.key: row.sha256 for row in rows}
     assert {key: digests.get(key) for key in acknowledged} == acknowledged
     # At each kill of the server, a team had at most one submission on its way.
     assert len(rows) - len(acknowledged) <= N_TEAMS * n_server_kills
     assert all(row.counts for row in rows)
-    scored = database.do(lambda c: c.execute(select(results.c.submission)).scalars().all())
+    scored = database.run_blocking(
+        lambda c: c.execute(select(results.c.submission)).scalars().all()
+    )
     assert sorted(scored) == sorted(row.id for row in rows)
     database.close()

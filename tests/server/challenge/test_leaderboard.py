@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.scoring.system_comparison import Submissions
-from captau.benchmarks.statistics.bootstrap import Statistics, resample
+from captau.benchmarks.scoring.system_comparison import SystemPanel
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
 from captau.benchmarks.statistics.significance import (
-    Prepared,
-    corrected,
-    differences,
-    rank_groups,
+    PreparedMetric,
+    compare_metrics,
+    correct_p_values,
+    rank_clusters,
 )
 from captau.server.challenge.leaderboard.board import (
     Board,
@@ -32,8 +32,8 @@ from captau.server.challenge.leaderboard.board import (
 from captau.server.challenge.leaderboard.board_request import Filters
 from captau.server.challenge.leaderboard.columns import Column
 from captau.server.challenge.leaderboard.ranking import (
-    rank_clusters,
     rank_entries,
+    rank_submissions,
     select_entries,
 )
 
@@ -104,37 +104,37 @@ def test_ranks_are_those_of_captau_score():
     pooled = {
         name: {"m": lambda weights, x=x: x @ weights / weights.sum(0)} for name, x in values.items()
     }
-    panel = Submissions.of(pooled, ("m",), 300)
+    panel = SystemPanel.of(pooled, ("m",), 300)
     all_images = np.ones(300, dtype=bool)
-    prepared = {name: Prepared.of(panel, name, all_images) for name in values}
-    options = Statistics()
+    prepared = {name: PreparedMetric.of(panel, name, all_images) for name in values}
+    options = StatisticsOptions()
     statistics = [p.statistic for p in prepared.values()]
     jointly = resample(statistics, 300, options.replicates)
     by_name = dict(zip(values, jointly, strict=True))
-    pairs = differences(panel, panel.metrics, prepared, by_name, options)
-    p_values = corrected([pair.found.p_value for pair in pairs], "bh")
+    pairs = compare_metrics(panel, panel.metrics, prepared, by_name, options)
+    p_values = correct_p_values([pair.result.p_value for pair in pairs], "bh")
     p_by_pair = {
         frozenset((pair.metric_a, pair.metric_b)): p_value
         for pair, p_value in zip(pairs, p_values, strict=True)
     }
     means = {name: float(x.mean()) for name, x in values.items()}
-    expected = rank_groups(means, p_by_pair, 0.05)
+    expected = rank_clusters(means, p_by_pair, 0.05)
     replicates = {
         int(n): resample([prepared[n].statistic], 300, options.replicates)[0][0] for n in values
     }
-    ranks = rank_clusters({int(n): mean for n, mean in means.items()}, replicates)
+    ranks = rank_submissions({int(n): mean for n, mean in means.items()}, replicates)
     assert ranks == {int(n): rank for n, rank in expected.items()}
     assert 1 < len(set(ranks.values())) < 6
     # The same with the opposite sign, where lower is better.
     negated = {int(n): -mean for n, mean in means.items()}
-    assert rank_clusters(negated, replicates, higher_is_better=False) == ranks
+    assert rank_submissions(negated, replicates, higher_is_better=False) == ranks
 
 
 @given(st.lists(st.one_of(st.floats(0, 1), st.just(NAN)), max_size=8))
 def test_ranks_increase_from_one_with_the_places(values):
     rng = np.random.default_rng(1)
     replicates = {n: v + rng.normal(0, 0.1, 50) for n, v in enumerate(values)}
-    ranks = rank_clusters(dict(enumerate(values)), replicates)
+    ranks = rank_submissions(dict(enumerate(values)), replicates)
     defined = [n for n, v in enumerate(values) if not math.isnan(v)]
     assert sorted(ranks) == defined
     ordered = [ranks[n] for n in sorted(defined, key=lambda n: -values[n])]
@@ -143,9 +143,9 @@ def test_ranks_increase_from_one_with_the_places(values):
 
 
 def test_a_submission_without_replicates_has_no_rank():
-    assert rank_clusters({1: 0.5, 2: 0.6}, {1: np.zeros(10)}) == {1: 1}
+    assert rank_submissions({1: 0.5, 2: 0.6}, {1: np.zeros(10)}) == {1: 1}
     undefined = np.full(10, NAN)  # no difference can be tested, so none is significant
-    assert rank_clusters({1: 0.5, 2: 0.6}, {1: undefined, 2: undefined}) == {1: 1, 2: 1}
+    assert rank_submissions({1: 0.5, 2: 0.6}, {1: undefined, 2: undefined}) == {1: 1, 2: 1}
 
 
 def test_csv_and_json_agree_and_have_no_more_digits_than_shown():

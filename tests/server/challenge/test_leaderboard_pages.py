@@ -173,7 +173,7 @@ def test_human_scores_stand_among_the_rows_without_a_place(serve_small):
         {"references": "c5", "metric": "cider", "value": None, "ci_low": None, "ci_high": None},
     ]
     challenge = site.challenges["small"]
-    site.store.database.do(lambda c: save_human_scores(c, challenge, rows))
+    site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
     assert [row[:3] for row in read_board(Visitor(url).get(BOARD).text)] == [
         ("1", "1", "Reds"),
         ("2", "1", "Blues"),

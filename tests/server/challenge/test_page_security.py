@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from captau.server.web.public_address import PublicAddress
 from tests.server.challenge.visitors import (
     Visitor,
     quick_passwords,
@@ -51,7 +52,7 @@ def test_no_page_shows_references_and_all_have_the_headers(serve_small):
 
 
 def test_a_site_below_a_path_ignores_the_host_header(serve_small):
-    _, url = serve_small(outside=("/lab", True, "https://lab.example"))
+    _, url = serve_small(address=PublicAddress("/lab", True, "https://lab.example"))
     visitor = Visitor(url)
     status, headers, body = visitor.raw("GET", "/lab/signup", host="evil.example")
     assert status == 200

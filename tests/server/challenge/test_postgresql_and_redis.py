@@ -16,7 +16,7 @@ from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.workers.work_queue import WorkKind, WorkQueue
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     REFERENCES,
@@ -82,7 +82,7 @@ def test_postgresql_holds_the_site_and_redis_wakes_its_workers(address, redis, t
         for thread in threads:
             thread.join()
         assert not errors
-        submissions = database.do(select_submissions)
+        submissions = database.run_blocking(select_submissions)
         assert len(submissions) == n_teams
         assert all(s.result is not None and s.attempts == 1 for s in submissions)
         with says("another captau serve is at work on it"):

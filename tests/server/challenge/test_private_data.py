@@ -10,7 +10,7 @@ import requests
 
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.server.challenge.conftest import (
     captions_json,
     create_account,

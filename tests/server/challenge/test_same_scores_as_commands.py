@@ -18,7 +18,7 @@ from captau.datasets.registry import load
 from captau.server.challenge.client import Client
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_files import read_replicates
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.server.challenge.conftest import create_account
 
 

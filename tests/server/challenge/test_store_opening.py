@@ -11,7 +11,7 @@ from captau.server.challenge.human_scores import load_human_scores, save_human_s
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.store_opening import open_store_for_worker
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
-from captau.server.database import Database
+from captau.server.storage.database import Database
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     REFERENCES,
@@ -122,7 +122,7 @@ def test_human_scores_of_another_choice_are_not_shown(tmp_path):
     site = make_site(tmp_path, ["captions"])
     challenge = site.challenges["small_captions"]
     rows = [{"metric": "cider", "references": "c2", "value": 1.0}]
-    site.store.database.do(lambda c: save_human_scores(c, challenge, rows))
+    site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
     status = asyncio.run(site.queries.challenge_status(challenge))
     assert [row["value"] for row in status.human_scores] == [1.0]
     site.store.database.close()
@@ -131,7 +131,7 @@ def test_human_scores_of_another_choice_are_not_shown(tmp_path):
         site = make_site(tmp_path)
         challenge = site.challenges["small_captions"]
         assert not asyncio.run(site.queries.challenge_status(challenge)).human_scores
-        assert not site.store.database.do(lambda c, x=challenge: load_human_scores(c, x))
+        assert not site.store.database.run_blocking(lambda c, x=challenge: load_human_scores(c, x))
         site.store.database.close()
 
 

@@ -14,8 +14,8 @@ from captau.server.challenge.submission_store import Allowance
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
 from captau.server.challenge.workers import worker, worker_pool
-from captau.server.database import StoreError
-from captau.server.web import RefusedError
+from captau.server.storage.database import StoreError
+from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
     captions_json,
     create_account,
@@ -66,7 +66,7 @@ def submit(site, account, text=None):
 def load(site, number):
     """Return a submission of the database."""
     condition = submissions.c.id == number
-    return site.store.database.do(lambda c: select_submissions(c, condition)[0])
+    return site.store.database.run_blocking(lambda c: select_submissions(c, condition)[0])
 
 
 def record_verdict(site, number, verdict=VALID):
@@ -86,7 +86,7 @@ def record_result(site, number):
 def set_received_at(site, at):
     """Change the time of all submissions."""
     statement = update(submissions).values(received_at=at)
-    site.store.database.do(lambda c: c.execute(statement) and None)
+    site.store.database.run_blocking(lambda c: c.execute(statement) and None)
 
 
 def test_each_step_is_taken_once(site):
@@ -113,7 +113,7 @@ def test_each_step_is_taken_once(site):
     assert lifecycle.record_result(number, "third", RESULT)
     assert not lifecycle.record_result(number, "third", RESULT)
     count = select(func.count()).select_from(results)
-    assert site.store.database.do(lambda c: c.execute(count).scalar_one()) == 1
+    assert site.store.database.run_blocking(lambda c: c.execute(count).scalar_one()) == 1
     assert load(site, number).state == "scored"
     assert load(site, number).result.scores == []
 
@@ -180,7 +180,7 @@ def test_only_valid_submissions_count_towards_the_limits(limited_site):
         submit(limited_site, first)
     outsider = account_of(limited_site, "outsider")
     challenge = store.get_challenge("small_captions")
-    allowance = store.database.do(
+    allowance = store.database.run_blocking(
         lambda c: store.count_allowance(c, challenge, challenge.phases[0], outsider, store.clock())
     )
     assert allowance == Allowance(2, 3)
@@ -203,7 +203,9 @@ def test_submissions_are_taken_one_at_a_time_while_a_phase_is_open(tmp_path, sit
     with pytest.raises(RefusedError, match="still being checked"):
         submit(site, account)
     record_verdict(site, number)
-    site.store.database.do(lambda c: c.execute(update(challenges).values(frozen_at=1.0)) and None)
+    site.store.database.run_blocking(
+        lambda c: c.execute(update(challenges).values(frozen_at=1.0)) and None
+    )
     with pytest.raises(RefusedError, match="takes no submissions for the moment"):
         submit(site, account)
     folders = [p for p in (tmp_path / "files").iterdir() if p.is_dir()]

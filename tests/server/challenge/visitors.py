@@ -14,7 +14,6 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from captau.benchmarks.commands.validate import Verdict
-from captau.server import security
 from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.site import Site
@@ -24,7 +23,8 @@ from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.tables import submissions
 from captau.server.collect.simulate import Browser
-from captau.server.database import Database
+from captau.server.storage.database import Database
+from captau.server.web import passwords
 from tests.server.challenge.conftest import serve_site
 
 PASSWORD = "correct horse battery"
@@ -43,7 +43,7 @@ TOKEN = re.compile(r"captau_[\w-]{32}")
 def quick_passwords(monkeypatch):
     """Make Argon2 as cheap as possible, since it is not tested here."""
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(security, "_hasher", hasher)
+    monkeypatch.setattr(passwords, "_hasher", hasher)
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def serve_small(tmp_path):
     """Return a function that serves a small challenge until the test ends, and returns site and address."""
     with ExitStack() as stack:
 
-        def serve(*paths, outside=("", False, ""), **changes):
+        def serve(*paths, address=None, **changes):
             paths = paths or (write_challenge(tmp_path, **changes),)
-            site = make_site(tmp_path, *paths, outside=outside)
+            site = make_site(tmp_path, *paths, address=address)
             return site, stack.enter_context(serve_site(site))
 
         yield serve
@@ -80,11 +80,11 @@ def write_challenge(folder, name="small", **changes):
     return path
 
 
-def make_site(folder, *paths, outside=("", False, "")):
+def make_site(folder, *paths, address=None):
     """Return the site of some challenges, on a database beside them, without workers."""
     challenges = read_challenges([str(p) for p in paths] or [str(write_challenge(folder))])
     database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve")
-    return Site(open_store(database, challenges, folder / "files"), outside=outside)
+    return Site(open_store(database, challenges, folder / "files"), address=address)
 
 
 class Visitor(Browser):
@@ -142,7 +142,7 @@ def sign_up(url, name, **fields):
 def sign_up_admin(site, url):
     """Return the admin, whose password is set now."""
     admin = Visitor(url)
-    page = admin.get(f"/admin/setup?code={site.setup}")
+    page = admin.get(f"/admin/setup?code={site.setup_code}")
     fields = {**page.hidden, "password": PASSWORD, "again": PASSWORD}
     assert admin.post("/admin/setup", fields).heading == "Dashboard"
     return admin
@@ -174,14 +174,14 @@ def submission_key(response):
 
 def load_table(site, table):
     """Return all rows of a table."""
-    rows = site.store.database.do(lambda c: c.execute(select(table)).mappings().all())
+    rows = site.store.database.run_blocking(lambda c: c.execute(select(table)).mappings().all())
     return [dict(row) for row in rows]
 
 
 def load_submission(site, key):
     """Return a submission of the database."""
     condition = submissions.c.key == key
-    (submission,) = site.store.database.do(lambda c: select_submissions(c, condition))
+    (submission,) = site.store.database.run_blocking(lambda c: select_submissions(c, condition))
     return submission
 
 
