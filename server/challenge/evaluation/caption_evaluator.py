@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ....benchmarks.commands.agree_captions import run as score_people
 from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
 from ....benchmarks.options import HumanConfig
-from ....benchmarks.runs.results import environment
+from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import (
     CandidateFile,
     ReferenceFile,
@@ -147,7 +147,7 @@ class CaptionEvaluator(Evaluator):
             "metrics": [metric.spec for metric in self.metrics],
             "statistics": vars(options),
             "signatures": {metric.spec: metric.signature for metric in self.metrics},
-            **environment(),
+            **describe_environment(),
         }
         return Evaluation(scores, run, items, replicates)
 

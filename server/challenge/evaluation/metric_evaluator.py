@@ -12,7 +12,7 @@ import pandas as pd
 
 from ....benchmarks.commands.validate import Faults, check_scores
 from ....benchmarks.evaluation.measured_dataset import Measured, measure
-from ....benchmarks.runs.results import environment
+from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.statistics.bootstrap import resample
 from ....datasets.errors import InputError
@@ -86,7 +86,7 @@ class MetricEvaluator(Evaluator):
             "protocol": vars(results.protocol),
             "statistics": vars(options),
             "dataset": self.caption_set.card.title,
-            **environment(),
+            **describe_environment(),
         }
         scores = [_score_row(row) for row in results.correlations.to_dict("records")]
         replicates = self._resample(results) if options.uses_resampling else {}
@@ -97,7 +97,7 @@ class MetricEvaluator(Evaluator):
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
         for panel, _ in results.panels():
-            keep = panel.kept(SUBMITTED)
+            keep = panel.comparable_points(SUBMITTED)
             if keep is None or panel.n_images < 2:
                 continue
             statistic = panel.statistic(SUBMITTED, keep)

@@ -13,7 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from ....benchmarks.statistics.significance import correct_p_values, rank_clusters, two_sided
+from ....benchmarks.statistics.significance import (
+    correct_p_values,
+    rank_clusters,
+    two_sided_p_value,
+)
 from ....benchmarks.statistics.weighted_coefficients import Floats
 from .board import ALPHA, CORRECTION, Entry, Row
 from .columns import Column
@@ -98,7 +102,7 @@ def rank_submissions(
     numbers = sorted(n for n, score in scores.items() if not math.isnan(score) and n in replicates)
     pairs = list(combinations(numbers, 2))
     p_values = correct_p_values(
-        [two_sided(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION
+        [two_sided_p_value(replicates[a] - replicates[b]) for a, b in pairs], CORRECTION
     )
     # A difference that cannot be tested is not significant.
     p_by_pair = {

@@ -106,7 +106,7 @@ def test_ranks_are_those_of_captau_score():
     }
     panel = SystemPanel.of(pooled, ("m",), 300)
     all_images = np.ones(300, dtype=bool)
-    prepared = {name: PreparedMetric.of(panel, name, all_images) for name in values}
+    prepared = {name: PreparedMetric.prepare(panel, name, all_images) for name in values}
     options = StatisticsOptions()
     statistics = [p.statistic for p in prepared.values()]
     jointly = resample(statistics, 300, options.replicates)
