@@ -30,16 +30,15 @@ _CHUNK = 1 << 20
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is a zip or a tar archive, packed or not, whatever its name says."""
+    """Tell whether a file is a zip or a tar archive, packed or not, whatever its name says."""
     return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
 
 
 class Archive:
     """The files in an archive; a context manager.
 
-    Nothing is ever unpacked by the names inside: a caller reads a member and writes it where it
-    wants. An archive that has a name or a link that would lead out is no one's honest release all the
-    same, and is refused whole.
+    Nothing is ever unpacked by the names inside: a caller reads a member and decides where to write
+    it. An archive with a name or a link that leads out of the folder is still refused whole.
 
     Attributes:
         names: of the regular files in it.
@@ -77,7 +76,7 @@ class Archive:
         self.names = [name for name, kind in entries if kind == "file"]
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """What a file in the archive holds.
+        """Yield the content of a file in the archive, chunk by chunk.
 
         Raises:
             InputError: where it is damaged.
@@ -98,8 +97,8 @@ class Archive:
         return stream
 
     def _broken(self, error: Exception, name: str = "") -> InputError:
-        what = f"'{name}' in it cannot be read" if name else "not a whole zip or tar archive"
-        return InputError(f"{self._path}: {what} ({error}); it may be truncated, get it anew")
+        problem = f"'{name}' in it cannot be read" if name else "not a whole zip or tar archive"
+        return InputError(f"{self._path}: {problem} ({error}); it may be truncated, get it anew")
 
     def _close(self) -> None:
         for archive in (self._zip, self._tar):
@@ -126,16 +125,16 @@ def _kind(info: zipfile.ZipInfo) -> str:
 
 
 def _stays_inside(name: str) -> bool:
-    """Whether a member's name is relative and climbs nowhere, read as Unix and as Windows do."""
+    """Tell whether a member's name is relative and never climbs, as read by Unix and by Windows."""
     windows = PureWindowsPath(name)
     return not (
         PurePosixPath(name).is_absolute() or windows.drive or windows.root or ".." in windows.parts
     )
 
 
-def choose(wanted: str, names: list[str]) -> str | None:
-    """The name that `wanted` has in an archive: itself, else the only one that ends in it."""
-    if wanted in names:
-        return wanted
-    ends = [n for n in names if n.endswith(f"/{wanted}")]
+def choose(name: str, archive_names: list[str]) -> str | None:
+    """Return the full name of a member: `name` itself, else the only one that ends in it."""
+    if name in archive_names:
+        return name
+    ends = [n for n in archive_names if n.endswith(f"/{name}")]
     return ends[0] if len(ends) == 1 else None

@@ -19,13 +19,13 @@ _keeps = [True]
 
 
 def cache_root(root: str | Path | None = None) -> Path:
-    """The cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
-    chosen = root or os.environ.get("CAPTAU_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("captau")
+    """Return the cache folder: `root`, else the environment's `CAPTAU_CACHE`, else the user's."""
+    folder = root or os.environ.get("CAPTAU_CACHE")
+    return Path(folder).expanduser() if folder else platformdirs.user_cache_path("captau")
 
 
 def cache_folder(*parts: str) -> Path:
-    """A folder inside the cache folder, such as `cache_folder("meteor")`; it need not exist."""
+    """Return a folder inside the cache folder, such as `cache_folder("meteor")`; it need not exist."""
     return cache_root().joinpath(*parts)
 
 

@@ -88,13 +88,13 @@ Floats = NDArray[np.float64]
 
 @dataset(CARD)
 def load_caption_quality(root: Path) -> CaptionSet:
-    """Caption-Quality, its three folds as splits."""
+    """Read Caption-Quality, its three folds as splits."""
     tables = [read_table(find(root, CARD, source)) for source in CARD.sources[: len(_FOLDS)]]
-    found = [_judged(table) for table in tables]
-    kept = [np.flatnonzero(keep) for _, _, keep in found]
+    judged_tables = [_judged(table) for table in tables]
+    row_indices = [np.flatnonzero(is_kept) for _, _, is_kept in judged_tables]
     models = ["MODEL" in table for table in tables]
     pairs = sum(map(len, tables))
-    if pairs and not sum(map(len, kept)):
+    if pairs and not sum(map(len, row_indices)):
         raise InputError(
             f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more, besides skips, "
             f"and {MOST_SKIPS} skips at most; the others are dropped as in the paper"
@@ -102,31 +102,35 @@ def load_caption_quality(root: Path) -> CaptionSet:
 
     def joined(name: str) -> list[str]:
         columns = [table.filled(name) for table in tables]
-        return [column[i] for column, rows in zip(columns, kept, strict=True) for i in rows]
+        return [column[i] for column, rows in zip(columns, row_indices, strict=True) for i in rows]
 
     items = make_items(
         joined("IMAGE_KEY"),
         joined("CAPTION_PRED"),
-        [()] * sum(map(len, kept)),
+        [()] * sum(map(len, row_indices)),
         systems=joined("MODEL") if all(models) else None,
-        splits=np.repeat(list(_FOLDS.values()), [len(rows) for rows in kept]).tolist(),
+        splits=np.repeat(list(_FOLDS.values()), [len(rows) for rows in row_indices]).tolist(),
     )
     ids = items["item_id"].to_numpy(dtype=object)
-    scores = np.concatenate([score[keep] for score, _, keep in found])
+    scores = np.concatenate([score[is_kept] for score, _, is_kept in judged_tables])
     frames = [_frame(ids, "overall", "mean", scores)]
     start = 0
-    for (_, answers, keep), rows in zip(found, kept, strict=True):
+    for (_, answers, is_kept), rows in zip(judged_tables, row_indices, strict=True):
         if answers is not None:
-            given = answers[keep]
-            row, rater = np.nonzero(~np.isnan(given))
-            who = np.array([f"rater_{k + 1}" for k in range(given.shape[1])], dtype=object)
-            frames.append(_frame(ids[start + row], "good", who[rater], given[row, rater]))
+            kept_answers = answers[is_kept]
+            row, rater = np.nonzero(~np.isnan(kept_answers))
+            rater_names = np.array(
+                [f"rater_{k + 1}" for k in range(kept_answers.shape[1])], dtype=object
+            )
+            frames.append(
+                _frame(ids[start + row], "good", rater_names[rater], kept_answers[row, rater])
+            )
         start += len(rows)
     return CaptionSet(items, pd.concat(frames, ignore_index=True), card=CARD)
 
 
 def original_urls(root: Path) -> dict[str, str]:
-    """Image key → where Open Images took the image from, as the `.meta` files say.
+    """Read each image's original address by image key, from the `.meta` files.
 
     Raises:
         InputError: where one is missing or malformed.
@@ -139,7 +143,7 @@ def original_urls(root: Path) -> dict[str, str]:
 
 
 def p_hat(mean: Floats) -> Floats:
-    """A mean rating, rounded to the nearest eighth (section 3.2, equation 1)."""
+    """Round a mean rating to the nearest eighth (section 3.2, equation 1)."""
     return np.round(mean * 8) / 8
 
 
@@ -148,9 +152,9 @@ def _frame(ids: NDArray, dimension: str, rater: str | NDArray, values: Floats) -
 
 
 def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
-    """p̂ of each pair, its answers (NaN for none) where the table has them, and which pairs stay."""
-    found = _answers(table)
-    if found is None:
+    """Return p̂ of each pair, its answers (NaN for none) if the table has them, and which pairs stay."""
+    answers_and_skips = _answers(table)
+    if answers_and_skips is None:
         name = table.first_of(*SCORES)
         if name is None:
             raise InputError(
@@ -159,14 +163,14 @@ def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
             )
         scores = np.array(table.floats(name, Scale(0, 1)))
         return p_hat(scores), None, np.ones(len(table), dtype=bool)
-    answers, skips = found
+    answers, skips = answers_and_skips
     counts = (~np.isnan(answers)).sum(axis=1)
-    keep = (skips <= MOST_SKIPS) & (counts >= FEWEST)
-    return p_hat(np.nansum(answers, axis=1) / np.maximum(counts, 1)), answers, keep
+    is_kept = (skips <= MOST_SKIPS) & (counts >= FEWEST)
+    return p_hat(np.nansum(answers, axis=1) / np.maximum(counts, 1)), answers, is_kept
 
 
 def _answers(table: Table) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Each pair's answers, shape (n_pairs, most answers), and its skips; None where there are none."""
+    """Read each pair's answers, shape (n_pairs, n_answers), and its skips; None if there are none."""
     columns = [name for name in table.names if SINGLE.fullmatch(name)]
     name = table.first_of(*LISTS)
     if columns:
@@ -206,8 +210,8 @@ def _of_words(
         )
     value_of = {word: ANSWERS[word.upper()] for word in set(words)}
     answers = np.full((len(cells), int(lengths.max(initial=0))), np.nan)
-    place = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    answers[row, place] = [value_of[word] for word in words]
+    answer_index = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    answers[row, answer_index] = [value_of[word] for word in words]
     skipped = np.array([word.upper() == "SKIP" for word in words], dtype=bool)
     return answers, np.bincount(row[skipped], minlength=len(cells))
 
@@ -217,13 +221,14 @@ def _counts(table: Table, name: str) -> NDArray[np.int64]:
 
 
 def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:
-    """Answers of which the counts alone are known, in a seeded random order: who said what is not
-    known, and raters' columns must not differ by rule.
+    """Deal out answers of which only the counts are known, in a seeded random order.
+
+    Who gave which answer is unknown, and raters' columns must not differ by rule.
     """
     width = int(total.max(initial=0))
-    place = np.arange(width)
-    answers = np.where(place < good[:, None], 1.0, 0.0)
+    column_index = np.arange(width)
+    answers = np.where(column_index < good[:, None], 1.0, 0.0)
     order = np.random.default_rng(0).random((len(total), width))
-    order[place >= total[:, None]] = 2.0
-    answers[place >= total[:, None]] = np.nan
+    order[column_index >= total[:, None]] = 2.0
+    answers[column_index >= total[:, None]] = np.nan
     return np.take_along_axis(answers, np.argsort(order, axis=1), axis=1)

@@ -37,12 +37,12 @@ def coco_id(name: str) -> str:
 
     Splits follow from image ids, so an image has one id in all datasets. What is no COCO name stays.
     """
-    found = re.fullmatch(r"(?:.*/)?(?:COCO_\w+?_)?0*(\d+)(?:\.\w+)?", name.strip(), re.I)
-    return found[1] if found else name
+    match = re.fullmatch(r"(?:.*/)?(?:COCO_\w+?_)?0*(\d+)(?:\.\w+)?", name.strip(), re.I)
+    return match[1] if match else name
 
 
 def coco_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
-    """COCO image id → its references, for the Karpathy test split.
+    """Read COCO's references by image id, for the Karpathy test split.
 
     Raises:
         InputError: where the file is missing or malformed.
@@ -51,8 +51,8 @@ def coco_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
 
 
 def all_coco_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
-    """COCO image id → its references, from the captions of all validation images if they are there,
-    else for the Karpathy test split; empty where neither is there.
+    """Read COCO's references by image id: from the captions of all validation images if these are
+    there, else for the Karpathy test split; empty where neither is there.
 
     Raises:
         InputError: where a file is malformed.
@@ -65,17 +65,19 @@ def all_coco_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
 
 
 def read_captions(path: Path) -> dict[str, tuple[str, ...]]:
-    """COCO's own caption annotations, such as `captions_val2014.json`: image id → captions.
+    """Read COCO's own caption annotations, such as `captions_val2014.json`, by image id.
 
     Raises:
         InputError: where it is something else.
     """
-    found: dict[str, list[str]] = {}
+    captions_by_image: dict[str, list[str]] = {}
     for number, row in enumerate(field(read_json(path), "annotations", list, str(path))):
         where = f"{path}: annotation {number}"
         image_id = str(field(row, "image_id", int, where))
-        found.setdefault(image_id, []).append(" ".join(field(row, "caption", str, where).split()))
-    return {image_id: tuple(captions) for image_id, captions in found.items()}
+        captions_by_image.setdefault(image_id, []).append(
+            " ".join(field(row, "caption", str, where).split())
+        )
+    return {image_id: tuple(captions) for image_id, captions in captions_by_image.items()}
 
 
 def _read_references(path: Path) -> dict[str, tuple[str, ...]]:

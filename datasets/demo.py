@@ -107,7 +107,7 @@ class Placed(Thing):
 
 @dataclass(frozen=True)
 class Scene:
-    """What a picture shows; no two of its objects have a colour or a shape in common."""
+    """The content of a picture; no two of its objects have a colour or a shape in common."""
 
     image_id: str
     objects: tuple[Placed, ...]
@@ -115,7 +115,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a caption says: which things there are, and how each but the last stands to the next."""
+    """The claims of a caption: its things, and how each but the last stands to the next."""
 
     things: tuple[Thing, ...]
     relations: tuple[str, ...] = ()
@@ -225,14 +225,14 @@ def _scene(rng: np.random.Generator, image_id: str) -> Scene:
     colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
     objects: list[Placed] = []
     for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
-        x, y = ((2 * at + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for at in divmod(cell, 3))
+        x, y = ((2 * i + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for i in divmod(cell, 3))
         objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
     return Scene(image_id, tuple(objects))
 
 
 @cache
 def candidates() -> tuple[Candidate, ...]:
-    """What each system says of each scene: scene by scene, in the order of `SYSTEMS`."""
+    """Write each system's caption of each scene: scene by scene, in the order of `SYSTEMS`."""
     rng = np.random.default_rng([SEED, 1])
     out: list[Candidate] = []
     for scene in scenes():
@@ -243,14 +243,14 @@ def candidates() -> tuple[Candidate, ...]:
     return tuple(out)
 
 
-def holds(one: Placed, relation: str, other: Placed) -> bool:
-    """Whether `one` stands to `other` in the relation, so clearly that anyone would say so."""
-    dx, dy = other.x - one.x, other.y - one.y
+def holds(first: Placed, relation: str, second: Placed) -> bool:
+    """Tell whether the first object clearly stands in the relation to the second."""
+    dx, dy = second.x - first.x, second.y - first.y
     return {"left": dx, "right": -dx, "above": dy, "below": -dy}[relation] > CLEAR
 
 
 def quality(claims: Claims, scene: Scene) -> float:
-    """The rule behind the ratings: how right and how complete claims are, from 0 to 1.
+    """Rate claims from 0 to 1 by how right and how complete they are: the rule behind the ratings.
 
     Each thing named is compared with the object most like it: 1 for the same colour and shape, 0.4
     for one of the two. A relation that holds is worth the lesser of its two things, one that does
@@ -269,42 +269,42 @@ def quality(claims: Claims, scene: Scene) -> float:
 
 
 def rule() -> list[float]:
-    """What each candidate deserves on the scale, without raters' bias and noise, in `candidates`' order."""
+    """Rate each candidate without raters' bias and noise, in the order of `candidates`."""
     scale = CARD.scales["overall"]
     worth = [quality(c.claims, c.scene) for c in candidates()]
     return [scale.low + (scale.high - scale.low) * w for w in worth]
 
 
-def _likeness(one: Thing, other: Thing) -> float:
-    return (0.0, 0.4, 1.0)[(one.colour == other.colour) + (one.shape == other.shape)]
+def _likeness(first: Thing, second: Thing) -> float:
+    return (0.0, 0.4, 1.0)[(first.colour == second.colour) + (first.shape == second.shape)]
 
 
 def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
-    """What a system claims of a scene; what it gets wrong is drawn from what is not there."""
+    """Draw a system's claims about a scene; its errors name what the scene does not show."""
     truth = _truth(rng, scene)
     things, relations = list(truth.things), list(truth.relations)
     colours = _shuffled(rng, [c for c in COLOURS if all(c != o.colour for o in scene.objects)])
     shapes = _shuffled(rng, [s for s in SHAPES if all(s != o.shape for o in scene.objects)])
-    at = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
+    i = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
     if system == "terse":
-        things, relations = [things[at]], []
+        things, relations = [things[i]], []
     elif system == "wrong_colour":
-        things[at] = replace(things[at], colour=colours[0])
+        things[i] = replace(things[i], colour=colours[0])
     elif system == "wrong_relation":
-        relations[at] = OPPOSITE[relations[at]]
+        relations[i] = OPPOSITE[relations[i]]
     elif system == "wrong_object":
-        things[at] = replace(things[at], colour=colours[0], shape=shapes[0])
+        things[i] = replace(things[i], colour=colours[0], shape=shapes[0])
     elif system == "unrelated":
-        things = [Thing(colours[i], shapes[i], _shuffled(rng, SIZES)[0]) for i in range(2)]
+        things = [Thing(colours[k], shapes[k], _shuffled(rng, SIZES)[0]) for k in range(2)]
         relations = _shuffled(rng, RELATIONS)[:1]
     return Claims(tuple(things), tuple(relations))
 
 
 def _truth(rng: np.random.Generator, scene: Scene) -> Claims:
-    """All objects of a scene, each related to the next in a way that holds."""
+    """Claim all objects of a scene, each in a relation to the next that holds."""
     relations = [
-        next(r for r in _shuffled(rng, RELATIONS) if holds(one, r, other))
-        for one, other in pairwise(scene.objects)
+        next(r for r in _shuffled(rng, RELATIONS) if holds(first, r, second))
+        for first, second in pairwise(scene.objects)
     ]
     return Claims(scene.objects, tuple(relations))
 
@@ -314,18 +314,21 @@ def _references(rng: np.random.Generator, scene: Scene) -> tuple[str, ...]:
 
 
 def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
-    known = list(options)
-    return [known[int(i)] for i in rng.permutation(len(known))]
+    choices = list(options)
+    return [choices[int(i)] for i in rng.permutation(len(choices))]
 
 
 @dataset(CARD)
 def load_demo(root: Path) -> CaptionSet:
-    """The demo; `root` is not looked at. Its pictures are drawn into the cache folder."""
+    """Make the demo dataset, with its pictures drawn into the cache folder; `root` is not used."""
     rng = np.random.default_rng([SEED, 2])
-    made, scale = candidates(), CARD.scales["overall"]
+    drawn_candidates, scale = candidates(), CARD.scales["overall"]
     references = {scene.image_id: _references(rng, scene) for scene in scenes()}
-    images, captions = [c.scene.image_id for c in made], [c.caption for c in made]
-    systems = [c.system for c in made]
+    images, captions = (
+        [c.scene.image_id for c in drawn_candidates],
+        [c.caption for c in drawn_candidates],
+    )
+    systems = [c.system for c in drawn_candidates]
     folder = pictures()
     items = make_items(
         images,
@@ -357,7 +360,7 @@ def load_demo(root: Path) -> CaptionSet:
 
 
 def pictures() -> Path | None:
-    """The folder of the pictures, in the cache; those that are not there are drawn first.
+    """Return the folder of the pictures, in the cache, after drawing those that are missing.
 
     Returns:
         None where the folder cannot be written, so that metrics that need no image go on.
@@ -377,19 +380,19 @@ def pictures() -> Path | None:
 
 
 def render(image_id: str, size: int = 256) -> Image.Image:
-    """The picture of a scene, `size` pixels wide and high, on white.
+    """Draw the picture of a scene, `size` pixels wide and high, on white.
 
     Raises:
         InputError: where no scene has that id; the nearest ones are named.
     """
     from PIL import Image, ImageDraw  # only drawing needs Pillow
 
-    known = {scene.image_id: scene for scene in scenes()}
-    if image_id not in known:
-        raise unknown("demo image", image_id, known)
+    scenes_by_image = {scene.image_id: scene for scene in scenes()}
+    if image_id not in scenes_by_image:
+        raise unknown("demo image", image_id, scenes_by_image)
     picture = Image.new("RGB", (size, size), "white")
     draw = ImageDraw.Draw(picture)
-    for thing in known[image_id].objects:
+    for thing in scenes_by_image[image_id].objects:
         corners, outline = SHAPES[thing.shape], list[tuple[float, float]]()
         for i in range(corners):
             radius = SIZES[thing.size] * (WAISTS.get(thing.shape, 1.0) if i % 2 else 1.0)

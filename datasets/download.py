@@ -36,7 +36,7 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class How:
-    """How hard to try.
+    """The limits of trying a download again.
 
     Attributes:
         tries: how often a server that fails, or a connection that breaks without having brought
@@ -56,8 +56,8 @@ class _MirrorError(Exception):
     """An address that does not give the file; the next one may."""
 
 
-def wanted(root: Path, card: Card) -> list[SourceFile]:
-    """The files of a dataset that are missing, or there but not of the card's revision."""
+def sources_to_fetch(root: Path, card: Card) -> list[SourceFile]:
+    """List the files of a dataset that are missing or not of the card's revision."""
     states = [(s, state(root, card, s)) for s in used(root, card)]
     return [s for s, is_ in states if is_ == "missing" or (is_ == "differs" and s.downloads)]
 
@@ -83,8 +83,8 @@ def fetch(
         InputError: where a file could not be had (all others are), or cannot be written.
     """
     how = how or How()
-    lacking = wanted(root, card)
-    if not lacking:
+    missing_sources = sources_to_fetch(root, card)
+    if not missing_sources:
         return []
     stand_ins = [s for s in card.sources if s.alternative]
     if not all(s.downloads for s in stand_ins):
@@ -92,10 +92,10 @@ def fetch(
     done: list[Path] = []
     failed: list[str] = []
     if how.offline:
-        files = [f"{s.path} from {s.downloads[0]}" for s in lacking if s.downloads]
+        files = [f"{s.path} from {s.downloads[0]}" for s in missing_sources if s.downloads]
         if files:
             failed.append(f"data.offline=true, so not fetched: {', '.join(files)}")
-    elif stand_ins or any(s.downloads for s in lacking):
+    elif stand_ins or any(s.downloads for s in missing_sources):
         with locked(root, note), _session(how) as session:
 
             def get(sources: list[SourceFile]) -> None:
@@ -112,14 +112,14 @@ def fetch(
                         failed.append(f"{job.name} could not be had ({error})")
 
             # Another run may have got some of them meanwhile.
-            get([s for s in wanted(root, card) if s.downloads])
-            if stand_ins and (needed := missing(root, card)):
-                note(f"for {', '.join(s.path for s in needed)} another file can stand in")
+            get([s for s in sources_to_fetch(root, card) if s.downloads])
+            if stand_ins and (still_missing := missing(root, card)):
+                note(f"for {', '.join(s.path for s in still_missing)} another file can stand in")
                 get([s for s in stand_ins if state(root, card, s) != "right"])
-    lacking = wanted(root, card)
-    if by_hand := [s for s in lacking if not s.downloads]:
+    missing_sources = sources_to_fetch(root, card)
+    if by_hand := [s for s in missing_sources if not s.downloads]:
         failed.append(_by_hand(card, by_hand))
-    if lacking:
+    if missing_sources:
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
 
@@ -128,9 +128,9 @@ def _by_hand(card: Card, sources: list[SourceFile]) -> str:
     ways: dict[str, list[str]] = {}
     for source in sources:
         forms = list(dict.fromkeys(Path(p).name for p in (source.path, *source.also)))
-        shown = " or ".join(forms[:3]) + (" or the like" if len(forms) > 3 else "")
-        ways.setdefault(way_to_get(card, source), []).append(shown)
-    return "; ".join(f"{', '.join(n)} cannot be fetched: {way}" for way, n in ways.items())
+        file_names = " or ".join(forms[:3]) + (" or the like" if len(forms) > 3 else "")
+        ways.setdefault(way_to_get(card, source), []).append(file_names)
+    return "; ".join(f"{', '.join(n)} cannot be fetched: {remedy}" for remedy, n in ways.items())
 
 
 @dataclass(frozen=True)
@@ -151,18 +151,20 @@ class _Job:
     @property
     def part(self) -> Path:
         first = self.sources[0]
-        place = self.root / first.path
-        name = PurePosixPath(urlsplit(first.downloads[0]).path).name if first.member else place.name
-        return place.with_name(f"{name}.part")
+        target = self.root / first.path
+        name = (
+            PurePosixPath(urlsplit(first.downloads[0]).path).name if first.member else target.name
+        )
+        return target.with_name(f"{name}.part")
 
     @property
     def checked(self) -> bool:
-        """Whether a wrong byte would be found out, so that a part may come from several addresses."""
+        """Tell whether a hash would reveal a wrong byte, so that parts may come from several addresses."""
         first = self.sources[0]
         return not first.member and bool(first.sha256 or first.git_blob)
 
     def run(self) -> list[Path]:
-        """Returns the files written; raises _MirrorError with what each address had to say."""
+        """Return the files written; raise _MirrorError with the reason of each address."""
         reasons: list[str] = []
         for url in self.sources[0].downloads:
             try:
@@ -221,12 +223,12 @@ class _Job:
         """Make the part whole. Returns whether it was put together from several answers."""
         best, idle, in_pieces = _length(self.part), 0, False
         while True:
-            here = self._here(url)
-            with self._ask(url, here) as response:
+            offset = self._here(url)
+            with self._ask(url, offset) as response:
                 start, total = _range(response)
-                if here and response.status_code == 416 and total == here:
+                if offset and response.status_code == 416 and total == offset:
                     return True  # killed between the last byte and the new name
-                if start in (0, here):
+                if start in (0, offset):
                     in_pieces |= start > 0
                     if self._receive(response, url, start, total):
                         return in_pieces
@@ -239,18 +241,18 @@ class _Job:
             time.sleep(min(_PATIENCE, self.how.backoff * 2**idle))
 
     def _here(self, url: str) -> int:
-        """The length of the part, if it can be gone on with from this address; else it goes."""
+        """Return the length of a part that this address can continue; delete another one."""
         if not self.checked and not _validator(self.part, url):
             _discard(self.part)
         return _length(self.part)
 
-    def _ask(self, url: str, here: int) -> requests.Response:
-        """The answer to a request for what comes after the first `here` bytes."""
+    def _ask(self, url: str, offset: int) -> requests.Response:
+        """Request what comes after the first `offset` bytes."""
         from requests import exceptions
 
         headers = {"Accept-Encoding": "identity"}
-        if here:
-            headers["Range"] = f"bytes={here}-"
+        if offset:
+            headers["Range"] = f"bytes={offset}-"
             if validator := _validator(self.part, url):
                 headers["If-Range"] = validator
         try:
@@ -266,7 +268,7 @@ class _Job:
         except (exceptions.RequestException, ValueError) as error:
             raise _MirrorError(f"not to be asked ({type(error).__name__})") from error
         status = response.status_code
-        if status not in (200, 206) and not (here and status == 416):
+        if status not in (200, 206) and not (offset and status == 416):
             response.close()
             raise _MirrorError(f"{status} {response.reason or ''}".strip())
         if url.startswith("https:") and not response.url.startswith("https:"):
@@ -300,7 +302,7 @@ class _Job:
 
 
 def _session(how: How) -> requests.Session:
-    """A session that tries a failing server again, with growing pauses."""
+    """Open a session that tries a failing server again, with growing pauses."""
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3 import BaseHTTPResponse, Retry
@@ -331,16 +333,16 @@ def _session(how: How) -> requests.Session:
 
 def _check(path: Path, source: SourceFile) -> None:
     if fits(path, source) is False:
-        kind, right, found = (
+        kind, right, actual = (
             ("SHA-256", source.sha256, sha256(path))
             if source.sha256
             else ("git blob id", source.git_blob, git_blob(path))
         )
-        raise _MirrorError(f"the {kind} of {source.path} there is {found}, not {right}")
+        raise _MirrorError(f"the {kind} of {source.path} there is {actual}, not {right}")
 
 
 def _range(response: requests.Response) -> tuple[int, int]:
-    """Where an answer starts, and the length of the whole file (0: not said)."""
+    """Return the byte at which an answer starts, and the length of the whole file (0: unknown)."""
     if response.status_code == 200:
         length = response.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
@@ -358,14 +360,14 @@ def _from_file(part: Path) -> Path:
 
 
 def _remember(part: Path, url: str, response: requests.Response) -> None:
-    """What names this state of the file on the server: a strong ETag, else when it was changed."""
+    """Write what identifies this state of the file on the server: a strong ETag, else its date."""
     tag = response.headers.get("ETag", "")
     mark = tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
     _from_file(part).write_text(f"{url}\n{mark}\n", encoding="utf-8")
 
 
 def _validator(part: Path, url: str) -> str:
-    """What `_remember` wrote of this address; empty where the part is another's."""
+    """Return what `_remember` wrote for this address; empty where the part is from another."""
     try:
         lines = _from_file(part).read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError):

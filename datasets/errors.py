@@ -1,4 +1,4 @@
-"""The one error that a user's input can cause, and how unknown names are reported."""
+"""The error that a user's input can cause, and the message about an unknown name."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class InputError(Exception):
         super().__init__(message.replace("\r", "\\r").replace("\n", "\\n"))
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """The error for a name that is not known, with the nearest known names first.
+def unknown(kind: str, name: str, known_names: Iterable[str]) -> InputError:
+    """Return the error for an unknown name, with the nearest known names first.
 
     Args:
-        kind: what the name stands for, as in "unknown dataset …".
-        name: what was typed.
-        known: every name that would have been right.
+        kind: the kind of name, as in "unknown dataset …".
+        name: the name as it was typed.
+        known_names: every valid name.
     """
-    names = sorted(set(known))
+    names = sorted(set(known_names))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     near += [n for n in names if n not in near and (n.startswith(name) or name.startswith(n))][:3]
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""

@@ -52,7 +52,7 @@ def load_file(
     high: float | None = None,
     step: float | None = None,
 ) -> CaptionSet:
-    """Judgements of your own.
+    """Read judgements of your own.
 
     Args:
         root: not used; the file may lie anywhere.
@@ -86,9 +86,11 @@ def load_file(
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
     dimensions = _dimensions(table, optional("dimension", dimension))
     scales = {d: _scale(d, dimensions, values, low, high, step) for d in dict.fromkeys(dimensions)}
-    for place, of, number in zip(table.places, dimensions, values, strict=True):
-        if not on_scale(scales[of], number):
-            raise InputError(f"{place}: {value} is {shown(number)}, not on the scale {scales[of]}")
+    for row_place, row_dimension, number in zip(table.places, dimensions, values, strict=True):
+        if not on_scale(scales[row_dimension], number):
+            raise InputError(
+                f"{row_place}: {value} is {shown(number)}, not on the scale {scales[row_dimension]}"
+            )
     columns = {
         option: optional(option, column)
         for option, column in (("rater", rater), ("system", system), ("split", split))
@@ -118,7 +120,7 @@ def load_file(
 
 
 def _dimensions(table: Table, dimension: str | None) -> list[str]:
-    """What was rated, of each row: a column, or one name for all."""
+    """Return each row's dimension: from a column, or one name for all."""
     if dimension is not None and dimension in table:
         return table.filled(dimension)
     return [dimension or "overall"] * len(table)
@@ -143,11 +145,13 @@ def _scale(
 
 
 def _images(folder: Path, image_ids: Sequence[str]) -> list[str | None]:
-    """The path of each image that is a file, seen from the table's folder."""
-    found: dict[str, str | None] = {}
+    """Return the path of each image that is a file, seen from the table's folder."""
+    path_by_image: dict[str, str | None] = {}
     for image_id in set(image_ids):
         try:
-            found[image_id] = str(folder / image_id) if (folder / image_id).is_file() else None
+            path_by_image[image_id] = (
+                str(folder / image_id) if (folder / image_id).is_file() else None
+            )
         except OSError:  # too long for a file name
-            found[image_id] = None
-    return [found[image_id] for image_id in image_ids]
+            path_by_image[image_id] = None
+    return [path_by_image[image_id] for image_id in image_ids]

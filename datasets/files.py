@@ -1,4 +1,4 @@
-"""Reading files so that whatever is wrong with one is said in a line with its name and place."""
+"""Readers of text and JSON files whose errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPES = re.compile(
 
 
 def find(root: Path, card: Card, source: SourceFile) -> Path:
-    """The path of a source file: where `source` says, or in a folder of the dataset's own name.
+    """Return the path of a source file: where `source` says, or in a folder of the dataset's name.
 
     Raises:
         InputError: where it is in neither place; the message says how to get it.
@@ -36,7 +36,7 @@ def find(root: Path, card: Card, source: SourceFile) -> Path:
 
 
 def way_to_get(card: Card, source: SourceFile) -> str:
-    """The command that gets a source file, after "or": a download, or an import of what one got."""
+    """Return the command that gets a source file: a download, or an import of a manual download."""
     if source.downloads:
         return f"run captau data fetch dataset={card.name} (from {source.url})"
     return f"get it from {source.url} and run captau data import dataset={card.name} source=PATH"
@@ -48,23 +48,23 @@ def locate(root: Path, card: Card, source: SourceFile) -> Path | None:
 
 
 def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
-    """The files of a source: one, or its parts in order where it lies there in parts."""
+    """List the files of a source: one, or its parts in order."""
     usual = root / source.path
     for path in (usual, root / card.name / usual.name):
         if path.is_file():
             return [path]
-    found = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
-    return next(filter(None, found), [])
+    parts = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
+    return next(filter(None, parts), [])
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def git_blob(path: Path) -> str:
-    """The id that git gives to a file's content: the SHA-1 of its length and itself."""
+    """Return git's id of a file's content: the SHA-1 of its length and itself."""
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as stream:
         while chunk := stream.read(1 << 20):
@@ -73,7 +73,7 @@ def git_blob(path: Path) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file, whole.
+    """Read a UTF-8 file whole.
 
     Raises:
         InputError: where it cannot be opened or is not UTF-8 (with the line).
@@ -90,7 +90,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file.
+    """Read a JSON file.
 
     Half of a surrogate pair, which no encoding can hold, becomes U+FFFD; so in JSON lines.
 
@@ -103,7 +103,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON-lines file with their line numbers; see `json_lines`.
+    """Yield the objects of a JSON-lines file with their line numbers; see `json_lines`.
 
     Raises:
         InputError: where the file cannot be read, besides.
@@ -116,7 +116,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of JSON lines with their line numbers, blank lines passed over.
+    """Yield the objects of JSON lines with their line numbers, blank lines passed over.
 
     Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
 
@@ -141,7 +141,7 @@ class TwiceError(ValueError):
 
 
 def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, for `object_pairs_hook`.
+    """Make a JSON object, as an `object_pairs_hook`.
 
     Raises:
         TwiceError: of a key that stands twice.
@@ -153,7 +153,7 @@ def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parsed(text: str, name: str, line: int = 0) -> Any:
-    """What JSON says: a whole file's, or that of one of its lines.
+    """Parse the JSON of a whole file, or of one of its lines.
 
     Args:
         text: the JSON.
@@ -178,14 +178,16 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
             f"get it anew"
         ) from error
     except ValueError as error:  # of json's own, the one that tells no line
-        most = sys.get_int_max_str_digits()
-        found = re.search(rf"\d{{{most + 1}}}", text)
-        at = line or text.count("\n", 0, found.start() if found else 0) + 1
-        raise InputError(f"{name}:{at}: a number of more than {most} digits") from error
+        max_digits = sys.get_int_max_str_digits()
+        match = re.search(rf"\d{{{max_digits + 1}}}", text)
+        line_number = line or text.count("\n", 0, match.start() if match else 0) + 1
+        raise InputError(
+            f"{name}:{line_number}: a number of more than {max_digits} digits"
+        ) from error
 
 
 def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """`row[key]`, checked to be of a kind; an int passes for a float, a bool never for a number.
+    """Return `row[key]`, checked to be of a kind; an int passes for a float, a bool never for a number.
 
     Raises:
         InputError: where `row` is no object, lacks the key, or holds another kind there.
@@ -198,13 +200,13 @@ def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     kinds = kind if isinstance(kind, tuple) else (kind,)
     accepted = (*kinds, int) if float in kinds else kinds
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
-        wanted = " or ".join(k.__name__ for k in kinds)
-        raise InputError(f"{where}: '{key}' is {value!r}, not {wanted}")
+        expected = " or ".join(k.__name__ for k in kinds)
+        raise InputError(f"{where}: '{key}' is {value!r}, not {expected}")
     return value
 
 
 def rating(row: Any, key: str, scale: Scale, where: str) -> float:
-    """A rating under `key`.
+    """Return the rating under `key`.
 
     Raises:
         InputError: where it is no number or not on the scale.
@@ -220,7 +222,7 @@ def rating(row: Any, key: str, scale: Scale, where: str) -> float:
 
 
 def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
-    """A list of texts under `key`, as a tuple.
+    """Return the list of texts under `key`, as a tuple.
 
     Raises:
         InputError: where it is anything else.

@@ -105,14 +105,14 @@ def from_text(tokens: Path, experts: Path, root: Path) -> CaptionSet:
 
 
 def _of_experts(pairs: list[Pair], root: Path, path: Path) -> CaptionSet:
-    others = [p for p in pairs if p.caption not in p.references]
-    for pair in others:
+    foreign_pairs = [p for p in pairs if p.caption not in p.references]
+    for pair in foreign_pairs:
         if len(pair.ratings) != 3:
             raise InputError(
                 f"{path}: image '{pair.image_id}', caption '{pair.caption}': the ratings of three "
                 f"experts are expected, not {len(pair.ratings)}"
             )
-    return caption_set_of(others, root, CARD, "expert")
+    return caption_set_of(foreign_pairs, root, CARD, "expert")
 
 
 def pairs_of_json(path: Path, card: Card) -> list[Pair]:

@@ -65,8 +65,8 @@ def from_text(tokens: Path, crowd: Path, root: Path) -> CaptionSet:
         for _ in pair.ratings:  # as the script does: of two equal references one stays
             if pair.caption in references[pair.image_id]:
                 references[pair.image_id].remove(pair.caption)
-    others = [replace(p, references=tuple(references[p.image_id])) for p in pairs]
-    return caption_set_of(others, root, CARD, "crowd")
+    referenced_pairs = [replace(p, references=tuple(references[p.image_id])) for p in pairs]
+    return caption_set_of(referenced_pairs, root, CARD, "crowd")
 
 
 def _share(values: list[float], where: str) -> list[float]:

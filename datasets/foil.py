@@ -80,7 +80,7 @@ def _from_json(path: Path) -> Iterator[Pair]:
 
 
 def _captions(row: Any, where: str) -> tuple[str, str]:
-    """The right caption and the foiled one."""
+    """Return the right caption and the foiled one."""
     if isinstance(row, dict) and "captions" in row:
         captions, label = texts(row, "captions", where), field(row, "label", int, where)
         if len(captions) != 2 or label not in (0, 1):
@@ -93,13 +93,13 @@ def _captions(row: Any, where: str) -> tuple[str, str]:
 
 
 def _key(row: Any, names: tuple[str, ...], where: str) -> str:
-    """Which of several names a row has."""
+    """Return the first of several names that a row has."""
     if not isinstance(row, dict):
         raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
-    found = next((name for name in names if name in row), None)
-    if found is None:
+    key = next((name for name in names if name in row), None)
+    if key is None:
         raise InputError(f"{where}: none of {', '.join(names)} is in it; it has {', '.join(row)}")
-    return found
+    return key
 
 
 def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
@@ -119,9 +119,16 @@ def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
             raise InputError(f"{where}: no caption that is right has its id, {key}")
         if image_id not in references:
             raise InputError(f"{where}: image {image_id} has no captions in {captions}")
-        own = " ".join(right[key].split())
-        others = tuple(r for r in references[image_id] if r != own)
-        yield f"{CATEGORY}-{number:05d}", image_id, right[key], foiled, others, CATEGORY
+        right_caption = " ".join(right[key].split())
+        references_without_own = tuple(r for r in references[image_id] if r != right_caption)
+        yield (
+            f"{CATEGORY}-{number:05d}",
+            image_id,
+            right[key],
+            foiled,
+            references_without_own,
+            CATEGORY,
+        )
 
 
 def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:

@@ -1,4 +1,4 @@
-"""The data folder: what of a dataset lies in it, and how a file gets there whole or not at all."""
+"""The data folder: the state of a dataset's files in it, and writing them whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ Note = Callable[[str], None]
 
 
 def silent(*_: object) -> None:
-    """The `Note` and the progress callback of those who want none."""
+    """Ignore a note or a step of progress."""
 
 
 def used(root: Path, card: Card) -> list[SourceFile]:
-    """The files that a dataset is read from.
+    """List the files that a dataset is read from.
 
     Its own ones; or, where one of those is missing and all stand-ins are there, the stand-ins.
     """
-    own = [s for s in card.sources if not s.alternative]
+    regular = [s for s in card.sources if not s.alternative]
     stand_ins = [s for s in card.sources if s.alternative]
-    lacking = any(locate(root, card, s) is None for s in own)
-    if stand_ins and lacking and all(locate(root, card, s) for s in stand_ins):
+    is_incomplete = any(locate(root, card, s) is None for s in regular)
+    if stand_ins and is_incomplete and all(locate(root, card, s) for s in stand_ins):
         return stand_ins
-    return own
+    return regular
 
 
 def missing(root: Path, card: Card) -> list[SourceFile]:
-    """The files that are still needed."""
+    """List the files that are still needed."""
     return [s for s in used(root, card) if locate(root, card, s) is None]
 
 
 def partly(root: Path, card: Card) -> bool:
-    """Whether some files are missing of a dataset that is read without these."""
+    """Tell whether a dataset that can be read without some files lacks some."""
     return card.partial and 0 < len(missing(root, card)) < len(used(root, card))
 
 
@@ -47,7 +47,7 @@ State = Literal["missing", "right", "differs", "unchecked"]
 
 
 def state(root: Path, card: Card, source: SourceFile) -> State:
-    """Whether a file is there and of the revision the card names.
+    """Tell whether a file is there and of the revision that the card names.
 
     `unchecked` is one of which no hash is known, or that lies there in another form (its `also`).
 
@@ -62,7 +62,7 @@ def state(root: Path, card: Card, source: SourceFile) -> State:
 
 
 def fits(path: Path, source: SourceFile) -> bool | None:
-    """Whether a file is of the revision the card names; None where no hash of it is known.
+    """Tell whether a file is of the revision that the card names; None where no hash is known.
 
     Raises:
         InputError: where the file cannot be read.
@@ -78,7 +78,7 @@ def fits(path: Path, source: SourceFile) -> bool | None:
 
 
 def size(root: Path, card: Card) -> int:
-    """How many bytes the files in use take."""
+    """Return how many bytes the files in use take."""
     paths = [path for source in used(root, card) for path in locate_all(root, card, source)]
     return sum(path.stat().st_size for path in paths)
 
@@ -112,7 +112,7 @@ def write(chunks: Iterable[bytes], path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
-    """The error for a full disk, a folder without the right to write, and the like."""
+    """Return the error for a full disk, a folder without the right to write, and the like."""
     return InputError(
         f"{path}: cannot be written ({error.strerror}); make room or set data.root=DIR"
     )
@@ -120,7 +120,7 @@ def unwritable(path: Path, error: OSError) -> InputError:
 
 @contextmanager
 def locked(root: Path, note: Note = silent) -> Generator[None]:
-    """Keeps other captau runs from writing to a data folder, which is made if need be; waits its turn.
+    """Keep other captau runs from writing to a data folder, which is made if need be; wait in turn.
 
     Raises:
         InputError: where the folder cannot be made or written to.

@@ -1,4 +1,4 @@
-"""What Polaris and Nebula have in common: one row a judgement, in the layout of the Hugging Face Hub.
+"""The reader that Polaris and Nebula share: one row a judgement, in the layout of the Hugging Face Hub.
 
 Their columns, with what the CSV files and the other dataset call them: `refs`, `cand` (`mt`),
 `human_score` (`score`), and the image `img` (`image`), of which the file name alone is read, or
@@ -26,7 +26,7 @@ _SCORES = ("human_score", "score")
 
 
 def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
-    """The files of a dataset, one a split, by the name of the CSV or as patterns for the others."""
+    """List the files of a dataset, one a split: the name of the CSV, and patterns for other formats."""
     return tuple(
         SourceFile(
             f"{name}/{name}_{split}.csv",
@@ -43,16 +43,16 @@ def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
 
 
 def read_hub(root: Path, card: Card) -> CaptionSet:
-    """The splits that are there; one at least has to be.
+    """Read the splits that are there; at least one has to be.
 
     Raises:
         InputError: where none is there, a part of one is missing, or a file is malformed.
     """
-    found = {
+    paths_by_split = {
         split: locate_all(root, card, source)
         for split, source in zip(SPLITS.values(), card.sources, strict=True)
     }
-    if not any(found.values()):
+    if not any(paths_by_split.values()):
         find(root, card, card.sources[0])
     places: list[str] = []
     image_ids: list[str] = []
@@ -60,17 +60,17 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
     values: list[float] = []
     references: list[tuple[str, ...]] = []
     splits: list[str] = []
-    for split, paths in found.items():
+    for split, paths in paths_by_split.items():
         _whole(paths)
         for path in paths:
             table = read_table(path)
-            own = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
+            row_references = [tuple(map(_squeeze, refs)) for refs in table.references("refs")]
             places += table.places
-            image_ids += _image_ids(table, own)
+            image_ids += _image_ids(table, row_references)
             captions += [_squeeze(c) for c in table.texts(table.first_of(*_CAPTIONS) or "cand")]
             name = table.first_of(*_SCORES) or "human_score"
             values += table.floats(name, card.scales["overall"])
-            references += own
+            references += row_references
             splits += [split] * len(table)
     folder = root / card.name / "images"
     return Judgements(
@@ -89,8 +89,10 @@ def _image_ids(table: Table, references: Sequence[tuple[str, ...]]) -> list[str]
     name = table.first_of(*_IMAGES)
     names = table.column(name) if name else [None] * len(table)
     return [
-        PurePosixPath(given).name if isinstance(given, str) and given else _name_of(refs)
-        for given, refs in zip(names, references, strict=True)
+        PurePosixPath(image_name).name
+        if isinstance(image_name, str) and image_name
+        else _name_of(refs)
+        for image_name, refs in zip(names, references, strict=True)
     ]
 
 
@@ -100,12 +102,12 @@ def _name_of(references: tuple[str, ...]) -> str:
 
 
 def _whole(paths: Sequence[Path]) -> None:
-    """Parts say of how many they are one: `train-00000-of-00004.parquet`."""
+    """Check that every part is there; a name such as `train-00000-of-00004.parquet` tells how many."""
     for path in paths:
-        of = re.search(r"-of-(\d+)\.\w+$", path.name)
-        if of and int(of[1]) != len(paths):
+        part_count = re.search(r"-of-(\d+)\.\w+$", path.name)
+        if part_count and int(part_count[1]) != len(paths):
             raise InputError(
-                f"{path}: one of {int(of[1])} parts, of which {len(paths)} are there; get the others"
+                f"{path}: one of {int(part_count[1])} parts, of which {len(paths)} are there; get the others"
             )
 
 

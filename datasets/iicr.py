@@ -27,14 +27,14 @@ _PAGE = "https://ai.youdescribe.org"
 
 
 def source_of(name: str) -> SourceFile:
-    """The file of one dataset."""
+    """Return the file of one dataset."""
     return SourceFile(f"{name}/{name}.jsonl", _PAGE, also=(f"{name}/{name}.csv",))
 
 
 def iicr_card(
     name: str, title: str, sources: tuple[SourceFile, ...], expected: Mapping[str, int]
 ) -> Card:
-    """The card of one of the three."""
+    """Return the card of one of the three."""
     return Card(
         name=name,
         title=title,
@@ -68,11 +68,11 @@ class Row(NamedTuple):
 
 
 def caption_set(rows: list[Row], card: Card) -> CaptionSet:
-    """A set of ratings; references are promised where every item has some."""
+    """Make a set of ratings; its card promises references where every item has some."""
     places, image_ids, captions, raters, values, references, systems = (
         zip(*rows, strict=True) if rows else ((),) * 7
     )
-    whole = replace(card, has_references=all(references))
+    complete_card = replace(card, has_references=all(references))
     return Judgements(
         places,
         image_ids,
@@ -81,11 +81,11 @@ def caption_set(rows: list[Row], card: Card) -> CaptionSet:
         raters=raters,
         references=references,
         systems=systems,
-    ).caption_set(whole)
+    ).caption_set(complete_card)
 
 
 def cocog(root: Path, card: Card, source: SourceFile) -> list[Row]:
-    """CocoG's ratings, with COCO's captions as references where these are at hand.
+    """Read CocoG's ratings, with COCO's captions as references where these are at hand.
 
     Some of the captions are COCO's own; such a one is not among its own references.
     """
@@ -103,7 +103,7 @@ def cocog(root: Path, card: Card, source: SourceFile) -> list[Row]:
 
 
 def flickrg(root: Path, card: Card, source: SourceFile) -> list[Row]:
-    """FlickrG's ratings: the game's, and the experts' of the pairs that all three rated 1.
+    """Read FlickrG's ratings: the game's, and the experts' of the pairs that all three rated 1.
 
     The pairs whose caption is one of the image's own references are out (section 3.3).
     """
@@ -114,9 +114,9 @@ def flickrg(root: Path, card: Card, source: SourceFile) -> list[Row]:
         image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
         if image_id not in references:
             raise InputError(f"{row.place}: image '{row.image_id}' is none of Flickr8k's")
-        own = references[image_id]
-        if row.caption not in own:
-            rows.append(row._replace(image_id=image_id, references=own))
+        image_references = references[image_id]
+        if row.caption not in image_references:
+            rows.append(row._replace(image_id=image_id, references=image_references))
     rated = {(row.image_id, row.caption) for row in rows}
     experts = load_flickr8k_expert(root)
     best = experts.ratings.groupby("item_id", sort=False)["value"].max()

@@ -1,4 +1,4 @@
-"""Where the image files of COCO, Flickr and PASCAL lie, under the names their archives give them."""
+"""The usual places of the image files of COCO, Flickr and PASCAL, by their archives' names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLLECTIONS = ("coco", "flickr8k", "flickr30k", "pascal50s")
 
 
 def find_image(image_id: str, dataset: str, root: Path) -> Path | None:
-    """The file of an image.
+    """Return the file of an image.
 
     Args:
         image_id: COCO's number (`391895`), or a file name (`2008_005747.jpg`) with or without ending.

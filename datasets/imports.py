@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 
 class NothingFoundError(InputError):
-    """What was given holds no file of the dataset."""
+    """The folder or archive holds no file of the dataset."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,21 @@ class _Entry:
 
 
 def take(
-    card: Card, given: Path, root: Path, note: Note = silent, *, sure: bool = True
+    card: Card, source_path: Path, root: Path, note: Note = silent, *, is_named: bool = True
 ) -> list[Path]:
-    """Copy a dataset's files into the data folder, from wherever they are inside `given`.
+    """Copy a dataset's files into the data folder, from wherever they are inside `source_path`.
 
-    Files are known by their names, as the authors ship them. Where several have a name, the right
-    hash decides, then the folders above; what is known to be another dataset's file is none of ours.
-    A file of another hash than the card's is taken all the same, since releases differ, and said.
+    Files are recognised by the names that the authors give them. Where several have a name, the right
+    hash decides, then the folders above; a file known to belong to another dataset is passed over.
+    A file of another hash than the card's is still taken, since releases differ, and the note says so.
 
     Args:
         card: the dataset.
-        given: a folder, a zip or tar archive, or one file.
+        source_path: a folder, a zip or tar archive, or one file.
         root: the data folder.
         note: called with a line for each file.
-        sure: whether `given` is said to hold this dataset. Else a file of another hash than the card's
-            is left, and so is one of a common name (a pattern's) that does not lie in a folder, or an
+        is_named: whether the user named this dataset. If not, a file of another hash than the card's
+            is passed over, and so is one of a common name (a pattern's) outside a folder, or an
             archive, of the dataset's name.
 
     Returns:
@@ -72,31 +72,37 @@ def take(
 
     Raises:
         NothingFoundError: where none of the files is in it.
-        InputError: where `given` cannot be read, two files in it may be the same one of ours, or the
+        InputError: where it cannot be read, two files in it may be the same source, or the
             data folder cannot be written to.
     """
     with ExitStack() as stack:
-        entries = _entries(given, stack)
-        right = [s for s in card.sources if state(root, card, s) == "right"]
-        for source in right:
+        entries = _entries(source_path, stack)
+        present_sources = [s for s in card.sources if state(root, card, s) == "right"]
+        for source in present_sources:
             note(f"{locate(root, card, source)}: is there, and right")
-        found = {s: _matches(s, entries, given, sure) for s in card.sources if s not in right}
-        if not right and not any(found.values()):
+        matches_by_source = {
+            s: _matches(s, entries, source_path, is_named)
+            for s in card.sources
+            if s not in present_sources
+        }
+        if not present_sources and not any(matches_by_source.values()):
             names = ", ".join(Path(s.path).name for s in card.sources) or "it has none"
-            raise NothingFoundError(f"dataset {card.name}: {given} has none of its files ({names})")
+            raise NothingFoundError(
+                f"dataset {card.name}: {source_path} has none of its files ({names})"
+            )
         done: list[Path] = []
-        if any(found.values()):
+        if any(matches_by_source.values()):
             with locked(root, note):
-                for source, matches in found.items():
+                for source, matches in matches_by_source.items():
                     for path, entry in matches:
-                        said = _copy(entry, root / path, source)
-                        note(f"{root / path}: from {entry.name}; {said}")
+                        remark = _copy(entry, root / path, source)
+                        note(f"{root / path}: from {entry.name}; {remark}")
                         done.append(root / path)
     return done
 
 
 def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
-    """Copy a file; returns what is to be said of its hash."""
+    """Copy a file, and return a remark about its hash."""
     with arriving(path) as temporary:
         write(entry.chunks(), temporary)
         verdict = fits(temporary, source) if path.name == Path(source.path).name else None
@@ -107,23 +113,23 @@ def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
     }[verdict]
 
 
-def _entries(given: Path, stack: ExitStack) -> list[_Entry]:
-    if given.is_dir():
+def _entries(source_path: Path, stack: ExitStack) -> list[_Entry]:
+    if source_path.is_dir():
         return [
-            _Entry(p.relative_to(given).as_posix(), lambda p=p: _read(p))
-            for p in sorted(given.rglob("*"))
+            _Entry(p.relative_to(source_path).as_posix(), lambda p=p: _read(p))
+            for p in sorted(source_path.rglob("*"))
             if p.is_file()
         ]
-    if not given.is_file():
-        raise InputError(f"source={given} is not there; give a folder, an archive or a file")
+    if not source_path.is_file():
+        raise InputError(f"source={source_path} is not there; give a folder, an archive or a file")
     try:
-        packed = is_archive(given)
+        is_packed = is_archive(source_path)
     except OSError as error:
-        raise InputError(f"{given}: cannot be read ({error.strerror})") from error
-    if packed:
-        archive = stack.enter_context(Archive(given))
+        raise InputError(f"{source_path}: cannot be read ({error.strerror})") from error
+    if is_packed:
+        archive = stack.enter_context(Archive(source_path))
         return [_Entry(name, lambda name=name: archive.chunks(name)) for name in archive.names]
-    return [_Entry(given.name, lambda: _read(given))]
+    return [_Entry(source_path.name, lambda: _read(source_path))]
 
 
 def _read(path: Path) -> Iterator[bytes]:
@@ -136,28 +142,28 @@ def _read(path: Path) -> Iterator[bytes]:
 
 
 def shipped_names(source: SourceFile) -> set[str]:
-    """What a file is called in our data folder, and where its authors keep it; in lower case."""
-    own = PurePosixPath(source.path)
+    """Return the lower-case names of a file: in our data folder, and at its authors'."""
+    own_path = PurePosixPath(source.path)
     addresses = [] if source.member else [source.url, *source.downloads]
-    others = [
+    author_paths = [
         PurePosixPath(name) for name in (source.member, *(urlsplit(a).path for a in addresses))
     ]
-    return {p.name.lower() for p in (own, *others) if p.suffix == own.suffix}
+    return {p.name.lower() for p in (own_path, *author_paths) if p.suffix == own_path.suffix}
 
 
 def _matches(
-    source: SourceFile, entries: list[_Entry], given: Path, sure: bool
+    source: SourceFile, entries: list[_Entry], source_path: Path, is_named: bool
 ) -> list[tuple[PurePosixPath, _Entry]]:
-    """Which files are those of a source, and where in the data folder they go.
+    """Match a source with its files, and each with its place in the data folder.
 
-    One file; or, where there is none, what is there of another form of it, maybe in parts.
+    It is one file; where that is missing, the files of another form of it, maybe in parts.
     """
-    entry = _pick(source, entries, given)
-    if entry and (sure or entry.is_right(source) or not (source.sha256 or source.git_blob)):
+    entry = _pick(source, entries, source_path)
+    if entry and (is_named or entry.is_right(source) or not (source.sha256 or source.git_blob)):
         return [(PurePosixPath(source.path), entry)]
-    if not sure:
+    if not is_named:
         folder = PurePosixPath(source.path).parts[0].lower()
-        entries = [e for e in entries if folder in f"{given.name}/{e.name}".lower()]
+        entries = [e for e in entries if folder in f"{source_path.name}/{e.name}".lower()]
     for pattern in map(PurePosixPath, source.also):
         named = [e for e in entries if fnmatch(PurePosixPath(e.name).name, pattern.name)]
         nearest = max((_common_end(e.name, str(pattern)) for e in named), default=0)
@@ -171,8 +177,8 @@ def _matches(
     return []
 
 
-def _pick(source: SourceFile, entries: list[_Entry], given: Path) -> _Entry | None:
-    """Which of the files is the one of the card, if any."""
+def _pick(source: SourceFile, entries: list[_Entry], source_path: Path) -> _Entry | None:
+    """Return the file that is the card's, if any."""
     names = shipped_names(source)
     named = [e for e in entries if PurePosixPath(e.name).name.lower() in names]
     if not named and len(entries) == 1 and entries[0].is_right(source):
@@ -180,10 +186,10 @@ def _pick(source: SourceFile, entries: list[_Entry], given: Path) -> _Entry | No
     if right := next((e for e in named if e.is_right(source)), None):
         return right
     foreign = {
-        other.sha256
+        listed_source.sha256
         for name in registry.names()
-        for other in registry.card(name).sources
-        if other.path != source.path
+        for listed_source in registry.card(name).sources
+        if listed_source.path != source.path
     }
     near: dict[str, tuple[int, _Entry]] = {}
     for entry in named:
@@ -192,13 +198,13 @@ def _pick(source: SourceFile, entries: list[_Entry], given: Path) -> _Entry | No
     ranked = sorted(near.values(), key=lambda pair: -pair[0])
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         raise InputError(
-            f"{given}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
+            f"{source_path}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
             f"give source= the one, or its folder"
         )
     return ranked[0][1] if ranked else None
 
 
 def _common_end(name: str, path: str) -> int:
-    """How many folders above the file are the same."""
+    """Count the folders right above the file that are the same."""
     pairs = zip(PurePosixPath(name).parts[-2::-1], PurePosixPath(path).parts[-2::-1], strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))

@@ -1,8 +1,7 @@
-"""Which datasets there are, and how one is loaded by its name.
+"""The registry of datasets, and `load`, which reads one by its name.
 
-A dataset registers itself: a module of this package puts `@dataset(CARD)` over its reader, and
-nothing else has to be told. The reader takes the data folder, and its options by name where it has
-any, and returns a `CaptionSet`.
+To add a dataset, put `@dataset(CARD)` over a reader in a module of this package. The reader takes the
+data folder, and options by name where it has any, and returns a `CaptionSet`.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ def _discover() -> None:
 
 
 def names() -> list[str]:
-    """The registered datasets, sorted."""
+    """List the registered datasets, sorted."""
     _discover()
     return sorted(_READERS)
 
 
 def card(name: str) -> Card:
-    """The card of a dataset.
+    """Return the card of a dataset.
 
     Raises:
         InputError: where no dataset has that name; the nearest ones are named.
@@ -65,9 +64,9 @@ def card(name: str) -> Card:
 
 
 def data_root(root: str | Path | None = None) -> Path:
-    """The data folder: `root`, else the environment's `CAPTAU_DATA`, else the user's cache folder."""
-    chosen = root or os.environ.get("CAPTAU_DATA")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("captau") / "data"
+    """Return the data folder: `root`, else the environment's `CAPTAU_DATA`, else the user's cache."""
+    folder = root or os.environ.get("CAPTAU_DATA")
+    return Path(folder).expanduser() if folder else platformdirs.user_cache_path("captau") / "data"
 
 
 def load(name: str, /, root: str | Path | None = None, **options: Any) -> CaptionSet:
@@ -83,10 +82,10 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
             malformed.
     """
     expected = card(name)
-    known = list(inspect.signature(_READERS[name][1]).parameters)[1:]
+    option_names = list(inspect.signature(_READERS[name][1]).parameters)[1:]
     for option in options:
-        if option not in known:
-            raise unknown(f"option of dataset {name}", option, known)
+        if option not in option_names:
+            raise unknown(f"option of dataset {name}", option, option_names)
     folder = data_root(root)
     if expected.sources and not folder.is_dir():
         where = expected.sources[0]

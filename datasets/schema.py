@@ -31,7 +31,7 @@ class Scale:
     step: float | None = None
 
     def fits(self, values: np.ndarray) -> np.ndarray:
-        """Which of `values` (shape (n,)) lie on the scale; NaN and infinity never do."""
+        """Tell which of `values` (shape (n,)) lie on the scale; NaN and infinity never do."""
         ok = np.isfinite(values) & (values >= self.low - 1e-9) & (values <= self.high + 1e-9)
         if self.step is not None:
             steps = (values - self.low) / self.step
@@ -39,7 +39,7 @@ class Scale:
         return ok
 
     def share(self, values: Any) -> Any:
-        """Where numbers (one, or an array or column of them) lie: 0 at the low end, 1 at the high one."""
+        """Map numbers (one, or an array or column of them) to 0 at the low end and 1 at the high one."""
         return (values - self.low) / (self.high - self.low)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Scale:
 
 @lru_cache(maxsize=4096)
 def on_scale(scale: Scale, value: float) -> bool:
-    """Whether one value lies on a scale; `Scale.fits` is for many."""
+    """Tell whether one value lies on a scale; `Scale.fits` is for many."""
     return bool(scale.fits(np.array([value], dtype=float))[0])
 
 
@@ -79,7 +79,7 @@ class SourceFile:
 
 
 def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
-    """Direct addresses of a file in a GitHub repository: GitHub's own, then a mirror's."""
+    """Return direct addresses of a file in a GitHub repository: GitHub's own, then a mirror's."""
     return (
         f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
         f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
@@ -88,7 +88,7 @@ def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known about a dataset before it is read; `partial` is one read without some files."""
+    """The description of a dataset, before it is read; a `partial` one can be read without some files."""
 
     name: str
     title: str
@@ -108,7 +108,7 @@ class Card:
 def item_ids(
     image_ids: Sequence[str], captions: Sequence[str], systems: Sequence[Any]
 ) -> list[str]:
-    """Item ids that depend on content alone, so they are equal over runs, readers and file orders.
+    """Make item ids that depend on content alone, so they are equal over runs, readers and file orders.
 
     The id is the image id and eight hexadecimal digits of a hash of caption and system; a second
     item with the same three gets `-2` after it, and so on.
@@ -116,19 +116,19 @@ def item_ids(
     Args:
         image_ids, captions, systems: of equal length; a system may be None.
     """
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     out: list[str] = []
     for image_id, caption, system in zip(image_ids, captions, systems, strict=True):
         text = caption if system is None else f"{caption}\0{system}"
         digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
         key = f"{image_id}:{digest}"
-        seen[key] = seen.get(key, 0) + 1
-        out.append(key if seen[key] == 1 else f"{key}-{seen[key]}")
+        counts[key] = counts.get(key, 0) + 1
+        out.append(key if counts[key] == 1 else f"{key}-{counts[key]}")
     return out
 
 
 def whole(text: str) -> str:
-    """A text with its surrogates in pairs; half of one, which no encoding can hold, is U+FFFD."""
+    """Return a text whose unpaired surrogates, which no encoding can hold, are U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -143,7 +143,7 @@ def make_items(
     images: Sequence[str | None] | None = None,
     splits: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The frame of a `CaptionSet`'s items, with their ids.
+    """Make the frame of a `CaptionSet`'s items, with their ids.
 
     Args:
         image_ids, captions, references, systems, images: of equal length, one entry a candidate.
@@ -151,19 +151,19 @@ def make_items(
     """
     image_ids, captions = list(map(whole, image_ids)), list(map(whole, captions))
     references = [tuple(map(whole, texts)) for texts in references]
-    who = (
+    system_names = (
         [None] * len(captions)
         if systems is None
         else [s if s is None else whole(s) for s in systems]
     )
     return pd.DataFrame(
         {
-            "item_id": item_ids(image_ids, captions, who),
+            "item_id": item_ids(image_ids, captions, system_names),
             "image_id": image_ids,
             "image": pd.Series(list(images or [None] * len(captions)), dtype=object),
             "caption": captions,
             "references": pd.Series(references, dtype=object),
-            "system": pd.Series(who, dtype=object),
+            "system": pd.Series(system_names, dtype=object),
             "split": list(map(whole, splits)) if splits else [split_of(i) for i in image_ids],
         }
     )
@@ -274,8 +274,8 @@ class CaptionSet:
         ratings = self._ratings
         if ratings.empty:
             return
-        known = set(self._items["item_id"].tolist())
-        strangers = [i for i in ratings["item_id"].unique().tolist() if i not in known]
+        item_ids = set(self._items["item_id"].tolist())
+        strangers = [i for i in ratings["item_id"].unique().tolist() if i not in item_ids]
         if strangers:
             raise self._fail(f"a rating is about '{strangers[0]}', which is not an item")
         # What is no number becomes NaN, which no scale holds. Floats throughout: 1 and 1.0 are equal.
@@ -307,9 +307,9 @@ class CaptionSet:
         preferences = self._preferences
         if preferences.empty:
             return
-        known = set(self._items["item_id"])
+        item_ids = set(self._items["item_id"])
         for column in ("item_a", "item_b"):
-            strangers = [v for v in preferences[column] if v not in known]
+            strangers = [v for v in preferences[column] if v not in item_ids]
             if strangers:
                 raise self._fail(f"a preference is about '{strangers[0]}', which is not an item")
         twice = preferences["pair_id"][preferences["pair_id"].duplicated()]
@@ -326,18 +326,18 @@ class CaptionSet:
 
 
 def _with_columns(
-    frame: pd.DataFrame | None, columns: tuple[str, ...], what: str, card: Card
+    frame: pd.DataFrame | None, columns: tuple[str, ...], frame_name: str, card: Card
 ) -> pd.DataFrame:
     if frame is None:
         return pd.DataFrame({c: pd.Series(dtype=object) for c in columns})
     missing = [c for c in columns if c not in frame.columns]
     if missing:
-        raise InputError(f"dataset {card.name}: {what} lack the column {', '.join(missing)}")
+        raise InputError(f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}")
     return frame.loc[:, list(columns)].reset_index(drop=True)
 
 
 def shown(value: Any) -> str:
-    """A rating as messages show it."""
+    """Format a rating for a message."""
     if not isinstance(value, Real):
         return repr(value)
     return "NaN" if math.isnan(value) else f"{value:g}"

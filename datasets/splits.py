@@ -20,7 +20,7 @@ _SEED = "captau split 1"
 
 @cache
 def split_of(image_id: str) -> str:
-    """The split of an image: a hash of its id, read as a number in [0, 1), against the bounds."""
+    """Return the split of an image: a hash of its id, read as a number in [0, 1), against the bounds."""
     digest = hashlib.sha256(f"{_SEED}\0{image_id}".encode("utf-8", "surrogatepass")).digest()
-    place = int.from_bytes(digest[:8], "big") / 2**64
-    return next(name for name, bound in BOUNDS if place < bound)
+    position = int.from_bytes(digest[:8], "big") / 2**64
+    return next(name for name, bound in BOUNDS if position < bound)

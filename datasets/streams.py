@@ -48,25 +48,25 @@ class Source:
         self.name = "standard input" if path == STDIN else str(path)
 
     @cached_property
-    def _kept(self) -> IO[bytes]:
+    def _spool(self) -> IO[bytes]:
         """Standard input, which is there once, in a file that lasts as long as this."""
-        kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        shutil.copyfileobj(sys.stdin.buffer, kept)
-        return kept
+        spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+        return spool
 
     @property
     def sha256(self) -> str:
-        """Of the bytes as they come, packed or not, in hexadecimal."""
+        """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
         if self.path != STDIN:
             return sha256(self.path)
-        self._kept.seek(0)
+        self._spool.seek(0)
         digest = hashlib.sha256()
-        while chunk := self._kept.read(_CHUNK):
+        while chunk := self._spool.read(_CHUNK):
             digest.update(chunk)
         return digest.hexdigest()
 
     def read(self) -> Iterator[tuple[str, int, Any]]:
-        """What is in it, entry by entry.
+        """Yield the content entry by entry.
 
         Yields:
             `("line", line, object)` for each line of JSON lines; else `("entry", line, value)` for
@@ -85,7 +85,7 @@ class Source:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
     def _read(self) -> Iterator[tuple[str, int, Any]]:
-        packed = self._kept if self.path == STDIN else self.path.open("rb")
+        packed = self._spool if self.path == STDIN else self.path.open("rb")
         try:
             packed.seek(0)
             zipped = packed.read(2) == b"\x1f\x8b"
@@ -98,21 +98,21 @@ class Source:
             else:
                 yield from _Text(stream, self.name).pieces()
         finally:
-            if packed is not self.__dict__.get("_kept"):
+            if packed is not self.__dict__.get("_spool"):
                 packed.close()
 
     def _is_lines(self, stream: IO[bytes]) -> bool:
-        """Whether each line is an object of its own; an ending of .jsonl says so, else the text."""
+        """Tell whether each line is an object of its own: by the ending .jsonl, else by the text."""
         name = self.path.name.lower().removesuffix(".gz")
         if name.endswith((".jsonl", ".ndjson")):
             return True
-        found = 0
-        while found < 2 and (line := stream.readline(_LINE)):
+        object_count = 0
+        while object_count < 2 and (line := stream.readline(_LINE)):
             line = line.strip().removeprefix(codecs.BOM_UTF8)
             if line and not (line.startswith(b"{") and line.endswith(b"}")):
                 return False
-            found += bool(line)
-        return found == 2
+            object_count += bool(line)
+        return object_count == 2
 
 
 class _Text:
@@ -122,11 +122,11 @@ class _Text:
         self.line = 1
         self._stream, self._name = stream, name
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text, self._at, self._ended = "", 0, False
+        self._text, self._position, self._is_at_end = "", 0, False
         self._json = json.JSONDecoder(object_pairs_hook=only_once)
 
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
-        """As `Source.read` gives them."""
+        """Yield the pieces as `Source.read` documents them."""
         kind = self._peek()
         if not kind:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
@@ -141,16 +141,16 @@ class _Text:
             raise self._fault("Extra data")
 
     def _members(self) -> Iterator[tuple[str, int, Any]]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for line in self._items("}"):
             if self._peek() != '"':
                 raise self._fault("Expecting property name enclosed in double quotes")
             key = self._value()
-            if key in seen:
+            if key in keys:
                 raise InputError(
                     f"{self._name}:{line}: '{key}' stands twice in one object; keep one"
                 )
-            seen.add(key)
+            keys.add(key)
             self._take(":")
             if self._peek() == "[" and key == "annotations":
                 yield "annotations", line, None
@@ -161,31 +161,31 @@ class _Text:
 
     def _items(self, closing: str) -> Iterator[int]:
         """The line of each item of a list or object, which the caller reads."""
-        self._advance(self._at + 1)
+        self._advance(self._position + 1)
         if self._peek() == closing:
-            self._advance(self._at + 1)
+            self._advance(self._position + 1)
             return
         while True:
             self._peek()
             yield self.line
             if self._peek() != ",":
                 break
-            self._advance(self._at + 1)
+            self._advance(self._position + 1)
         self._take(closing)
 
     def _take(self, char: str) -> None:
         if self._peek() != char:
             raise self._fault(f"Expecting '{char}' delimiter")
-        self._advance(self._at + 1)
+        self._advance(self._position + 1)
 
     def _peek(self) -> str:
         """The next character that is not blank; empty at the end."""
         while True:
-            match = _BLANKS.match(self._text, self._at)
-            self._advance(match.end() if match else self._at)
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if self._ended:
+            match = _BLANKS.match(self._text, self._position)
+            self._advance(match.end() if match else self._position)
+            if self._position < len(self._text):
+                return self._text[self._position]
+            if self._is_at_end:
                 return ""
             self._more()
 
@@ -194,38 +194,41 @@ class _Text:
         while True:
             text = self._text
             try:
-                value, end = self._json.raw_decode(text, self._at)
+                value, end = self._json.raw_decode(text, self._position)
             except json.JSONDecodeError as error:
                 cut = error.pos > len(text) - _NEAR or error.msg.startswith("Unterminated string")
-                if self._ended or not cut:
+                if self._is_at_end or not cut:
                     self._advance(error.pos)
                     raise self._fault(error.msg) from error
             except (ValueError, RecursionError):
-                parsed(text[self._at :], self._name, self.line)  # says it in a line
+                parsed(text[self._position :], self._name, self.line)  # says it in a line
                 raise
             else:
-                if end < len(text) - _NEAR or self._ended:  # a number may go on: 1.5
+                if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
                     self._advance(end)
                     return value
             self._more()
 
-    def _advance(self, at: int) -> None:
-        self.line += self._text.count("\n", self._at, at)
-        self._at = at
+    def _advance(self, position: int) -> None:
+        self.line += self._text.count("\n", self._position, position)
+        self._position = position
 
     def _more(self) -> None:
-        left = self._text[self._at :]
-        data = self._stream.read(max(_CHUNK, len(left)))  # a long value is read in few steps
-        self._ended = not data
+        unread_text = self._text[self._position :]
+        data = self._stream.read(max(_CHUNK, len(unread_text)))  # a long value is read in few steps
+        self._is_at_end = not data
         try:
-            self._text, self._at = left + self._decoder.decode(data, final=self._ended), 0
+            self._text, self._position = (
+                unread_text + self._decoder.decode(data, final=self._is_at_end),
+                0,
+            )
         except UnicodeDecodeError as error:
-            line = self.line + left.count("\n") + error.object.count(b"\n", 0, error.start)
+            line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)
             raise InputError(
                 f"{self._name}:{line}: not UTF-8 text; save the file as UTF-8"
             ) from error
 
-    def _fault(self, what: str) -> InputError:
+    def _fault(self, problem: str) -> InputError:
         return InputError(
-            f"{self._name}:{self.line}: not valid JSON ({what}); the file may be truncated, get it anew"
+            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated, get it anew"
         )

@@ -59,11 +59,11 @@ class Table:
         return name in self.names
 
     def first_of(self, *names: str) -> str | None:
-        """The first of `names` that is a column; None where none is."""
+        """Return the first of `names` that is a column; None where none is."""
         return next((n for n in names if n in self), None)
 
     def column(self, name: str, hint: str = "") -> list[Any]:
-        """A column as it stands in the file.
+        """Return a column as it stands in the file.
 
         Raises:
             InputError: where there is no such column; `hint` ends the message.
@@ -75,7 +75,7 @@ class Table:
         return self._read(name)
 
     def texts(self, name: str, hint: str = "") -> list[str]:
-        """A column of texts; whole numbers become texts, as image ids are often numbers."""
+        """Return a column of texts; whole numbers become texts, as image ids are often numbers."""
         values = self.column(name, hint)
         if set(map(type, values)) <= {str}:
             return values
@@ -87,7 +87,7 @@ class Table:
         return values
 
     def filled(self, name: str, hint: str = "") -> list[str]:
-        """A column of texts, none of them empty."""
+        """Return a column of texts, none of them empty."""
         values = self.texts(name, hint)
         if not all(map(str.strip, values)):
             first = next(i for i, value in enumerate(values) if not value.strip())
@@ -95,41 +95,41 @@ class Table:
         return values
 
     def floats(self, name: str, scale: Scale | None, hint: str = "") -> list[float]:
-        """A column of numbers, each on the scale; None asks for finite ones alone."""
+        """Return a column of numbers, each on the scale; None asks only for finite ones."""
         values = self.column(name, hint)
         numbers = np.array([_number(v) for v in values])
         bad = np.flatnonzero(~(scale.fits(numbers) if scale else np.isfinite(numbers)))
         if bad.size:
             i = int(bad[0])
             on = scale is not None and not np.isnan(numbers[i])
-            what = f"not on the scale {scale}" if on else "no number"
-            raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {what}")
+            reason = f"not on the scale {scale}" if on else "no number"
+            raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {reason}")
         return numbers.tolist()
 
     def references(self, name: str, hint: str = "") -> list[tuple[str, ...]]:
-        """A column of references, each at least one: a list, or a text for `listed`."""
-        known: dict[str, tuple[str, ...]] = {}
-        found: list[tuple[str, ...]] = []
-        for place, value in zip(self.places, self.column(name, hint), strict=True):
+        """Return a column of references, at least one each: a list, or a text for `split_list`."""
+        parsed_texts: dict[str, tuple[str, ...]] = {}
+        rows: list[tuple[str, ...]] = []
+        for row_place, value in zip(self.places, self.column(name, hint), strict=True):
             if isinstance(value, str):
-                references = known[value] if value in known else listed(value)
+                references = parsed_texts[value] if value in parsed_texts else split_list(value)
                 if references is not None:
-                    known[value] = references
+                    parsed_texts[value] = references
             else:
                 references = tuple(value) if isinstance(value, list) else None
             if references is None or not all(isinstance(r, str) for r in references):
                 raise InputError(
-                    f"{place}: {name} is {value!r}, not a list of texts nor texts with"
+                    f"{row_place}: {name} is {value!r}, not a list of texts nor texts with"
                     f" '{SEPARATOR}' between them"
                 )
             if not references:
-                raise InputError(f"{place}: no references in {name}; one at least is needed")
-            found.append(references)
-        return found
+                raise InputError(f"{row_place}: no references in {name}; one at least is needed")
+            rows.append(references)
+        return rows
 
 
-def listed(text: str) -> tuple[str, ...] | None:
-    """The texts of a list in one cell: JSON, as Python prints it, or with ` ||| ` between them.
+def split_list(text: str) -> tuple[str, ...] | None:
+    """Return the texts of a list in one cell: JSON, as Python prints it, or with ` ||| ` between them.
 
     Returns:
         None where it begins like a list and is none.
@@ -149,7 +149,7 @@ def listed(text: str) -> tuple[str, ...] | None:
 
 
 def _number(value: Any) -> float:
-    """A cell as a number; NaN where it is none."""
+    """Return a cell as a number; NaN where it is none."""
     if isinstance(value, bool):
         return float("nan")
     try:
@@ -161,7 +161,7 @@ def _number(value: Any) -> float:
 
 
 def read_table(path: Path, ending: str = "") -> Table:
-    """A table, of the kind that the file's ending says, or `ending` where that is given.
+    """Read a table of the kind that the file's ending says, or `ending` where that is given.
 
     Raises:
         InputError: where it cannot be read, is empty, truncated or malformed, or of another ending.
@@ -224,23 +224,23 @@ def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
     names: dict[str, None] = {}
     flat: list[dict[str, Any]] = []
     places: list[str] = []
-    for place, row in rows:
+    for row_place, row in rows:
         if not isinstance(row, dict):
-            raise InputError(f"{place}: an object is expected, not {type(row).__name__}")
-        one: dict[str, Any] = {}
+            raise InputError(f"{row_place}: an object is expected, not {type(row).__name__}")
+        columns: dict[str, Any] = {}
         for key, value in row.items():
             if isinstance(value, dict):
-                one |= {f"{key}.{inner}": v for inner, v in value.items()}
+                columns |= {f"{key}.{inner}": v for inner, v in value.items()}
             else:
-                one[key] = value
-        names |= dict.fromkeys(one)
-        flat.append(one)
-        places.append(place)
+                columns[key] = value
+        names |= dict.fromkeys(columns)
+        flat.append(columns)
+        places.append(row_place)
     return Table(path, names, places, lambda name: [row.get(name) for row in flat])
 
 
 def _parquet(path: Path) -> Table:
-    """Of a Parquet file the columns that are asked for alone are read: images stay on the disk."""
+    """Open a Parquet file, of which only the requested columns are read: images stay on the disk."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -298,7 +298,7 @@ class Judgements:
     apart: bool = False
 
     def caption_set(self, card: Card) -> CaptionSet:
-        """Rows of one image, caption and system become one item.
+        """Make a `CaptionSet` in which the rows of one image, caption and system are one item.
 
         Raises:
             InputError: where such rows differ in references or split, or a rater rates twice.
@@ -323,13 +323,15 @@ class Judgements:
         return CaptionSet(items, ratings, card=card)
 
     def _items(self) -> tuple[list[int], list[int]]:
-        """Each row's item, and each item's first row."""
-        known: dict[tuple[Any, ...], int] = {}
+        """Return each row's item, and each item's first row."""
+        item_by_key: dict[tuple[Any, ...], int] = {}
         item_of: list[int] = []
         first: list[int] = []
         nothing = [None] * len(self.places)
-        others = {"references": self.references, "split": self.splits}
-        alike = {k: v for k, v in others.items() if v and not (self.apart and k == "references")}
+        shared_columns = {"references": self.references, "split": self.splits}
+        alike = {
+            k: v for k, v in shared_columns.items() if v and not (self.apart and k == "references")
+        }
         keys = zip(
             self.image_ids,
             self.captions,
@@ -338,14 +340,14 @@ class Judgements:
             strict=True,
         )
         for row, key in enumerate(keys):
-            item = known.setdefault(key, len(known))
+            item = item_by_key.setdefault(key, len(item_by_key))
             item_of.append(item)
             if item == len(first):
                 first.append(row)
-            for what, column in alike.items():
+            for column_name, column in alike.items():
                 if column[row] != column[first[item]]:
                     raise InputError(
-                        f"{self.places[row]}: another {what} than in {self.places[first[item]]} for "
+                        f"{self.places[row]}: another {column_name} than in {self.places[first[item]]} for "
                         f"the same image and caption"
                     )
         return item_of, first
@@ -358,9 +360,9 @@ class Judgements:
                 counts[key] = counts.get(key, 0) + 1
                 raters.append(f"rating_{counts[key]}")
             return raters
-        seen: dict[tuple[int, str, str], int] = {}
+        first_row: dict[tuple[int, str, str], int] = {}
         for row, key in enumerate(zip(item_of, dimensions, self.raters, strict=True)):
-            before = seen.setdefault(key, row)
+            before = first_row.setdefault(key, row)
             if before != row:
                 raise InputError(
                     f"{self.places[row]}: rater '{self.raters[row]}' has rated this caption before, "

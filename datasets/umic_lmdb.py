@@ -158,7 +158,9 @@ COMPOSITE_COCO = _card(
 #: Of file names that bear their source: what is behind it is the image's id.
 _SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
 
-_KNOWN = {c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)}
+_RELEASED_HASHES = {
+    c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
+}
 
 
 @dataset(CAPEVAL1K)
@@ -250,7 +252,7 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     Raises:
         InputError: where the database or a value in it is damaged, with its key.
     """
-    if sha256(folder / "data.mdb") not in _KNOWN:
+    if sha256(folder / "data.mdb") not in _RELEASED_HASHES:
         check_whole(folder)
     pieces = read_text(vocabulary).removesuffix("\n").split("\n")
     rows: list[tuple[bytes, bytes]] = []
@@ -294,7 +296,7 @@ with lmdb.open(sys.argv[1], readonly=True, lock=False) as env, env.begin() as tr
 
 
 def check_whole(folder: Path, *, values: bool = True) -> None:
-    """That a database is not truncated, and that its keys and, if asked, its values can be read.
+    """Check that a database is not truncated, and that its keys (and values, if asked) can be read.
 
     LMDB maps its file and trusts it: a truncated or damaged one kills the process that reads it. So
     another process reads it first.

@@ -146,7 +146,7 @@ def take(
             say(f"{name}: {status(folder, card)}")
             continue
         try:
-            imports.take(card, source, folder, say, sure=named)
+            imports.take(card, source, folder, say, is_named=named)
         except imports.NothingFoundError as error:
             without.append(str(error))
             continue

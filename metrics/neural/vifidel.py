@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import read_json, read_text
-from ...datasets.table import listed, read_table
+from ...datasets.table import split_list, read_table
 from ..base import Floats
 from ..item_files import Key, index_by_key, look_up_all, row_keys
 from ..progress import progress_counter
@@ -212,7 +212,7 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
 
 
 def _labels(value: Any, place: str) -> tuple[str, ...]:
-    labels = listed(value) if isinstance(value, str) else value
+    labels = split_list(value) if isinstance(value, str) else value
     if not isinstance(labels, list | tuple) or not all(isinstance(one, str) for one in labels):
         raise InputError(f"{place}: labels is {value!r}, not a list of texts")
     return tuple(labels)

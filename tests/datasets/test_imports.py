@@ -151,10 +151,10 @@ def test_unless_sure_only_what_is_surely_ours_is_taken(tmp_path: Path, root: Pat
     card = replace(CARD, sources=(source, RATINGS))
     given = files(tmp_path / "given", test=b"x", ratings=b"newer")
     with pytest.raises(InputError, match="none of its files"):
-        take(card, given, root, sure=False)
+        take(card, given, root, is_named=False)
     files(given, Mine__1_test=b"no", Mine__test=b"yes", ratings=b"ratings")
     paths = [root / "mine/test.tsv", root / "mine/ratings.tsv"]
-    assert take(card, given, root, sure=False) == paths
+    assert take(card, given, root, is_named=False) == paths
     assert (root / "mine/test.tsv").read_bytes() == b"yes"
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.datasets.schema import Card, Scale
-from captau.datasets.table import Judgements, listed, read_table
+from captau.datasets.table import Judgements, split_list, read_table
 from tests.conftest import says
 
 ROWS = [
@@ -116,7 +116,7 @@ def test_a_number_of_32_bits_is_what_it_was_written_as(tmp_path: Path) -> None:
     ],
 )
 def test_references_in_one_cell(cell: str, wanted: Any) -> None:
-    assert listed(cell) == wanted
+    assert split_list(cell) == wanted
 
 
 BROKEN = {
