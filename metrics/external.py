@@ -1,7 +1,6 @@
-"""Metrics from elsewhere: a file of scores, or a Python function.
+"""Metrics whose code is elsewhere: a file of scores, or a Python function.
 
-`file(path=fleur.csv,name=FLEUR)` and `python(module:function)`: the way in for a metric whose code
-is not here.
+A person types `file(path=fleur.csv,name=FLEUR)` or `python(module:function)`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .item_files import Key, index_by_key, look_up_all, row_keys
 from .registry import metric_names, register
 from .rows import Rows
 
-#: What results call something else: columns of theirs, and the ceilings.
+#: Names that results use for something else: their own columns, and the ceilings.
 RESERVED = frozenset(
     {
         "item_id",
@@ -39,16 +38,12 @@ RESERVED = frozenset(
 )
 
 
-def _check_name(name: str, where: str) -> None:
-    """That results can tell a metric of this name from all others.
-
-    Raises:
-        InputError: where it is empty or taken.
-    """
+def _check_name(name: str, label: str) -> None:
+    """Raise an InputError if a metric's name is empty, or means something else in results."""
     if not name.strip():
-        raise InputError(f"metric {where}: its name is empty; give it one with name=…")
+        raise InputError(f"metric {label}: its name is empty; give it one with name=…")
     if name in RESERVED or name in metric_names():
-        raise InputError(f"metric {where}: the name '{name}' is taken; give it another with name=…")
+        raise InputError(f"metric {label}: the name '{name}' is taken; give it another with name=…")
 
 
 @register("file")
@@ -56,13 +51,13 @@ def _check_name(name: str, where: str) -> None:
 class ScoreFile(Metric):
     """Scores read from CSV, JSON lines or Parquet.
 
-    The file has `score` and either `item_id` or `image_id` and `caption`; where it has `metric`
-    too (as `scores.parquet` of a run), the rows of one metric count.
+    The file has `score` and either `item_id` or `image_id` and `caption`. If it also has `metric`
+    (as `scores.parquet` of a run does), only the rows of one metric count.
 
     Args:
-        path: the file; its ending (.csv, .jsonl, .parquet) says what it is.
-        name: what the metric is called in results.
-        metric: what the file's column `metric` calls it; `name` where this is not given.
+        path: the file, of the format that its ending (.csv, .jsonl, .parquet) names.
+        name: the metric's name in results.
+        metric: the metric's name in the file's column `metric`; by default `name`.
     """
 
     path: str
@@ -84,44 +79,43 @@ class ScoreFile(Metric):
 
     def compute(self, rows: Rows) -> Floats:
         table = self._read()
-        keys = ["item_id"] if "item_id" in table else ["image_id", "caption"]
-        missing = [k for k in (*keys, "score") if k not in table]
+        key_columns = ["item_id"] if "item_id" in table else ["image_id", "caption"]
+        missing = [k for k in (*key_columns, "score") if k not in table]
         if missing:
             raise InputError(
                 f"{self.path}: no column {missing[0]}; a score file has score and either item_id "
                 f"or image_id and caption"
             )
-        wanted = row_keys(rows, keys, self.path)
-        found = index_by_key(self._entries(table, keys), "score", operator.eq)
-        if rows.allows_gaps and any(key in found for key in wanted):
-            return np.array([found.get(key, np.nan) for key in wanted])
-        return np.array(look_up_all(found, wanted, "score", self.path))
+        keys = row_keys(rows, key_columns, self.path)
+        scores = index_by_key(self._entries(table, key_columns), "score", operator.eq)
+        if rows.allows_gaps and any(key in scores for key in keys):
+            return np.array([scores.get(key, np.nan) for key in keys])
+        return np.array(look_up_all(scores, keys, "score", self.path))
 
-    def _entries(self, table: Table, keys: list[str]) -> Iterator[tuple[str, Key, float]]:
-        """Place, key and score of each row of this metric."""
-        metrics = self._metrics(table)
-        columns = zip(*(table.column(k) for k in keys), strict=True)
-        for place, metric, key, given in zip(
-            table.places, metrics, columns, table.column("score"), strict=True
+    def _entries(self, table: Table, key_columns: list[str]) -> Iterator[tuple[str, Key, float]]:
+        """Yield place, key and score of each row of this metric."""
+        keys = zip(*(table.column(k) for k in key_columns), strict=True)
+        for place, metric, cells, score in zip(
+            table.places, self._metric_column(table), keys, table.column("score"), strict=True
         ):
-            if metric != self._called:
+            if metric != self._name_in_file:
                 continue
-            text, value = tuple(map(str, key)), _finite(given)
-            if value is None:
-                raise InputError(f"{place}: the score of {' '.join(text)} is no number")
-            yield place, text, value
+            key, number = tuple(map(str, cells)), _finite_number(score)
+            if number is None:
+                raise InputError(f"{place}: the score of {' '.join(key)} is no number")
+            yield place, key, number
 
     @property
-    def _called(self) -> str:
+    def _name_in_file(self) -> str:
         return self.name if self.metric is None else self.metric
 
-    def _metrics(self, table: Table) -> list[str]:
-        """Of which metric each row is: of this one where the file does not say."""
+    def _metric_column(self, table: Table) -> list[str]:
+        """Return the metric of each row: this one if the file has no such column."""
         if "metric" not in table:
-            return [self._called] * len(table)
+            return [self._name_in_file] * len(table)
         metrics = list(map(str, table.column("metric")))
-        if self._called not in metrics:
-            raise InputError(f"{self.path}: no row is of metric '{self._called}'")
+        if self._name_in_file not in metrics:
+            raise InputError(f"{self.path}: no row is of metric '{self._name_in_file}'")
         return metrics
 
     def _read(self) -> Table:
@@ -134,10 +128,10 @@ class ScoreFile(Metric):
         return read_table(path)
 
 
-def _finite(value: Any) -> float | None:
-    """A cell as a finite number; None where it is none."""
+def _finite_number(cell: Any) -> float | None:
+    """Return a cell as a finite number, or None."""
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if isinstance(cell, bool) else float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
@@ -146,13 +140,13 @@ def _finite(value: Any) -> float | None:
 @register("python")
 @dataclass(frozen=True)
 class PythonFunction(Metric):
-    """Scores by a Python function: it gets the items as a DataFrame, and returns one number each.
+    """Scores by a Python function that takes the items as a DataFrame and returns a number for each.
 
     A Series that comes back is matched to the items by its index, anything else by its order.
 
     Args:
         function: `module:function`; the module is imported from the path or the working folder.
-        name: what the metric is called in results; the function's name where this is not given.
+        name: the metric's name in results; by default the function's name.
     """
 
     function: str
@@ -161,13 +155,13 @@ class PythonFunction(Metric):
     needs: ClassVar[frozenset[str]] = frozenset()
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
     depends_only_on_content: ClassVar[bool] = False
-    #: Nobody can tell when the function's code changes.
+    #: A change of the function's code cannot be noticed.
     is_cacheable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         module, _, attribute = self.function.partition(":")
         if not module or module.startswith(".") or not attribute:
-            raise InputError(f"{self._where}: module:function is expected")
+            raise InputError(f"{self._label}: module:function is expected")
         if not self.name:
             object.__setattr__(self, "name", attribute)
         _check_name(self.name, f"python({self.function})")
@@ -177,59 +171,59 @@ class PythonFunction(Metric):
         return self.name
 
     @property
-    def _where(self) -> str:
+    def _label(self) -> str:
         return f"metric python({self.function})"
 
     def compute(self, rows: Rows) -> Floats:
         function = self._load()
         items = rows.frame.reset_index(drop=True)
-        scores = self._guarded(lambda: function(items.copy(deep=False)))
+        scores = self._run_user_code(lambda: function(items.copy(deep=False)))
         if isinstance(scores, pd.Series) and not scores.index.equals(items.index):
             if len(scores) == len(items) and not set(items.index) - set(scores.index):
                 scores = scores.reindex(items.index)
             else:
                 raise InputError(
-                    f"{self._where}: a Series came back whose index is not that of the items; "
+                    f"{self._label}: a Series came back whose index is not that of the items; "
                     f"return .to_numpy() in the order of the items"
                 )
         try:
             return np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"{self._where}: no numbers came back ({error})") from error
+            raise InputError(f"{self._label}: no numbers came back ({error})") from error
 
     def _load(self) -> Any:
         module_name, _, attribute = self.function.partition(":")
         if str(Path.cwd()) not in sys.path:
             sys.path.append(str(Path.cwd()))
-        module = self._guarded(lambda: importlib.import_module(module_name))
+        module = self._run_user_code(lambda: importlib.import_module(module_name))
         if not callable(getattr(module, attribute, None)):
-            known = [n for n, v in vars(module).items() if callable(v)]
-            raise unknown(f"function of {module_name}", attribute, known)
+            functions = [n for n, v in vars(module).items() if callable(v)]
+            raise unknown(f"function of {module_name}", attribute, functions)
         return getattr(module, attribute)
 
-    def _guarded(self, run: Callable[[], Any]) -> Any:
-        """What `run` returns; whatever the user's code raises becomes a line with its place."""
+    def _run_user_code(self, run: Callable[[], Any]) -> Any:
+        """Return the result of `run`; whatever it raises becomes an InputError with its line."""
         try:
             return run()
         except InputError:
             raise
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}".removesuffix(": ")
-            raise InputError(f"{self._where}: {what}{_place(error)}") from error
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise InputError(f"{self._label}: {text}{_source_line(error)}") from error
 
 
-def _place(error: BaseException) -> str:
-    """Where in the user's file an exception comes from, for the end of a message."""
+def _source_line(error: BaseException) -> str:
+    """Name file and line in the user's code that an exception comes from, for the end of a message."""
     if isinstance(error, SyntaxError):
         return ""  # its text names file and line
-    ours = (__file__, importlib.__file__)
+    own_files = (__file__, importlib.__file__)
     frames = [
         f
         for f in traceback.extract_tb(error.__traceback__)
-        if f.filename not in ours and not f.filename.startswith("<frozen")
+        if f.filename not in own_files and not f.filename.startswith("<frozen")
     ]
     if not frames:
         return ""
-    # The deepest line in the file that came first: libraries below it say less.
+    # The deepest line in the file that came first: the libraries that it calls say less.
     last = [f for f in frames if f.filename == frames[0].filename][-1]
     return f" ({last.filename}, line {last.lineno})"

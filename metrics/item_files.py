@@ -1,4 +1,7 @@
-"""Files that hold something for each item: by which key, and that none is missing or there twice."""
+"""Lookup of rows in files that hold something for each item: scores, embeddings, word lists.
+
+The metrics that read such files call `row_keys`, `index_by_key` and `look_up_all` in this order.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +13,58 @@ from ..datasets.errors import InputError
 from .rows import Rows
 
 Key = tuple[str, ...]
-Found = TypeVar("Found")
+Content = TypeVar("Content")
 
 
 def row_keys(rows: Rows, columns: Sequence[str], path: str | Path) -> list[Key]:
-    """Each row's key: its cells of these columns, as texts.
+    """Return each row's key: its cells of these columns, as texts.
 
     Raises:
-        InputError: where the items lack a column.
+        InputError: if the items lack a column.
     """
-    lacking = [c for c in columns if c not in rows.frame.columns]
-    if lacking:
-        raise InputError(f"{path}: the items to score have no {lacking[0]}")
+    missing = [c for c in columns if c not in rows.frame.columns]
+    if missing:
+        raise InputError(f"{path}: the items to score have no {missing[0]}")
     frame = rows.frame[list(columns)]
     return [tuple(map(str, key)) for key in frame.itertuples(index=False, name=None)]
 
 
 def index_by_key(
-    entries: Iterable[tuple[str, Key, Found]],
-    what: str,
-    same: Callable[[Found, Found], bool],
-) -> dict[Key, Found]:
-    """What a file holds, by key; the same thing twice is no fault.
+    entries: Iterable[tuple[str, Key, Content]],
+    label: str,
+    is_same: Callable[[Content, Content], bool],
+) -> dict[Key, Content]:
+    """Index a file's entries by key, allowing equal ones to repeat.
 
     Args:
-        entries: place (for messages), key, and what is there.
-        what: what an entry is called in messages.
-        same: whether two entries of one key say the same.
+        entries: place (for messages), key and content of each.
+        label: the name of one content in messages, such as "score".
+        is_same: whether two contents of one key are equal.
 
     Raises:
-        InputError: where they do not.
+        InputError: if two contents of one key differ.
     """
-    found: dict[Key, Found] = {}
-    for place, key, one in entries:
-        if key in found and not same(found[key], one):
-            raise InputError(f"{place}: two {what}s for {' '.join(key)}; keep one")
-        found.setdefault(key, one)
-    return found
+    contents: dict[Key, Content] = {}
+    for place, key, content in entries:
+        if key in contents and not is_same(contents[key], content):
+            raise InputError(f"{place}: two {label}s for {' '.join(key)}; keep one")
+        contents.setdefault(key, content)
+    return contents
 
 
 def look_up_all(
-    found: dict[Key, Found], wanted: Sequence[Key], what: str, path: str | Path
-) -> list[Found]:
-    """What was found for each wanted key.
+    contents: dict[Key, Content], keys: Sequence[Key], label: str, path: str | Path
+) -> list[Content]:
+    """Return the content of each key.
 
     Raises:
-        InputError: where there is none for some of them; the first are named, and all are counted.
+        InputError: if some keys have none; the message names the first of them and counts all.
     """
-    gaps = [key for key in wanted if key not in found]
+    gaps = [key for key in keys if key not in contents]
     if gaps:
         first = ", ".join(" ".join(key) for key in list(dict.fromkeys(gaps))[:3])
         raise InputError(
-            f"{path}: no {what} for {first} ({len(gaps)} of {len(wanted)} items lack one); every "
-            f"item needs one" + (", unless protocol.undefined=drop" if what == "score" else "")
+            f"{path}: no {label} for {first} ({len(gaps)} of {len(keys)} items lack one); every "
+            f"item needs one" + (", unless protocol.undefined=drop" if label == "score" else "")
         )
-    return [found[key] for key in wanted]
+    return [contents[key] for key in keys]

@@ -1,4 +1,8 @@
-"""A progress bar for what takes long within a metric."""
+"""Progress lines of metrics that take long.
+
+A metric calls `progress_counter`; a run lends its own bar with `draw_on`, so that there is one bar on the
+screen.
+"""
 
 from __future__ import annotations
 
@@ -10,87 +14,82 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: The bars on the screen, the latest last: a line is added to it, since two bars would overwrite
-#: each other.
-_shown: list[Progress] = []
+#: Bars on the screen, the latest last. Counters add a line to it: two bars would overwrite each other.
+_bars: list[Progress] = []
 
 
 @contextmanager
 def draw_on(bar: Progress) -> Generator[None]:
-    """A bar that metrics add their lines to while the block lasts."""
-    _shown.append(bar)
+    """Let metrics add their lines to a bar while the block lasts."""
+    _bars.append(bar)
     try:
         yield
     finally:
-        _shown.remove(bar)
+        _bars.remove(bar)
 
 
-class Counter:
-    """A line on a bar: called with how many more are done."""
+class ProgressCounter:
+    """A line on a bar; call it with how many more units are done."""
 
     def __init__(self, bar: Progress, task: TaskID, description: str) -> None:
         self._bar, self._task, self._description = bar, task, description
 
-    def __call__(self, more: int) -> None:
-        self._bar.advance(self._task, more)
+    def __call__(self, count: int) -> None:
+        self._bar.advance(self._task, count)
 
-    def tell(self, said: str) -> None:
-        """Say something beside the description."""
-        self._bar.update(self._task, description=f"{self._description}, {said}")
+    def add_detail(self, detail: str) -> None:
+        """Show a detail behind the description, instead of the one before."""
+        self._bar.update(self._task, description=f"{self._description}, {detail}")
 
 
 @contextmanager
-def progress_counter(description: str, total: int) -> Generator[Counter]:
-    """A line on the bar that is draw_on, else a bar of its own where stderr is a terminal.
+def progress_counter(description: str, total: int) -> Generator[ProgressCounter]:
+    """Add a line to the run's bar, or draw a bar of its own if stderr is a terminal.
 
     Args:
-        description: what is counted.
-        total: how many there are.
-
-    Yields:
-        what to call with how many more are done.
+        description: the units that are counted.
+        total: how many units there are.
     """
-    own = not _shown
-    if not own:
-        bar = _shown[-1]
-    else:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
-    task = bar.add_task(description, total=total)
-    try:
-        if own:
-            bar.start()
-        yield Counter(bar, task, description)
-    finally:
-        if own:
-            bar.stop()
-        else:
+    if _bars:
+        bar = _bars[-1]
+        task = bar.add_task(description, total=total)
+        try:
+            yield ProgressCounter(bar, task, description)
+        finally:
             bar.remove_task(task)
+        return
+    with _own_bar() as bar:
+        yield ProgressCounter(bar, bar.add_task(description, total=total), description)
+
+
+def _own_bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
 
 
 def advance_to(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """From what takes how many more are done, what takes how many are done in all."""
-    before = 0
+    """Turn a counter of further units into one that takes how many units are done in all."""
+    done_before = 0
 
     def call(done: int) -> None:
-        nonlocal before
-        advance(done - before)
-        before = done
+        nonlocal done_before
+        advance(done - done_before)
+        done_before = done
 
     return call

@@ -1,8 +1,8 @@
-"""Which metrics there are, and how one is made from what a person types.
+"""The registry of metrics, and the parser of what a person types for one.
 
-A metric registers itself: a module under `metrics/` puts `@register("name")` over its class. What a
-person types is the name, with parameters in brackets where they differ from the defaults:
-`cider`, `cider(variant=plain)`, `file(path=scores.csv,name=Mine)`.
+A module under `metrics/`, at any depth, puts `@register("name")` over its class. A person types the name, with
+the parameters that differ from their defaults in brackets: `cider`, `cider(variant=plain)`,
+`file(path=scores.csv,name=Mine)`.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
 
 @cache
 def import_modules(package: str) -> None:
-    """Import the modules of a package, which register what they hold.
+    """Import the modules of a package and of the packages in it, so that they register their classes.
 
-    One whose name begins with `_` holds nothing of the kind and may import what is heavy.
+    Modules whose name begins with `_` register nothing and are left alone: they may import heavy libraries.
     """
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if "._" not in module.name:
             importlib.import_module(module.name)
 
 
-def _discover() -> None:
+def _import_metrics() -> None:
     import_modules(__package__ or "")
 
 
 def metric_names() -> list[str]:
-    """The registered metrics, sorted."""
-    _discover()
+    """List the registered metrics, sorted."""
+    _import_metrics()
     return sorted(_METRICS)
 
 
-def registered_name(one: Metric) -> str | None:
-    """The name that a metric's class is registered under; None for a class from elsewhere."""
-    _discover()
+def registered_name(metric: Metric) -> str | None:
+    """Return the name that a metric's class is registered under; None for a class from elsewhere."""
+    _import_metrics()
     for name, (cls, fixed) in _METRICS.items():
-        if type(one) is cls and all(getattr(one, k) == v for k, v in fixed.items()):
+        if type(metric) is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
             return name
     return None
 
@@ -70,13 +70,20 @@ def metric(spec: str) -> Metric:
     """Make a metric.
 
     Args:
-        spec: its name, with parameters in brackets where they differ from the defaults.
+        spec: its name, with the parameters that differ from their defaults in brackets.
 
     Raises:
-        InputError: on an unknown name or parameter (with the nearest known ones), a parameter of
+        InputError: for an unknown name or parameter (with the nearest known ones), a parameter of
             the wrong type, or brackets that do not match.
+
+    Example:
+        >>> metric("cider(variant=plain)").score([
+        ...     {"caption": "a dog runs", "references": ["a dog runs fast"]},
+        ...     {"caption": "a cat", "references": ["a dog"]},
+        ... ]).round(4).tolist()
+        [5.3033, 0.0]
     """
-    _discover()
+    _import_metrics()
     if not isinstance(spec, str):
         raise InputError(f"metric {spec!r}: a name is expected, such as 'cider'")
     match = _SPEC.fullmatch(spec)
@@ -98,20 +105,22 @@ def metric(spec: str) -> Metric:
             raise unknown(f"parameter of metric {name}", key, fields)
         if key in values:
             raise InputError(f"metric '{spec}': the parameter {key} is given twice")
-        values[key] = _value(text, hints[key], f"metric '{spec}': {key}")
-    lacking = [
+        values[key] = _parse_value(text, hints[key], f"metric '{spec}': {key}")
+    missing = [
         f.name for f in fields.values() if f.default is dataclasses.MISSING and f.name not in values
     ]
-    if lacking:
-        raise InputError(f"metric '{spec}': the parameter {lacking[0]} is needed")
+    if missing:
+        raise InputError(f"metric '{spec}': the parameter {missing[0]} is needed")
     return cls(**fixed, **values)
 
 
 def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
-    """`a=1,b='x,y'` → `[("a", "1"), ("b", "'x,y'")]`; commas within quotes or brackets stay.
+    """Split the inside of a spec's brackets into names and values.
+
+    `a=1,b='x,y'` gives `[("a", "1"), ("b", "'x,y'")]`: commas inside quotes or brackets do not split.
 
     Raises:
-        InputError: where quotes or brackets do not match.
+        InputError: if quotes or brackets do not match.
     """
     parts, depth, quote = [""], 0, ""
     for char in inside:
@@ -131,39 +140,39 @@ def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
             parts[-1] += char
     if quote or depth:
         raise InputError(f"metric '{spec}': quotes or brackets do not match")
-    out: list[tuple[str | None, str]] = []
+    parameters: list[tuple[str | None, str]] = []
     for part in parts:
         key, equals, value = part.partition("=")
         if equals and key.strip().isidentifier():
-            out.append((key.strip(), value.strip()))
+            parameters.append((key.strip(), value.strip()))
         elif part.strip():
-            out.append((None, part.strip()))
-    return out
+            parameters.append((None, part.strip()))
+    return parameters
 
 
-def _value(text: str, hint: Any, where: str) -> Any:
-    """`text` as the type that the field's annotation asks for."""
+def _parse_value(text: str, hint: Any, label: str) -> Any:
+    """Convert `text` to the type that the field's annotation asks for."""
     kinds = typing.get_args(hint) or (hint,)
     literals = [k for k in kinds if isinstance(k, str)]
     bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
     if literals:
         if bare not in literals:
-            raise unknown(f"value ({where})", bare, literals)
+            raise unknown(f"value ({label})", bare, literals)
         return bare
     if text.lower() in ("none", "null") and type(None) in kinds:
         return None
     if bool in kinds and bare.lower() in ("true", "false"):
         return bare.lower() == "true"
     for kind in (int, float):
-        if kind in kinds and (number := _number(bare, kind)) is not None:
+        if kind in kinds and (number := _parse_number(bare, kind)) is not None:
             return number
     if str in kinds:
         return bare
-    wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
-    raise InputError(f"{where} is '{text}', not {wanted}")
+    expected = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+    raise InputError(f"{label} is '{text}', not {expected}")
 
 
-def _number(text: str, kind: type[int] | type[float]) -> int | float | None:
+def _parse_number(text: str, kind: type[int] | type[float]) -> int | float | None:
     try:
         value = kind(text)
     except ValueError:

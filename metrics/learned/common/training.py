@@ -180,7 +180,7 @@ class Session:
                 advance(1)
                 if validate is not None:
                     best = state.history[state.best_epoch - 1]["validation"]
-                    advance.tell(f"validation {validation:.3f} (best {best:.3f})")
+                    advance.add_detail(f"validation {validation:.3f} (best {best:.3f})")
         if state.best_weights is not None:
             module.load_state_dict(state.best_weights)
         module.eval()
