@@ -24,11 +24,11 @@ import numpy as np
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from captau.datasets.registry import load
-from captau.metrics.text.java import jar, run
-from captau.metrics.text.meteor import java_program as meteor_jar
+from captau.metrics.text.java import pycocoevalcap_file, run_java
+from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
-from captau.metrics.text.meteor.alignment import words_of
-from captau.metrics.text.meteor.index import Index, index
+from captau.metrics.text.meteor.index import Index, load_index
+from captau.metrics.text.meteor.normaliser import split_words
 from captau.metrics.text.tokens.ptb import tokenize
 
 DATASETS = ["flickr8k_expert", "thumb", "capeval1k", "pascal50s", "demo"]
@@ -57,19 +57,19 @@ def rows_of(dataset: str, root: Path | None, every: int = 1) -> tuple[list[Row],
 def compare(name: str, rows: list[Row]) -> bool:
     """Print what differs; whether all is well."""
     candidates, references = [c for c, _ in rows], [r for _, r in rows]
-    lines = meteor_jar.program().statistics(candidates, references)
+    lines = meteor_jar.running_process().compute_statistics(candidates, references)
     theirs = np.array([[float(x) for x in line.split()] for line in lines])
     began = time.process_time()
-    ours = np.concatenate(list(meteor.statistics(candidates, references)))
+    ours = np.concatenate(list(meteor.best_statistics(candidates, references)))
     seconds = time.process_time() - began
-    their_scores, their_corpus = meteor_jar.program().evaluate(lines)
-    our_scores = meteor.score(ours)
+    their_scores, their_corpus = meteor_jar.running_process().evaluate(lines)
+    our_scores = meteor.meteor_scores(ours)
     of_statistics = (theirs != ours).any(axis=1)
     of_score = our_scores != np.array(their_scores)
     far = np.abs(our_scores - their_scores) > ROUNDING
     pooled = ours.astype(np.float64)
-    pooled[meteor._whole(pooled), 20] = 0
-    our_corpus = float(meteor.score(pooled.sum(axis=0)[None])[0])
+    pooled[meteor.match_in_one_chunk(pooled), 20] = 0
+    our_corpus = float(meteor.meteor_scores(pooled.sum(axis=0)[None])[0])
     print(
         f"{name}: {len(rows):,} rows; {of_statistics.sum()} differ in the statistics, "
         f"{of_score.sum()} in the score ({far.sum()} by more than {ROUNDING}); corpus score "
@@ -88,8 +88,9 @@ def compare(name: str, rows: list[Row]) -> bool:
 def compare_stems(words: set[str]) -> bool:
     """Print which stems differ from those of the jar's own stemmer; whether none does."""
     text = sorted(w for w in words if w and w == "".join(w.split()) and not _NUMBER.fullmatch(w))
-    lines = run(
-        ["-cp", str(jar("meteor", "meteor-1.5.jar")), "Stemmer", "en"], "\n".join(text).encode()
+    lines = run_java(
+        ["-cp", str(pycocoevalcap_file("meteor", "meteor-1.5.jar")), "Stemmer", "en"],
+        "\n".join(text).encode(),
     )
     stem = EnglishStemmer().stemWord
     differ = [
@@ -113,9 +114,9 @@ def compare_formula(most: int = 200) -> bool:
             n += 1
     rows = rows[:n]
     theirs = np.array(
-        meteor_jar.program().evaluate([" ".join(map(str, r)) for r in rows.tolist()])[0]
+        meteor_jar.running_process().evaluate([" ".join(map(str, r)) for r in rows.tolist()])[0]
     )
-    ours = meteor.score(rows)
+    ours = meteor.meteor_scores(rows)
     far = np.abs(ours - theirs) > ROUNDING
     print(
         f"formula: {n:,} statistics with fewer than {most} matched words; {(ours != theirs).sum()} scores "
@@ -277,7 +278,7 @@ def main() -> None:
     parser.add_argument("--fuzz", type=int, default=20_000, help="how many fuzzed rows")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    meteor_jar.program()
+    meteor_jar.running_process()
     well = True
     captions: dict[str, None] = {}
     for name in arguments.datasets or DATASETS:
@@ -287,12 +288,12 @@ def main() -> None:
         well &= compare(f"{name}, all references", whole)
         well &= compare(f"{name}, single references", single)
     if arguments.fuzz:
-        fuzz = Fuzz(list(captions), index(), arguments.seed)
+        fuzz = Fuzz(list(captions), load_index(), arguments.seed)
         rows = list(fuzz.rows(arguments.fuzz))
         well &= compare(f"fuzzed, seed {arguments.seed}", rows)
-    tables = index()
+    tables = load_index()
     listed = [*tables.words.tolist(), *tables.lemmas.tolist(), *tables.forms.tolist()]
-    words = {w for c in captions for w in words_of(c, tables.prefixes)}
+    words = {w for c in captions for w in split_words(c, tables.prefixes)}
     well &= compare_stems(words | {w.decode() for w in listed})
     well &= compare_formula()
     raise SystemExit(not well)

@@ -123,9 +123,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
 def lend_tables(cache: Path) -> None:
     """METEOR's tables, which take long to compile, for a run with a cache folder of its own."""
     from captau.datasets.cache import cache_folder
-    from captau.metrics.text.meteor.index import index
+    from captau.metrics.text.meteor.index import load_index
 
-    index()
+    load_index()
     (cache / "meteor").mkdir(parents=True)
     for path in cache_folder("meteor").glob("*.index"):
         os.link(path, cache / "meteor" / path.name)

@@ -14,7 +14,7 @@ from ...conf import group
 from ...datasets.cache import keep
 from ...datasets.errors import InputError, unknown
 from ...datasets.streams import STDIN
-from ...metrics.text.java import java
+from ...metrics.text.java import java_program
 from ..scoring.catalog import optional_specs, read_config, resolve_metrics
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
@@ -169,7 +169,7 @@ def use_java(home: str | None = None, spice: str | None = None) -> None:
         os.environ["CAPTAU_SPICE_JARS"] = spice
     if home:
         os.environ["CAPTAU_JAVA"] = home
-        java()
+        java_program()
 
 
 def use_cache(root: str | None, use: bool) -> None:

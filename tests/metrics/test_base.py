@@ -181,7 +181,7 @@ def test_a_signature_is_legible(monkeypatch):
 def test_who_decides_the_tokens_enters_the_signature(name, monkeypatch):
     """What a metric starts to tokenise is told, so that this cannot fall behind."""
     asked = []
-    monkeypatch.setattr(ptb, "identity", lambda: asked.append(1) or "java:1.2")
+    monkeypatch.setattr(ptb, "java_identity", lambda: asked.append(1) or "java:1.2")
     backends = typing.get_args(typing.get_type_hints(type(metric(name)))["backend"])
     for backend in backends:
         one = metric(f"{name}(backend={backend})")

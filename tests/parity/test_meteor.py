@@ -10,8 +10,8 @@ import pytest
 
 from captau.datasets.registry import load
 from captau.metrics.registry import metric
-from captau.metrics.text.meteor import java_program as meteor_jar
-from captau.metrics.text.meteor.index import index
+from captau.metrics.text.meteor import jar_process as meteor_jar
+from captau.metrics.text.meteor.index import load_index
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD
 
@@ -23,7 +23,7 @@ def check():
     """The maintainers' check, which lists what differs."""
     spec = importlib.util.spec_from_file_location("check_meteor", SCRIPT)
     module = importlib.util.module_from_spec(spec)
-    meteor_jar.program()
+    meteor_jar.running_process()
     spec.loader.exec_module(module)
     return module
 
@@ -36,10 +36,10 @@ def test_the_check_sees_differences(check, monkeypatch, capsys):
     assert "2 rows; 0 differ in the statistics, 1 in the score" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setattr("captau.metrics.text.meteor.alignment.java_hash", len)
-    check.meteor._aligner()._forget()
+    check.meteor._aligner.cache_clear()
     assert not check.compare("other words", [("cat", ("dog",))])
     monkeypatch.undo()
-    check.meteor._aligner()._forget()
+    check.meteor._aligner.cache_clear()
     assert "1 rows; 1 differ in the statistics" in capsys.readouterr().out
 
 
@@ -60,7 +60,7 @@ def test_captions(check, dataset, data_root):
 
 def test_fuzzed_captions(check):
     captions = tokenize(load("demo").items["caption"].unique())
-    rows = list(check.Fuzz(list(captions), index(), seed=5).rows(1500))
+    rows = list(check.Fuzz(list(captions), load_index(), seed=5).rows(1500))
     assert check.compare("fuzzed", rows)
 
 

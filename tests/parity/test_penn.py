@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from captau.metrics.text.java import jar
+from captau.metrics.text.java import pycocoevalcap_file
 from captau.metrics.text.tokens import penn, penn_rules, ptb
 from tests.conftest import AWKWARD
 
@@ -89,7 +89,9 @@ class Jar:
     """The jar's automaton; -1 is the state from which nothing matches."""
 
     def __init__(self) -> None:
-        with zipfile.ZipFile(jar("tokenizer", "stanford-corenlp-3.4.1.jar")) as archive:
+        with zipfile.ZipFile(
+            pycocoevalcap_file("tokenizer", "stanford-corenlp-3.4.1.jar")
+        ) as archive:
             text = constants(archive.read(LEXER))
         self.kinds = unpacked(text["ZZ_CMAP_PACKED"])
         self.actions = unpacked(text["ZZ_ACTION_PACKED_0"])
@@ -195,7 +197,7 @@ def test_made_up_texts_are_tokenised_as_by_java(script):
 
 
 def test_the_comparison_sees_a_difference(script, monkeypatch):
-    monkeypatch.setattr(ptb, "_known", {})
+    monkeypatch.setattr(ptb, "_caches", {})
     monkeypatch.setattr(ptb, "_words", lambda line: line)
     assert script.differing(["A dog", "a cat"])[:2] == (2, [("A dog", "A dog", "a dog")])
 

@@ -14,7 +14,7 @@ import pytest
 
 from captau.datasets.registry import load
 from captau.metrics.rows import Rows
-from captau.metrics.text.java import jar
+from captau.metrics.text.java import pycocoevalcap_file
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
@@ -48,7 +48,7 @@ def plain(rows: Rows, jars: list[Path], folder: Path) -> list[dict[str, dict[str
         for i, (c, refs) in enumerate(zip(candidates, references, strict=True))
     ]
     (folder / "in.json").write_text(json.dumps(given), encoding="utf-8")
-    spice_jar = jar("spice", "spice-1.0.jar")
+    spice_jar = pycocoevalcap_file("spice", "spice-1.0.jar")
     path = [spice_jar, *jars, *sorted((spice_jar.parent / "lib").glob("*.jar"))]
     subprocess.run(
         [

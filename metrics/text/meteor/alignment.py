@@ -1,65 +1,27 @@
-"""METEOR's statistics of tokenised texts: words as METEOR sees them, aligned with each other.
+"""Alignment of tokenised texts, and METEOR's statistics of it.
 
-As Denkowski and Lavie 2014 describe it, and where that leaves choices open, as the jar in
-pycocoevalcap behaves with `-l en -norm`.
+As Denkowski and Lavie 2014 describe it; where they leave a choice open, as the jar in pycocoevalcap
+behaves with `-l en -norm`. `metric` calls `Aligner.compute_statistics`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .index import Index, Ints
+from .index import Index
+from .normaliser import java_hash, split_words
+from .tables import Ints
 
 #: Rows that are aligned at once.
 CHUNK = 4096
-#: Possible matches of a candidate with a reference. Java's heap holds about half as many.
-MATCHES = 1 << 23
-#: Words that are remembered from chunk to chunk.
-_WORDS = 200_000
-
-# Letters as METEOR's normaliser lists them: Latin, Cyrillic, phonetic extensions.
-_ALPHA = (
-    "A-Za-z\u0160\u017d\u0161\u017e\u0178\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u017e"
-    "\u0400-\u04ff\u0500-\u0527\ua640-\ua66e\ua67e-\ua697\u1d00-\u1d7f"
-)
-_ALNUM = "0-9" + _ALPHA
-_PLAIN = re.compile("[a-z0-9 ]*")
-# What Java's StringTokenizer keeps together, and what its trim takes off.
-_TOKEN = re.compile("[^ \t\n\r\f]+")
-_TRIMMED = "".join(map(chr, range(33)))
-_DOTS = re.compile(r"\.{2,}")
-_LETTER = re.compile(f"[{_ALPHA}]")
-_STEPS = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in [
-        # All that is no letter, digit, white space, dot, comma, dash or single quote stands alone.
-        (f"([^{_ALNUM} \t\n\x0b\f\r.'`,\\-\u2018\u2019])", r" \1 "),
-        # So do several dots in a row,
-        (_DOTS.pattern, r" \g<0> "),
-        # and commas that are not between two digits.
-        ("([^0-9]),([^0-9])", r"\1 , \2"),
-        ("([0-9]),([^0-9])", r"\1 , \2"),
-        ("([^0-9]),([0-9])", r"\1 , \2"),
-        ("[`\u2018\u2019]", "'"),
-        ("[\u201c\u201d]|''", ' " '),
-        ("\u2013|--", "-"),
-        # A dash inside a word goes.
-        (f"([{_ALNUM}.])-([{_ALNUM}])", r"\1 \2"),
-        # An apostrophe stands alone, or at the beginning of what follows a letter.
-        (f"([^{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
-        (f"([^{_ALPHA}0-9])'([{_ALPHA}])", r"\1 ' \2"),
-        (f"([{_ALPHA}])'([^{_ALPHA}])", r"\1 ' \2"),
-        (f"([{_ALPHA}])'([{_ALPHA}])", r"\1 '\2"),
-        ("([0-9])'(s)", r"\1 '\2"),
-    ]
-]
-_SPACES = re.compile("[ \u2000-\u200a\u202f\u205f\u3000\u00a0]+")
+#: The most possible matches of a candidate with a reference. Java's heap holds about half as many.
+MAX_MATCHES = 1 << 23
+#: Words whose properties are remembered from chunk to chunk.
+_MAX_WORDS = 200_000
 
 # WordNet's rules for base forms: nouns, verbs, adjectives.
 _ENDINGS = [
@@ -70,70 +32,15 @@ _ENDINGS = [
 ]
 
 
-def words_of(text: str, prefixes: dict[str, bool]) -> list[str]:
-    """The words of a text in lower case, after METEOR's own normalisation.
+class WordTable:
+    """The properties of words that the aligner needs, as arrays with one entry a word.
 
-    Args:
-        text: PTB tokens in lower case, joined by blanks.
-        prefixes: `Index.prefixes`.
-    """
-    if _PLAIN.fullmatch(text):
-        return text.split()
-    # The bars separate the Java program's fields; pycocoevalcap takes them out of a caption.
-    line = f" {text.replace('|||', '').strip(_TRIMMED)} "
-    for pattern, replacement in _STEPS:
-        line = pattern.sub(replacement, line)
-    found = _TOKEN.findall(line)
-    parts = [
-        _undotted(word, following, prefixes)
-        for word, following in zip(found, [*found[1:], ""], strict=False)
-    ]
-    line = _SPACES.sub(" ", " ".join(parts)).strip(_TRIMMED)
-    return _TOKEN.findall(line.lower())
-
-
-def _undotted(word: str, following: str, prefixes: dict[str, bool]) -> str:
-    """A word with its full stop kept, dropped or put apart."""
-    if not word.endswith(".") or len(word) == 1 or _DOTS.fullmatch(word):
-        return word
-    before = word[:-1]
-    if "." in before and _LETTER.search(before):
-        return word.replace(".", "")
-    numeric = prefixes.get(before)
-    first = following[:1]
-    if numeric is False or "a" <= first <= "z" or (numeric and "0" <= first <= "9"):
-        return word
-    return f"{before} ."
-
-
-def java_hash(word: str) -> int:
-    """Java's `String.hashCode`, by which METEOR compares words and stems; two may share one."""
-    units = np.frombuffer(word.encode("utf-16-le", "surrogatepass"), np.uint16).tolist()
-    value = 0
-    for unit in units:
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-@dataclass
-class _Words:
-    """What the aligner asks of each word; arrays of one entry a word."""
-
-    number: dict[str, int]
-    key: Ints
-    stem: Ints
-    function: NDArray[np.uint8]
-    paraphrase: Ints
-    mask: NDArray[np.uint64]
-    set_first: Ints
-    sets: Ints
-
-
-class Aligner:
-    """Aligns candidates with references.
-
-    Args:
-        index: METEOR's tables.
+    Attributes:
+        key, stem: the numbers by which METEOR compares the word and its stem.
+        function: 1 for a function word.
+        paraphrase: the word's number in the paraphrase table, or -1.
+        mask: bits of the word's synsets; words without a common bit share none.
+        set_first, sets: the start of the word's synsets in `sets`, which has one entry more.
     """
 
     def __init__(self, index: Index) -> None:
@@ -141,45 +48,104 @@ class Aligner:
 
         # The pure-Python class by name: the package's own factory would take a PyStemmer that
         # happens to be installed, of whichever version.
-        self._stem = EnglishStemmer().stemWord
+        self._stem_word = EnglishStemmer().stemWord
         self._index = index
-        self._forget()
+        self._numbers: dict[str, int] = {}
+        self.key = self.stem = self.paraphrase = self.sets = np.empty(0, np.int32)
+        self.function = np.empty(0, np.uint8)
+        self.mask = np.empty(0, np.uint64)
+        self.set_first = np.zeros(1, np.int32)
 
-    def _forget(self) -> None:
-        def ints() -> Ints:
-            return np.empty(0, np.int32)
+    def __len__(self) -> int:
+        return len(self._numbers)
 
-        self._words = _Words(
-            number={},
-            key=ints(),
-            stem=ints(),
-            function=np.empty(0, np.uint8),
-            paraphrase=ints(),
-            mask=np.empty(0, np.uint64),
-            set_first=np.zeros(1, np.int32),
-            sets=ints(),
-        )
+    def missing(self, words: Iterable[str]) -> list[str]:
+        """Return the distinct words that are not in the table."""
+        return [w for w in dict.fromkeys(words) if w not in self._numbers]
 
-    def statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
-        """The statistics of pairs of tokenised texts.
+    def numbers_of(self, words: Sequence[str]) -> Ints:
+        """Return the number of each word, all of which are in the table."""
+        return np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
+
+    def add(self, words: Sequence[str]) -> None:
+        """Add distinct words that are not in the table."""
+        synsets = self._find_synsets(words)
+        self._numbers.update((w, len(self._numbers)) for w in words)
+        paraphrase = _find(self._index.words, [w.encode("utf-8", "replace") for w in words])
+        self.key = _extend(self.key, [java_hash(w) for w in words])
+        self.stem = _extend(self.stem, [java_hash(self._stem_word(w)) for w in words])
+        self.function = _extend(self.function, [w in self._index.function for w in words])
+        self.paraphrase = _extend(self.paraphrase, paraphrase)
+        self.mask = _extend(self.mask, [_synset_mask(s) for s in synsets])
+        ends = len(self.sets) + np.cumsum([len(s) for s in synsets])
+        self.sets = _extend(self.sets, [n for s in synsets for n in s])
+        self.set_first = _extend(self.set_first, ends)
+
+    def _find_synsets(self, words: Sequence[str]) -> list[list[int]]:
+        """Find the synsets of each word and of its base forms, sorted."""
+        index = self._index
+        encoded = [w.encode("utf-8", "replace") for w in words]
+        form = _find(index.forms, encoded)
+        base = self._find_bases(words, form)
+        synsets: list[list[int]] = []
+        for i, lemma in enumerate(_find(index.lemmas, encoded)):
+            numbers = _list_at(index.lemma_first, index.lemma_sets, lemma)
+            if form[i] >= 0:
+                numbers |= _list_at(index.form_first, index.form_sets, form[i])
+            elif i in base:
+                numbers |= _list_at(index.lemma_first, index.lemma_sets, base[i])
+            synsets.append(sorted(numbers))
+        return synsets
+
+    def _find_bases(self, words: Sequence[str], form: list[int]) -> dict[int, int]:
+        """Find the lemma of the base form of regular words, by their place.
+
+        The first ending that leads to a word of WordNet counts.
+        """
+        bases: list[bytes] = []
+        owners: list[int] = []
+        for i, word in enumerate(words):
+            if form[i] < 0 and len(word) > 2 and not word.endswith("ss"):
+                endings = [(e, r) for e, r in _ENDINGS if word.endswith(e)]
+                bases += [(word[: -len(e)] + r).encode("utf-8", "replace") for e, r in endings]
+                owners += [i] * len(endings)
+        lemmas: dict[int, int] = {}
+        for i, lemma in zip(owners, _find(self._index.lemmas, bases), strict=True):
+            if lemma >= 0:
+                lemmas.setdefault(i, lemma)
+        return lemmas
+
+
+class Aligner:
+    """An aligner of candidates with references; it remembers words, so only one thread may use it.
+
+    Args:
+        index: METEOR's tables.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._words = WordTable(index)
+
+    def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
+        """Compute the statistics of pairs of tokenised texts.
 
         Returns:
             int32 array of shape (pairs, 23) in the order of METEOR's SCORE line: the lengths of
             candidate and reference, their function words; for exact, stem, synonym and paraphrase
             matches the content words of candidate and reference and the function words of both;
-            chunks; matched words of candidate and reference. -1 in the first place where a pair has
-            more than `MATCHES` possible matches.
+            chunks; matched words of candidate and reference. -1 in the first column for pairs with
+            more than `MAX_MATCHES` possible matches.
         """
-        from . import _kernel as kernel
+        from . import _kernel
 
         texts = {text: i for i, text in enumerate(dict.fromkeys([*candidates, *references]))}
-        words = [words_of(text, self._index.prefixes) for text in texts]
-        flat = self._numbered([w for text in words for w in text])
-        starts = np.cumsum([0, *map(len, words)], dtype=np.int32)
-        known = self._words
-        index = self._index
-        first, position, length, node = kernel.phrases(
-            known.paraphrase[flat],
+        split_texts = [split_words(text, self._index.prefixes) for text in texts]
+        starts = np.cumsum([0, *map(len, split_texts)], dtype=np.int32)
+        numbers = self._number_words([w for words in split_texts for w in words])
+        words, index = self._words, self._index
+        first, position, length, node = _kernel.find_phrases(
+            words.paraphrase[numbers],
             starts,
             index.first_child,
             index.node_word,
@@ -187,103 +153,58 @@ class Aligner:
             index.longest,
         )
         nodes, phrase = np.unique(node, return_inverse=True)
-        to_first, to = kernel.paraphrases(nodes, index.to_first, index.to)
-        out = np.empty((len(candidates), kernel.STATISTICS), np.int32)
-        kernel.align(
+        out = np.empty((len(candidates), _kernel.STATISTICS), np.int32)
+        _kernel.align(
             out,
             np.array([texts[c] for c in candidates], np.int32),
             np.array([texts[r] for r in references], np.int32),
             starts,
-            flat,
-            known.key,
-            known.stem,
-            known.function,
-            known.mask,
-            known.set_first,
-            known.sets,
+            numbers,
+            words.key,
+            words.stem,
+            words.function,
+            words.mask,
+            words.set_first,
+            words.sets,
             first,
             position,
             length,
             phrase.astype(np.int32),
-            to_first,
-            to,
-            MATCHES,
+            *_kernel.select_paraphrases(nodes, index.to_first, index.to),
+            MAX_MATCHES,
         )
         return out
 
-    def _numbered(self, words: list[str]) -> Ints:
-        """The words as indices into `self._words`, which learns the new ones."""
-        number = self._words.number
-        new = [w for w in dict.fromkeys(words) if w not in number]
-        if new and len(number) + len(new) > _WORDS and number:
-            self._forget()
-            return self._numbered(words)
-        if new:
-            self._learn(new)
-        return np.fromiter(map(number.__getitem__, words), np.int32, len(words))
-
-    def _learn(self, new: list[str]) -> None:
-        known, index = self._words, self._index
-        sets = self._synsets(new)
-        known.number.update((w, len(known.number)) for w in new)
-        more = {
-            "key": [java_hash(w) for w in new],
-            "stem": [java_hash(self._stem(w)) for w in new],
-            "function": [w in index.function for w in new],
-            "paraphrase": _find(index.words, [w.encode("utf-8", "replace") for w in new]),
-            "mask": [_mask(s) for s in sets],
-            "sets": [n for s in sets for n in s],
-            "set_first": len(known.sets) + np.cumsum([len(s) for s in sets]),
-        }
-        for name, values in more.items():
-            old = getattr(known, name)
-            setattr(known, name, np.concatenate([old, np.asarray(values, old.dtype)]))
-
-    def _synsets(self, words: list[str]) -> list[list[int]]:
-        """The synsets of each word and of its base forms, sorted."""
-        index = self._index
-        coded = [w.encode("utf-8", "replace") for w in words]
-        form = _find(index.forms, coded)
-        # The first ending that leads to a word of WordNet counts.
-        bases: list[bytes] = []
-        owner: list[int] = []
-        for i, word in enumerate(words):
-            if form[i] < 0 and len(word) > 2 and not word.endswith("ss"):
-                ends = [(e, r) for e, r in _ENDINGS if word.endswith(e)]
-                bases += [
-                    (word[: len(word) - len(e)] + r).encode("utf-8", "replace") for e, r in ends
-                ]
-                owner += [i] * len(ends)
-        base: dict[int, int] = {}
-        for i, lemma in zip(owner, _find(index.lemmas, bases), strict=True):
-            if lemma >= 0:
-                base.setdefault(i, lemma)
-        found: list[list[int]] = []
-        for i, lemma in enumerate(_find(index.lemmas, coded)):
-            one = _listed(index.lemma_first, index.lemma_sets, lemma)
-            if form[i] >= 0:
-                one |= _listed(index.form_first, index.form_sets, form[i])
-            elif i in base:
-                one |= _listed(index.lemma_first, index.lemma_sets, base[i])
-            found.append(sorted(one))
-        return found
+    def _number_words(self, words: list[str]) -> Ints:
+        """Return the words' numbers in the table, which grows, or begins anew if it would be too large."""
+        missing = self._words.missing(words)
+        if missing and len(self._words) and len(self._words) + len(missing) > _MAX_WORDS:
+            self._words = WordTable(self._index)
+            missing = self._words.missing(words)
+        if missing:
+            self._words.add(missing)
+        return self._words.numbers_of(words)
 
 
-def _listed(first: Ints, values: Ints, i: int) -> set[int]:
+def _extend(array: NDArray[Any], values: Any) -> NDArray[Any]:
+    return np.concatenate([array, np.asarray(values, array.dtype)])
+
+
+def _list_at(first: Ints, values: Ints, i: int) -> set[int]:
     return set(values[first[i] : first[i + 1]].tolist()) if i >= 0 else set()
 
 
-def _mask(sets: Iterable[int]) -> int:
+def _synset_mask(synsets: Iterable[int]) -> int:
     mask = 0
-    for n in sets:
+    for n in synsets:
         mask |= 1 << (n * 0x9E3779B97F4A7C15 >> 58 & 63)
     return mask
 
 
-def _find(table: NDArray[np.bytes_], wanted: list[bytes]) -> list[int]:
-    """Where each word stands in a sorted table; -1 where it does not."""
-    # Longer ones would widen the whole table; they are not in it.
-    short = np.array([w if len(w) <= table.itemsize else b"" for w in wanted], table.dtype)
+def _find(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
+    """Return each word's place in a sorted table, or -1."""
+    # Longer words are not in the table, and would widen its comparison.
+    short = np.array([w if len(w) <= table.itemsize else b"" for w in words], table.dtype)
     place = np.minimum(np.searchsorted(table, short), len(table) - 1)
-    there: Any = (table[place] == short) & (short != b"")
-    return np.where(there, place, -1).tolist()
+    is_found: Any = (table[place] == short) & (short != b"")
+    return np.where(is_found, place, -1).tolist()

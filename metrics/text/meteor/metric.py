@@ -1,6 +1,7 @@
 """METEOR 1.5 as the COCO server runs it (Denkowski and Lavie 2014; Chen et al. 2015, section 3.5).
 
-`captau` computes it from METEOR's own tables, without Java; `pycocoevalcap` runs the Java program.
+The backend `captau` computes it from METEOR's own tables, without Java; `pycocoevalcap` runs the Java
+program, which is the authority.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from ...base import CorpusResampler, Floats, version_of
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
-from . import java_program as meteor_jar
-from .alignment import CHUNK, MATCHES, Aligner
-from .index import Ints, index
+from . import jar_process
+from .alignment import CHUNK, MAX_MATCHES, Aligner
+from .index import load_index
+from .tables import Ints
 
 # METEOR 1.5's parameters for English, as its jar holds them (tuned to rank): α weighs recall, β and γ
-# shape the penalty for fragments, δ weighs content words against function words; then what a word
-# counts that matches exactly, by its stem, as a synonym, within a paraphrase.
+# shape the penalty for fragments, δ weighs content words against function words; then the weights of
+# words that match exactly, by their stem, as synonyms, within a paraphrase.
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
 WEIGHTS = (1.0, 0.6, 0.8, 0.6)
-# Columns of the statistics that `Aligner.statistics` describes.
+# Columns of the statistics that `Aligner.compute_statistics` describes.
 _CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22
 
 
@@ -53,136 +55,137 @@ class Meteor(TokenMetric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        # Ours reads the tables in pycocoevalcap.
+        # The backend captau reads the tables in pycocoevalcap.
         return super().programs or (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
 
     def start(self) -> None:
-        """Start the Java program, where one is used, without waiting for it."""
+        """Start the Java program, if the backend uses it, without waiting for it."""
         if self.backend == "pycocoevalcap":
-            meteor_jar.program()
+            jar_process.running_process()
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
-            return np.array(meteor_jar.program().evaluate(_lines(rows))[0])
-        return _scored(rows)[0]
+            return np.array(jar_process.running_process().evaluate(_jar_statistics(rows))[0])
+        return _score_rows(rows)[0]
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
-        """METEOR of the summed statistics, not the mean of the sentence scores."""
+        """Compute METEOR of the summed statistics, which is not the mean of the sentence scores."""
         if self.backend == "pycocoevalcap":
             rows = Rows.from_items(items).repeat_by_weight()
             self.check_rows(rows)
             unique, inverse = rows.unique
-            lines = _lines(unique)
-            return meteor_jar.program().evaluate([lines[i] for i in inverse])[1]
+            lines = _jar_statistics(unique)
+            return jar_process.running_process().evaluate([lines[i] for i in inverse])[1]
         rows = Rows.from_items(items).require_any()
         self.check_rows(rows)
         unique = rows.unique[0]
-        return float(score(unique.weights[None] @ _scored(unique)[1])[0])
+        return float(meteor_scores(unique.weights[None] @ _score_rows(unique)[1])[0])
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """METEOR of the summed statistics."""
+        """Return METEOR of the summed statistics as a function of the rows' weights."""
         statistics = self.corpus_summands(items, scores)
-        return None if statistics is None else lambda weights: score(weights.T @ statistics)
+        return None if statistics is None else lambda weights: meteor_scores(weights.T @ statistics)
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
-        """The statistics of matches."""
+        """Return the statistics of matches."""
         if self.backend == "pycocoevalcap":
             return None
         unique, inverse = Rows.from_items(items).unique
-        return _scored(unique)[1][inverse]
+        return _score_rows(unique)[1][inverse]
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """METEOR of the summed statistics."""
-        return float(score(np.array([sums]))[0])
+        """Compute METEOR of the summed statistics."""
+        return float(meteor_scores(np.array([sums]))[0])
 
 
-def _lines(rows: Rows) -> list[str]:
-    """The Java program's statistics of each row."""
+def _jar_statistics(rows: Rows) -> list[str]:
+    """Return the Java program's statistics of each row."""
 
     def compute() -> list[str]:
-        return meteor_jar.program().statistics(*tokenize_rows(rows, "pycocoevalcap"))
+        texts = tokenize_rows(rows, "pycocoevalcap")
+        return jar_process.running_process().compute_statistics(*texts)
 
     return rows.compute_once("meteor(backend=pycocoevalcap)", compute)
 
 
-def _scored(rows: Rows) -> tuple[Floats, Ints]:
-    """The score of each row, shape (len(rows),), and what corpora sum of it, shape (len(rows), 23)."""
+def _score_rows(rows: Rows) -> tuple[Floats, Ints]:
+    """Return the score of each row, and the statistics that a corpus sums, shape (len(rows), 23)."""
 
     def compute() -> tuple[Floats, Ints]:
         scores: list[Floats] = []
-        pooled: list[Ints] = []
-        for some in statistics(*tokenize_rows(rows), rows.label):
-            scores.append(score(some))
-            some[_whole(some), _CHUNKS] = 0
-            pooled.append(some)
-        return np.concatenate(scores), np.concatenate(pooled)
+        summands: list[Ints] = []
+        for chunk in best_statistics(*tokenize_rows(rows), rows.label):
+            scores.append(meteor_scores(chunk))
+            chunk[match_in_one_chunk(chunk), _CHUNKS] = 0
+            summands.append(chunk)
+        return np.concatenate(scores), np.concatenate(summands)
 
     return rows.compute_once("meteor(backend=captau)", compute)
 
 
-def statistics(
+def best_statistics(
     candidates: Sequence[str],
     references: Sequence[tuple[str, ...]],
     label: Callable[[int], str] = "row {}".format,
 ) -> Iterator[Ints]:
-    """METEOR's statistics of each candidate with its best reference, the first of those that tie.
+    """Compute METEOR's statistics of each candidate with its best reference, the first of equal ones.
 
     Args:
         candidates: PTB tokens in lower case, joined by blanks.
         references: those of each candidate, one or more, likewise.
-        label: how to call a candidate in a message.
+        label: names a candidate in messages.
 
     Yields:
-        int32 arrays of shape (rows, 23), chunk by chunk; columns as in `Aligner.statistics`.
+        int32 arrays of shape (rows, 23), chunk by chunk; columns as in `Aligner.compute_statistics`.
 
     Raises:
-        InputError: where two texts have more possible matches than can be searched.
+        InputError: if two texts have more possible matches than can be searched.
     """
     for start in range(0, len(candidates), CHUNK):
         texts = references[start : start + CHUNK]
         counts = [len(t) for t in texts]
         row = np.repeat(np.arange(len(texts)), counts)
-        pairs = _aligned(
-            [candidates[start + int(i)] for i in row], [text for some in texts for text in some]
+        pairs = _align(
+            [candidates[start + int(i)] for i in row], [t for refs in texts for t in refs]
         )
         if (pairs[:, 0] < 0).any():
             raise InputError(
                 f"{label(start + int(row[np.argmin(pairs[:, 0])]))}: its words match a reference's "
-                f"in more than {MATCHES:,} ways, too many for METEOR; shorten the texts"
+                f"in more than {MAX_MATCHES:,} ways, too many for METEOR; shorten the texts"
             )
-        each = score(pairs)
-        best = np.maximum.reduceat(each, np.cumsum([0, *counts[:-1]]))
-        (reached,) = np.nonzero(each == best[row])
-        yield pairs[reached[np.unique(row[reached], return_index=True)[1]]]
+        pair_scores = meteor_scores(pairs)
+        best = np.maximum.reduceat(pair_scores, np.cumsum([0, *counts[:-1]]))
+        (best_pairs,) = np.nonzero(pair_scores == best[row])
+        yield pairs[best_pairs[np.unique(row[best_pairs], return_index=True)[1]]]
 
 
 _lock = threading.Lock()
 
 
-def _aligned(candidates: list[str], references: list[str]) -> Ints:
-    with _lock:  # the aligner learns words as it goes
-        return _aligner().statistics(candidates, references)
+def _align(candidates: list[str], references: list[str]) -> Ints:
+    with _lock:  # the aligner remembers words
+        return _aligner().compute_statistics(candidates, references)
 
 
 @cache
 def _aligner() -> Aligner:
-    return Aligner(index())
+    return Aligner(load_index())
 
 
-def score(rows: NDArray[Any]) -> Floats:
-    """Scores from statistics (Denkowski and Lavie 2014).
+def meteor_scores(statistics: NDArray[Any]) -> Floats:
+    """Compute scores from statistics (Denkowski and Lavie 2014).
 
     With P and R the weighted matches by the weighted lengths of candidate and reference,
     F = 1 / ((1 - α) / P + α / R), and the score F · (1 - γ · (chunks / matched words)^β). Without
     matches it is 0; texts that match word for word in one chunk have no penalty.
 
     Args:
-        rows: shape (n, 23), columns as in `Aligner.statistics`.
+        statistics: shape (n, 23), columns as in `Aligner.compute_statistics`.
 
     Returns:
         float64 array of shape (n,). Each step is rounded as in METEOR.
     """
-    s = rows.astype(np.float64)
+    s = statistics.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = (
             sum(
@@ -198,15 +201,15 @@ def score(rows: NDArray[Any]) -> Floats:
         )
         mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
         fragmentation = s[:, _CHUNKS] / ((s[:, _MATCHED] + s[:, _MATCHED_REFERENCE]) / 2)
-    fragmentation[_whole(s)] = 0
+    fragmentation[match_in_one_chunk(s)] = 0
     ratios, inverse = np.unique(fragmentation, return_inverse=True)
-    penalty = GAMMA * np.array([_power(ratio) for ratio in ratios.tolist()])[inverse]
-    result = mean * (1 - penalty)
-    return np.where(np.isnan(result), 0.0, np.maximum(result, 0.0))
+    penalty = GAMMA * np.array([_power_beta(ratio) for ratio in ratios.tolist()])[inverse]
+    scores = mean * (1 - penalty)
+    return np.where(np.isnan(scores), 0.0, np.maximum(scores, 0.0))
 
 
-def _whole(s: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which statistics are of texts whose words all match in one chunk."""
+def match_in_one_chunk(s: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which statistics are of texts whose words all match in one chunk."""
     return (
         (s[:, 4:20:2].sum(axis=1) == s[:, 0])
         & (s[:, 5:20:2].sum(axis=1) == s[:, 1])
@@ -218,8 +221,8 @@ _CONTEXT = Context(prec=40)
 
 
 @lru_cache(maxsize=1 << 16)
-def _power(ratio: float) -> float:
-    """`ratio` to the power β, rounded to the nearest: libraries differ in the last bit, also Java's."""
+def _power_beta(ratio: float) -> float:
+    """Return `ratio` to the power β, rounded to the nearest: libraries, also Java's, differ in the last bit."""
     if not ratio > 0:
         return ratio  # 0, or NaN where nothing matches
     return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(BETA))))

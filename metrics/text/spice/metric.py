@@ -25,7 +25,7 @@ from ...progress import progress_counter
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
-from .java_program import limits, parse, score
+from .jar_process import limits, parse, score
 from .models import CORENLP
 from .scene_store import Failure, Parsed, SceneStore
 

@@ -1,7 +1,7 @@
 """The Penn Treebank tokenisation that the COCO server and pycocoevalcap apply to every caption.
 
 Chen et al. 2015, section 3.1: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
-removed. `captau` is our own (`penn.py`), equal to it; `pycocoevalcap` is the Java program itself.
+removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` is the Java program itself.
 """
 
 from __future__ import annotations
@@ -14,57 +14,41 @@ from typing import Literal
 from ....datasets.errors import InputError
 from ...base import Metric, version_of
 from ...rows import Rows
-from ..java import identity, jar, java, run
+from ..java import java_identity, java_program, pycocoevalcap_file, run_java
 from .penn import plain_words, tokens
 
-#: Who makes the tokens.
 Backend = Literal["captau", "pycocoevalcap"]
 
-# What pycocoevalcap removes after tokenising.
+# The tokens that pycocoevalcap removes.
 PUNCTUATION = frozenset(
     [
-        "''",
-        "'",
-        "``",
-        "`",
-        "-LRB-",
-        "-RRB-",
-        "-LCB-",
-        "-RCB-",
-        ".",
-        "?",
-        "!",
-        ",",
-        ":",
-        "-",
-        "--",
-        "...",
-        ";",
+        *["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-"],
+        *[".", "?", "!", ",", ":", "-", "--", "...", ";"],
     ]
 )
 
-# What the tokeniser or a pipe takes for the end of a line; inside a caption it is white space.
+# Characters that the tokeniser or a pipe takes for the end of a line; in a caption they are blanks.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-# What is read behind each text: the tokeniser reads ahead over the line's end, and keeps the full stop
-# of a last word such as "No." or "U." or not by what the next line begins with. Most captions begin
+# The line that is sent after each text. The tokeniser reads ahead over the line's end, and the start of
+# the next line decides whether a last word such as "No." or "U." keeps its full stop; most captions begin
 # with "A". The rest ends what a text may have left open: a tag's quote would run on to the next text's.
-_NEXT, _NEXT_TOKENS = "A \"'<", "a '' ' <"
+_SEPARATOR, _SEPARATOR_TOKENS = "A \"'<", "a '' ' <"
 
-# Of so many characters of texts the tokens are kept; then memory starts afresh.
-_KEPT = 5_000_000
+# The cache of tokens is emptied once its texts have more characters than this.
+_CACHE_CHARACTERS = 5_000_000
 
 
 @dataclass
-class _Memory:
+class _TokenCache:
     tokens: dict[str, str] = field(default_factory=dict[str, str])
     characters: int = 0
 
 
-# By who made the tokens.
-_known: dict[str, _Memory] = {}
-# Of texts that come again and again (`pin_tokens`); never thrown away.
-_standing: dict[str, str] = {}
+# By tokeniser: "captau", or the identity of a Java.
+_caches: dict[str, _TokenCache] = {}
+# Tokens of texts that come again and again (`pin_tokens`); never dropped.
+_pinned_tokens: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -75,100 +59,103 @@ class TokenMetric(Metric):
     def programs(self) -> tuple[str, ...]:
         if self.parameters["backend"] != "pycocoevalcap":
             return ()
-        return (f"pycocoevalcap:{version_of('pycocoevalcap')}", identity())
+        return (f"pycocoevalcap:{version_of('pycocoevalcap')}", java_identity())
 
 
 def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
-    """Tokens of each text, joined by blanks, as pycocoevalcap's `PTBTokenizer` gives them.
+    """Return the tokens of each text, joined by blanks, as pycocoevalcap's `PTBTokenizer` does.
 
     Args:
-        texts: captions, any length; an empty one gives an empty string. A line end inside a caption
+        texts: captions of any length; an empty one gives an empty string. A line end inside a caption
             counts as a blank (pycocoevalcap would lose step with its captions there). A text's tokens
-            are its own (pycocoevalcap's depend on the next caption after "No." or "U." at the end).
-        backend: `captau`, or `pycocoevalcap` for the Java program; what they give is equal.
+            depend on it alone (pycocoevalcap's depend on the next caption after "No." or "U." at the end).
+        backend: `captau`, or `pycocoevalcap` for the Java program; their tokens are equal.
 
     Raises:
-        InputError: where Java fails.
+        InputError: if Java fails.
+
+    Example:
+        >>> tokenize(["A man's dog, running!", "He cannot see (it)."])
+        ["a man 's dog running", 'he can not see it']
     """
-    wanted = list(texts)
-    maker = identity() if backend == "pycocoevalcap" else backend
-    known = _known.setdefault(maker, _Memory())
-    standing = _standing if maker == "captau" else {}
-    new = [t for t in dict.fromkeys(wanted) if t not in known.tokens and t not in standing]
+    texts = list(texts)
+    tokenizer = java_identity() if backend == "pycocoevalcap" else backend
+    cache = _caches.setdefault(tokenizer, _TokenCache())
+    pinned = _pinned_tokens if tokenizer == "captau" else {}
+    new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
     if new:
         lines = [_LINE_ENDS.sub(" ", t) for t in new]
-        made = _tokenize(lines) if backend == "pycocoevalcap" else map(_words, lines)
-        known.tokens.update(zip(new, made, strict=True))
-        known.characters += sum(map(len, new))
-        if known.characters > _KEPT:
-            _known.pop(maker, None)
-    return [standing[t] if t in standing else known.tokens[t] for t in wanted]
+        results = _run_java(lines) if backend == "pycocoevalcap" else map(_tokenize_line, lines)
+        cache.tokens.update(zip(new, results, strict=True))
+        cache.characters += sum(map(len, new))
+        if cache.characters > _CACHE_CHARACTERS:
+            _caches.pop(tokenizer, None)
+    return [pinned[t] if t in pinned else cache.tokens[t] for t in texts]
 
 
 def pin_tokens(texts: Iterable[str]) -> None:
-    """Keep the tokens of texts for as long as the process lasts.
+    """Keep the tokens of texts as long as the process lasts, whatever else is tokenised.
 
-    Of references that one submission after another is scored against: `tokenize` forgets what is more
-    than it can hold.
+    For references that one submission after another is scored against.
     """
-    wanted = list(dict.fromkeys(texts))
-    _standing.update(zip(wanted, tokenize(wanted), strict=True))
+    distinct = list(dict.fromkeys(texts))
+    _pinned_tokens.update(zip(distinct, tokenize(distinct), strict=True))
 
 
 def tokenize_rows(
     rows: Rows, backend: Backend = "captau"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The rows' candidates and references, tokenised."""
+    """Tokenise the rows' captions and references."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
         texts = [*rows.captions, *(r for refs in rows.references for r in refs)]
-        made = iter(tokenize(texts, backend))
+        lines = iter(tokenize(texts, backend))
         return (
-            [next(made) for _ in rows.captions],
-            [tuple(next(made) for _ in refs) for refs in rows.references],
+            [next(lines) for _ in rows.captions],
+            [tuple(next(lines) for _ in refs) for refs in rows.references],
         )
 
     return rows.compute_once(f"ptb {backend}", compute)
 
 
-def _words(line: str) -> str:
+def _tokenize_line(line: str) -> str:
     words = plain_words(line)
-    return by_rules(line) if words is None else words
+    return tokenize_by_rules(line) if words is None else words
 
 
-def by_rules(text: str) -> str:
-    """What `tokenize` gives for one text, by the full rules, also where a short cut would do."""
-    return _without_punctuation(" ".join(tokens(_LINE_ENDS.sub(" ", text))))
+def tokenize_by_rules(text: str) -> str:
+    """Tokenise one text as `tokenize` does, by the full rules even where a short cut would do."""
+    return _remove_punctuation(" ".join(tokens(_LINE_ENDS.sub(" ", text))))
 
 
-def _tokenize(lines: Sequence[str]) -> list[str]:
-    output = run(
+def _run_java(lines: Sequence[str]) -> list[str]:
+    output = run_java(
         [
             # A short life: the simple collector and the quick compiler start fastest.
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-cp",
-            str(jar("tokenizer", "stanford-corenlp-3.4.1.jar")),
+            str(pycocoevalcap_file("tokenizer", "stanford-corenlp-3.4.1.jar")),
             "edu.stanford.nlp.process.PTBTokenizer",
             "-preserveLines",
             "-lowerCase",
         ],
-        "".join(f"{line}\n{_NEXT}\n" for line in lines).encode("utf-8", "replace"),
+        "".join(f"{line}\n{_SEPARATOR}\n" for line in lines).encode("utf-8", "replace"),
     )
-    back = output.decode("utf-8", "replace").split("\n")[:-1]
-    if len(back) < 2 or back[-1] != _NEXT_TOKENS:
+    answers = output.decode("utf-8", "replace").split("\n")[:-1]
+    if len(answers) < 2 or answers[-1] != _SEPARATOR_TOKENS:
         raise InputError(
-            f"Java ({java()}) gave no tokens back; name another Java with java.home=DIR"
+            f"Java ({java_program()}) gave no tokens back; name another Java with java.home=DIR"
         )
-    if len(back) != 2 * len(lines) or set(back[1::2]) != {_NEXT_TOKENS}:
-        # Some text ends a line in a way not foreseen above. Halving finds it; alone, all that comes
-        # back is its own.
+    if len(answers) != 2 * len(lines) or set(answers[1::2]) != {_SEPARATOR_TOKENS}:
+        # A text ends a line in a way that `_LINE_ENDS` lacks. Halving isolates it; then all answers
+        # belong to it.
         if len(lines) == 1:
-            return [_without_punctuation(" ".join(back[:-1]))]
+            return [_remove_punctuation(" ".join(answers[:-1]))]
         half = len(lines) // 2
-        return [*_tokenize(lines[:half]), *_tokenize(lines[half:])]
-    return [_without_punctuation(line) for line in back[::2]]
+        return [*_run_java(lines[:half]), *_run_java(lines[half:])]
+    return [_remove_punctuation(line) for line in answers[::2]]
 
 
-def _without_punctuation(line: str) -> str:
+def _remove_punctuation(line: str) -> str:
     return " ".join(w for w in line.rstrip().split(" ") if w not in PUNCTUATION)

@@ -11,7 +11,7 @@ import pytest
 
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from captau.metrics.text.spice import java_program as spice_java
+from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 
 NAN = np.nan

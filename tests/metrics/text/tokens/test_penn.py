@@ -110,7 +110,7 @@ def test_a_blank_parts_what_no_rule_joins(first, second):
 @given(st.one_of(texts, plain_texts))
 def test_both_paths_are_one(text):
     words = penn.plain_words(text)
-    assert words is None or words == ptb.by_rules(text)
+    assert words is None or words == ptb.tokenize_by_rules(text)
 
 
 @patient
@@ -120,12 +120,12 @@ def test_plain_tokens_stay_as_they_are(text):
     words = penn.plain_words(text)
     if words is not None and "'s" not in words:
         assert penn.plain_words(words) in (words, None)
-        assert re.search("[0-9] [0-9]", words) or ptb.by_rules(words) == words
+        assert re.search("[0-9] [0-9]", words) or ptb.tokenize_by_rules(words) == words
 
 
 @pytest.mark.parametrize("text", AWKWARD)
 def test_both_paths_are_one_on_awkward_texts(text):
-    assert ptb.tokenize([text]) == [ptb.by_rules(text)]
+    assert ptb.tokenize([text]) == [ptb.tokenize_by_rules(text)]
 
 
 def test_ordinary_captions_take_the_short_cut():

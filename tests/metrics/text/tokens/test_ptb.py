@@ -51,7 +51,7 @@ def test_tokens(backend):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Nothing is known from before, and nothing learned here is kept."""
-    monkeypatch.setattr(ptb, "_known", {})
+    monkeypatch.setattr(ptb, "_caches", {})
 
 
 def test_brackets_stay():
@@ -80,7 +80,7 @@ def test_without_java(monkeypatch):
 
 def test_backends_do_not_share_tokens(forgetful, monkeypatch):
     rows = Rows.from_items([{"caption": "A dog", "references": ["a cat", "A dog"]}])
-    monkeypatch.setattr(ptb, "_tokenize", lambda lines: [f"java's {line}" for line in lines])
+    monkeypatch.setattr(ptb, "_run_java", lambda lines: [f"java's {line}" for line in lines])
     assert ptb.tokenize_rows(rows) == (["a dog"], [("a cat", "a dog")])
     theirs = (["java's A dog"], [("java's a cat", "java's A dog")])
     assert ptb.tokenize_rows(rows, "pycocoevalcap") == theirs
@@ -88,21 +88,21 @@ def test_backends_do_not_share_tokens(forgetful, monkeypatch):
 
 
 def test_memory_is_bounded(forgetful, monkeypatch):
-    monkeypatch.setattr(ptb, "_KEPT", 100)
+    monkeypatch.setattr(ptb, "_CACHE_CHARACTERS", 100)
     for start in range(0, 100, 20):
         texts = [f"dog {i}" for i in range(start, start + 20)]
         assert ptb.tokenize(texts * 2) == texts * 2
-        assert sum(len(t) for m in ptb._known.values() for t in m.tokens) <= 100
+        assert sum(len(t) for m in ptb._caches.values() for t in m.tokens) <= 100
 
 
 def test_no_text_shifts_another(forgetful):
     known = [f"known {i}" for i in range(len(AWKWARD) + 1)]
     mixed = [t for pair in zip(known, AWKWARD, strict=False) for t in pair] + known[-1:]
-    together = ptb._tokenize([ptb._LINE_ENDS.sub(" ", t) for t in mixed])
+    together = ptb._run_java([ptb._LINE_ENDS.sub(" ", t) for t in mixed])
     assert together[::2] == known
     assert together == ptb.tokenize(mixed, "pycocoevalcap")
     for text, tokens in zip(AWKWARD, together[1::2], strict=True):
-        ptb._known.clear()
+        ptb._caches.clear()
         assert ptb.tokenize([text], "pycocoevalcap") == [tokens]
 
 
@@ -111,7 +111,7 @@ def test_nothing_left_open_reaches_the_next_text():
     opens = ["a <b c=' d", 'a <b c=" d', "=.[^x=", "a <b c='d' e=\""]
     closes = ["'> e", '"> e', "<>] e", "it's", '"<']
     texts = [t for left in opens for right in closes for t in (left, right)]
-    assert ptb._tokenize(texts) == list(map(ptb.by_rules, texts))
+    assert ptb._run_java(texts) == list(map(ptb.tokenize_by_rules, texts))
 
 
 def test_no_white_space_or_control_character_ends_a_line(forgetful):
@@ -128,7 +128,7 @@ def test_no_white_space_or_control_character_ends_a_line(forgetful):
 
 def test_an_unforeseen_line_end_costs_time_alone(forgetful, monkeypatch):
     expected = ptb.tokenize(AWKWARD, "pycocoevalcap")
-    ptb._known.clear()
+    ptb._caches.clear()
     monkeypatch.setattr(ptb, "_LINE_ENDS", re.compile("(?!)"))
     assert ptb.tokenize(AWKWARD, "pycocoevalcap") == expected
 
@@ -139,7 +139,7 @@ def test_tokens_do_not_depend_on_the_next_text():
     alone = ptb.tokenize(endings)
     for after in ["5 dogs", "Two dogs", "two dogs", "The dogs", "", ".", '"dogs"', "1/2"]:
         texts = [t for ending in endings for t in (ending, after)]
-        assert ptb._tokenize(texts)[::2] == alone, after
+        assert ptb._run_java(texts)[::2] == alone, after
     # Parity: what pycocoevalcap makes of them before a caption that begins with "A".
     assert alone[:4] == ["nintendo wii u", "a ha t", "a wall of art", "no"]
 

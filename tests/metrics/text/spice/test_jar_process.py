@@ -13,7 +13,7 @@ import pytest
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from captau.metrics.text import java as java_module
-from captau.metrics.text.spice import java_program as spice_java
+from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice.scene_store import Failure
 from tests.conftest import says

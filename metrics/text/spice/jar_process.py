@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ....datasets.errors import InputError
-from ..java import OPTIONS, SILENCE, died, jar, java, silent
+from ..java import OPTIONS, SILENCE, exit_message, java_program, pycocoevalcap_file, silence_message
 from .models import jars
 from .scene_store import Failure, Parsed, Tuples
 
@@ -69,9 +69,9 @@ class Program:
 
     def __init__(self, *, parses: bool) -> None:
         self.parses = parses
-        self._java = java()
+        self._java = java_program()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        folder = jar("spice", "spice-1.0.jar").parent
+        folder = pycocoevalcap_file("spice", "spice-1.0.jar").parent
         library = sorted((folder / "lib").glob("*.jar"))
         path = [folder / "spice-1.0.jar", *jars(), *library]
         # Scene graphs merge nodes in the order of a hash table whose hashes are drawn by lot. All
@@ -98,7 +98,7 @@ class Program:
         try:
             self._answer(SILENCE)
         except StalledError as error:
-            raise InputError(silent(self._java)) from error
+            raise InputError(silence_message(self._java)) from error
         except DiedError as error:
             raise InputError(str(error)) from error
         except BaseException:
@@ -121,7 +121,7 @@ class Program:
     @property
     def serves(self) -> bool:
         """Whether it still runs, and is the Java that is to be used."""
-        return self.process.poll() is None and self._java == java()
+        return self.process.poll() is None and self._java == java_program()
 
     def stop(self) -> None:
         self.process.kill()
@@ -157,7 +157,7 @@ class Program:
         status = self.process.wait()
         self._errors.seek(0)
         # Of a heap that it cannot have, Java complains on its standard output.
-        error = DiedError(status, died(self._java, status, self._errors.read() or said))
+        error = DiedError(status, exit_message(self._java, status, self._errors.read() or said))
         self.stop()
         return error
 
@@ -376,7 +376,7 @@ def score(requests: Iterable[Sequence[Tuples]]) -> Generator[dict[str, Any]]:
             yield answer[0]["scores"]
         asker.rest()
     except StalledError as error:
-        raise InputError(silent(java())) from error
+        raise InputError(silence_message(java_program())) from error
     except DiedError as error:
         raise InputError(f"SPICE died while it scored: {error}") from error
     finally:

@@ -1,0 +1,179 @@
+"""METEOR's index, from small sources of our own: its content, damage, and processes that share it."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from captau.datasets.cache import cache_folder
+from captau.metrics.text.meteor import index as index_module
+from tests.conftest import says
+
+PAIRS = [("big dog", "hound"), ("hound", "big dog"), ("hound", "dog")]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Return a program and a paraphrase file with next to no content."""
+    jar = tmp_path / "small.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("synonym/english.synsets", "car\n7 5\nauto\n5\ngoose\n9\n")
+        archive.writestr("synonym/english.exceptions", "goose\ngeese geeses\n")
+        archive.writestr("function/english.words", "the\na\n")
+        archive.writestr("nonbreaking/english.prefixes", "# titles\nmr\n\npp #NUMERIC_ONLY#\n")
+    pairs = tmp_path / "pairs.gz"
+    pairs.write_bytes(gzip.compress("".join(f"0.5\n{a}\n{b}\n" for a, b in PAIRS).encode()))
+    return jar, pairs
+
+
+@pytest.fixture
+def open_index():
+    """Return `open_index`, which remembers no index from before."""
+    index_module.open_index.cache_clear()
+    yield index_module.open_index
+    index_module.open_index.cache_clear()
+
+
+def contents(index) -> dict:
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(index).items()}
+
+
+def test_an_index_worked_by_hand(sources, tmp_path, open_index):
+    index = open_index(*sources, tmp_path / "cache")
+    # Worked by hand: words in order, and the trie breadth first: big, dog, hound, big dog.
+    assert index.words.tolist() == [b"big", b"dog", b"hound"]
+    assert index.first_child.tolist() == [1, 4, 5, 5, 5, 5]
+    assert index.node_word.tolist() == [-1, 0, 1, 2, 1]
+    assert index.used.tolist() == [0, 0, 1, 1, 1]
+    assert index.to_first.tolist() == [0, 0, 0, 0, 2, 3]
+    assert index.to.tolist() == [4, 2, 3]
+    assert index.longest == 2
+    assert index.lemmas.tolist() == [b"auto", b"car", b"goose"]
+    assert index.lemma_first.tolist() == [0, 1, 3, 4]
+    assert index.lemma_sets.tolist() == [5, 5, 7, 9]
+    assert index.forms.tolist() == [b"geese", b"geeses"]
+    assert index.form_sets.tolist() == [9, 9]
+    assert index.function == {"the", "a"}
+    assert index.prefixes == {"mr": False, "pp": True}
+    assert not index.to.flags.writeable
+
+
+def index_file(cache: Path) -> Path:
+    (path,) = cache.glob("*.index")
+    return path
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda data: b"",
+        lambda data: data[:10],
+        lambda data: data[:-1],
+        lambda data: data[: len(data) // 2],
+        lambda data: b"x" + data[1:],
+        lambda data: data[:-70] + bytes([data[-70] ^ 1]) + data[-69:],
+        lambda data: data.replace(b'"size"', b'"sise"', 1),
+        lambda data: data.replace(b"{", b"[", 1),
+    ],
+)
+def test_a_damaged_index_is_compiled_again(sources, tmp_path, open_index, harm):
+    cache = tmp_path / "cache"
+    before = contents(open_index(*sources, cache))
+    path = index_file(cache)
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(harm(data))
+    open_index.cache_clear()
+    assert contents(open_index(*sources, cache)) == before
+    assert path.read_bytes() == data
+
+
+def test_other_sources_make_another_index(sources, tmp_path, open_index):
+    jar, pairs = sources
+    first = open_index(jar, pairs, tmp_path / "cache")
+    pairs.write_bytes(gzip.compress(b"0.5\ndog\nhound\n"))
+    open_index.cache_clear()
+    assert contents(open_index(jar, pairs, tmp_path / "cache")) != contents(first)
+    assert len(list((tmp_path / "cache").glob("*.index"))) == 2
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def test_damaged_sources_are_named(sources, tmp_path, open_index, which, content):
+    path = sources[which]
+    path.write_bytes(path.read_bytes()[:-12] if content is None else content)
+    with says(str(path), "is damaged; pip install --force-reinstall pycocoevalcap"):
+        open_index(*sources, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*.index"))
+    assert not list((tmp_path / "cache").glob(".*.tmp"))
+
+
+def test_a_cache_that_cannot_be_written_warns(sources, tmp_path, open_index, caplog, monkeypatch):
+    (tmp_path / "file").touch()
+    expected = contents(open_index(*sources, tmp_path / "cache"))
+    assert contents(open_index(*sources, tmp_path / "file" / "cache")) == expected
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("METEOR's index is not kept")
+    assert "set cache.root=DIR" in record.getMessage()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    open_index.cache_clear()
+    with says("METEOR's index", "set cache.root=DIR", "meteor(backend=pycocoevalcap)"):
+        open_index(*sources, tmp_path / "file" / "cache")
+
+
+CHILD = """
+import sys, time
+from pathlib import Path
+from captau.metrics.text.meteor import index as index_module
+compile_tables = index_module.compile_tables
+def compile_slowly(*sources):
+    print("compiling", flush=True)
+    time.sleep(float(sys.argv[4]))
+    return compile_tables(*sources)
+index_module.compile_tables = compile_slowly
+print(len(index_module.open_index(*map(Path, sys.argv[1:4])).to), flush=True)
+"""
+
+
+def start_child(sources, cache: Path, seconds: float):
+    """Start a process that opens the index, and takes so long to compile it."""
+    command = [sys.executable, "-c", CHILD, *map(str, sources), str(cache), str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_compile_once(sources, tmp_path):
+    processes = [start_child(sources, tmp_path / "cache", 0.5) for _ in range(2)]
+    outputs = sorted(process.communicate()[0].split() for process in processes)
+    assert outputs == [["3"], ["compiling", "3"]]
+    assert [p.returncode for p in processes] == [0, 0]
+
+
+def test_a_kill_while_compiling_leaves_nothing_wrong(sources, tmp_path, open_index):
+    cache = tmp_path / "cache"
+    victim = start_child(sources, cache, 600)
+    assert victim.stdout.readline() == "compiling\n"
+    victim.send_signal(signal.SIGKILL)
+    victim.communicate()
+    assert list(cache.glob(".*.tmp"))
+    assert not list(cache.glob("*.index"))
+    began = time.monotonic()
+    assert len(open_index(*sources, cache).to) == len(PAIRS)
+    assert time.monotonic() - began < 60, "the lock went with its process"
+    assert not list(cache.glob(".*.tmp"))
+
+
+def test_the_index_of_pycocoevalcap_is_kept_in_the_cache_folder():
+    index_module.load_index()
+    assert index_file(cache_folder("meteor")).stat().st_size > 50e6
+    assert str(cache_folder()) == os.environ["CAPTAU_CACHE"]
