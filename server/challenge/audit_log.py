@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from ..storage.database import Database
 from .tables import audit
+from .transactions import fetch_all
 
 
 def write_audit(
@@ -18,16 +18,14 @@ def write_audit(
     Args:
         connection: of the transaction that makes the change.
         at: seconds since 1970.
-        account: the acting account; None for the admin and for visitors who are not signed in.
-        action: such as `sign in`.
-        what: the object of the action, such as `team 3`.
+        account: None for the admin and for visitors who are not signed in.
+        action, what: such as `sign in` and `account 3`.
         why: the reason, or details; cut to 500 characters.
     """
     entry = {"at": at, "account": account, "action": action, "what": what, "why": why[:500]}
     connection.execute(insert(audit).values(entry))
 
 
-async def read_audit(database: Database, limit: int) -> list[dict[str, Any]]:
+def read_audit(connection: Connection, limit: int) -> list[dict[str, Any]]:
     """Return the last `limit` entries, newest first, as rows of the table `audit`."""
-    query = select(audit).order_by(audit.c.id.desc()).limit(limit)
-    return await database.run(lambda c: [dict(row) for row in c.execute(query).mappings()])
+    return fetch_all(connection, select(audit).order_by(audit.c.id.desc()).limit(limit))

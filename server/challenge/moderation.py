@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
+from ..storage.database import Database
 from ..web.errors import NotFoundError, RefusedError
 from .accounts.account import end_sessions
 from .audit_log import write_audit
@@ -14,15 +16,27 @@ from .submission_store import SubmissionStore
 from .submissions import SubmissionState
 from .tables import accounts, submissions, teams
 from .tables import challenges as challenge_rows
+from .transactions import transaction
 
 
+@dataclass(frozen=True)
 class Moderation:
-    """The admin's decisions on a site."""
+    """The admin's decisions on a site.
 
-    def __init__(self, store: SubmissionStore) -> None:
-        self._store = store
+    `why` is the reason for a decision. What does not exist raises `NotFoundError`.
+    """
 
-    async def set_published(self, challenge: Challenge, why: str, *, is_published: bool) -> None:
+    store: SubmissionStore
+
+    @property
+    def database(self) -> Database:
+        """Return the database of the site."""
+        return self.store.database
+
+    @transaction
+    def set_published(
+        self, connection: Connection, challenge: Challenge, why: str, *, is_published: bool
+    ) -> None:
         """Show a challenge's leaderboard to everybody, or not any more.
 
         Raises:
@@ -31,127 +45,85 @@ class Moderation:
         if challenge.is_public and not is_published:
             raise RefusedError("Its file says that everybody sees it: visibility.leaderboard.")
         action = "publish" if is_published else "unpublish"
-        await self._mark(challenge, action, "published_at", is_published, why)
+        self._mark(connection, challenge, action, "published_at", is_published, why)
 
-    async def set_frozen(self, challenge: Challenge, why: str, *, is_frozen: bool) -> None:
+    @transaction
+    def set_frozen(
+        self, connection: Connection, challenge: Challenge, why: str, *, is_frozen: bool
+    ) -> None:
         """Stop accepting submissions to a challenge, or accept them again."""
         action = "freeze" if is_frozen else "unfreeze"
-        await self._mark(challenge, action, "frozen_at", is_frozen, why)
+        self._mark(connection, challenge, action, "frozen_at", is_frozen, why)
 
-    async def _mark(
-        self, challenge: Challenge, action: str, column: str, is_set: bool, why: str
+    def _mark(
+        self,
+        connection: Connection,
+        challenge: Challenge,
+        action: str,
+        column: str,
+        is_set: bool,
+        why: str,
     ) -> None:
-        now = self._store.clock()
-        changes = {column: now if is_set else None}
+        now = self.store.clock()
         statement = update(challenge_rows).where(challenge_rows.c.name == challenge.name)
+        connection.execute(statement.values({column: now if is_set else None}))
+        write_audit(connection, now, None, action, challenge.name, why)
 
-        def mark(connection: Connection) -> None:
-            connection.execute(statement.values(changes))
-            write_audit(connection, now, None, action, challenge.name, why)
-
-        await self._store.database.run(mark)
-
-    async def set_standing(self, key: str, standing: str, why: str) -> None:
-        """Hide or disqualify a submission, or reinstate it.
-
-        Args:
-            key: the submission's.
-            standing: `hidden`, `disqualified`, or empty to reinstate.
-            why: the reason, which its team sees.
-
-        Raises:
-            NotFoundError: if there is no such submission.
-        """
-        action = standing or "reinstate"
+    @transaction
+    def set_standing(self, connection: Connection, key: str, standing: str, why: str) -> None:
+        """Make a submission `hidden` or `disqualified`, or reinstate it (empty); its team sees why."""
         changes = {"standing": standing, "standing_why": why if standing else ""}
-        is_named = [submissions.c.key == key]
-        what = f"submission {key}"
-        await self._change(is_named, changes, action, what, why, error_if_none=NotFoundError())
-
-    async def reset_limits(self, challenge: Challenge, team: int, why: str) -> int:
-        """Stop counting a team's previous submissions against its limits; returns their number.
-
-        Raises:
-            NotFoundError: if there is no such team.
-        """
-        query = select(teams.c.id).where(teams.c.id == team)
-        if await self._store.database.run(lambda c: c.execute(query).first()) is None:
+        if not self._change(connection, [submissions.c.key == key], changes):
             raise NotFoundError
-        conditions = [
-            submissions.c.challenge == challenge.name,
-            submissions.c.team == team,
-            submissions.c.counts,
-        ]
-        what = f"team {team} in {challenge.name}"
-        ids = await self._change(conditions, {"counts": False}, "forgive", what, why)
-        return len(ids)
+        self._log(connection, standing or "reinstate", f"submission {key}", why)
 
-    async def requeue(self, key: str, why: str) -> int:
-        """Evaluate a failed submission again, and return its number.
+    @transaction
+    def reset_limits(
+        self, connection: Connection, challenge: Challenge, team: int, why: str
+    ) -> None:
+        """Stop counting a team's previous submissions against its limits."""
+        if connection.execute(select(teams.c.id).where(teams.c.id == team)).first() is None:
+            raise NotFoundError
+        is_counted = [submissions.c.team == team, submissions.c.counts]
+        is_of_challenge = submissions.c.challenge == challenge.name
+        self._change(connection, [is_of_challenge, *is_counted], {"counts": False})
+        self._log(connection, "forgive", f"team {team} in {challenge.name}", why)
 
-        Raises:
-            RefusedError: if it did not fail.
-        """
-        conditions = [submissions.c.key == key, submissions.c.state == SubmissionState.FAILED]
-        changes: dict[str, Any] = {
-            "state": SubmissionState.QUEUED,
-            "attempts": 0,
-            "progress": 0.0,
-            "finished_at": None,
-            "reason": "",
-        }
-        what = f"submission {key}"
-        error = RefusedError("Only a submission that failed is evaluated once more.")
-        ids = await self._change(conditions, changes, "requeue", what, why, error_if_none=error)
+    @transaction
+    def requeue(self, connection: Connection, key: str, why: str) -> int:
+        """Queue a failed submission again and return its number; raise `RefusedError` for others."""
+        is_failed = [submissions.c.key == key, submissions.c.state == SubmissionState.FAILED]
+        changes: dict[str, Any] = {"state": SubmissionState.QUEUED, "reason": ""}
+        changes |= {"attempts": 0, "progress": 0.0, "finished_at": None}
+        ids = self._change(connection, is_failed, changes)
+        if not ids:
+            raise RefusedError("Only a submission that failed is evaluated once more.")
+        self._log(connection, "requeue", f"submission {key}", why)
         return ids[0]
 
-    async def _change(
+    @transaction
+    def set_blocked(
+        self, connection: Connection, account_id: int, why: str, *, is_blocked: bool
+    ) -> None:
+        """Block an account with its sessions and tokens, or unblock it; its submissions stay."""
+        blocked_at = self.store.clock() if is_blocked else None
+        statement = update(accounts).where(accounts.c.id == account_id)
+        changed = statement.values(blocked_at=blocked_at).returning(accounts.c.id)
+        if connection.execute(changed).first() is None:
+            raise NotFoundError
+        end_sessions(connection, account_id)
+        self._log(connection, "block" if is_blocked else "unblock", f"account {account_id}", why)
+
+    def _change(
         self,
+        connection: Connection,
         conditions: list[ColumnElement[bool]],
         changes: dict[str, Any],
-        action: str,
-        what: str,
-        why: str,
-        error_if_none: Exception | None = None,
     ) -> list[int]:
-        """Change the submissions that meet all conditions, log it, and return their numbers.
-
-        Raises:
-            Exception: `error_if_none`, if there is one and no submission meets the conditions.
-        """
-        now = self._store.clock()
-        # PostgreSQL counts the changed rows only if they are fetched.
+        """Change the submissions that meet all conditions and return their numbers."""
         statement = update(submissions).where(*conditions).values(changes)
-        statement = statement.returning(submissions.c.id)
+        # PostgreSQL counts the changed rows only if they are fetched.
+        return list(connection.execute(statement.returning(submissions.c.id)).scalars())
 
-        def change(connection: Connection) -> list[int]:
-            ids = list(connection.execute(statement).scalars())
-            if error_if_none is not None and not ids:
-                raise error_if_none
-            write_audit(connection, now, None, action, what, why)
-            return ids
-
-        return await self._store.database.run(change)
-
-    async def set_blocked(self, account_id: int, why: str, *, is_blocked: bool) -> None:
-        """Block an account with its sessions and tokens, or unblock it; its submissions stay.
-
-        Raises:
-            NotFoundError: if there is no such account.
-        """
-        now = self._store.clock()
-        action = "block" if is_blocked else "unblock"
-        statement = (
-            update(accounts)
-            .where(accounts.c.id == account_id)
-            .values(blocked_at=now if is_blocked else None)
-            .returning(accounts.c.id)
-        )
-
-        def block(connection: Connection) -> None:
-            if connection.execute(statement).first() is None:
-                raise NotFoundError
-            end_sessions(connection, account_id)
-            write_audit(connection, now, None, action, f"account {account_id}", why)
-
-        await self._store.database.run(block)
+    def _log(self, connection: Connection, action: str, what: str, why: str) -> None:
+        write_audit(connection, self.store.clock(), None, action, what, why)

@@ -23,7 +23,7 @@ from .accounts.accounts import Accounts
 from .accounts.api_tokens import ApiTokens
 from .accounts.teams import Teams
 from .audit_log import write_audit
-from .definition import Challenge, Limits
+from .definition import Challenge
 from .leaderboard.board import Score
 from .leaderboard.columns import Column
 from .leaderboard.leaderboards import Leaderboards
@@ -66,10 +66,9 @@ class Site(WebSite):
         store: the challenges with their submissions.
         workers: check and evaluate; None if nobody does.
         title: of the site; empty for the challenge's.
-        outside: as of `WebSite`.
+        address: the site as visitors see it.
 
     Attributes:
-        limits: of one address or account; of several challenges the highest.
         requests: counts the requests of an account, or of an address without one.
         joins: counts the new accounts of an address.
         names: counts the sign-in attempts with a name, from any address.
@@ -83,11 +82,9 @@ class Site(WebSite):
         address: PublicAddress | None = None,
     ) -> None:
         challenges = list(store.challenges.values())
-        self.limits = Limits(
-            joins=max(challenge.limits.joins for challenge in challenges),
-            logins=max(challenge.limits.logins for challenge in challenges),
-            requests=max(challenge.limits.requests for challenge in challenges),
-        )
+        limits = [challenge.limits for challenge in challenges]
+        joins, requests = max(x.joins for x in limits), max(x.requests for x in limits)
+        sign_ins = max(x.logins for x in limits)
         self.title = title or (challenges[0].title if len(challenges) == 1 else "Challenges")
         template_values = {
             "title": self.title,
@@ -100,13 +97,14 @@ class Site(WebSite):
             AdminAccount(store.database),
             store.secret,
             address or PublicAddress(),
-            self.limits.logins,
+            sign_ins,
             template_values,
         )
         self.store, self.workers = store, workers
-        self.joins = RateLimiter(self.limits.joins, self.limits.joins / 60)
-        self.requests = RateLimiter(self.limits.requests * 3, self.limits.requests)
-        self.names = RateLimiter(10 * self.limits.logins, self.limits.logins / 60)
+        # Of several challenges the highest limits hold.
+        self.joins = RateLimiter(joins, joins / 60)
+        self.requests = RateLimiter(requests * 3, requests)
+        self.names = RateLimiter(10 * sign_ins, sign_ins / 60)
         self.accounts = Accounts(store.database, store.clock)
         self.teams = Teams(store.database, store.clock)
         self.tokens = ApiTokens(store.database, store.clock)
@@ -120,11 +118,7 @@ class Site(WebSite):
         return self.store.challenges
 
     async def identify(self, request: Request) -> Visitor:
-        """Return the sender of a request.
-
-        Raises:
-            TooManyRequestsError: if they send too many.
-        """
+        """Return the sender of a request; raise `TooManyRequestsError` if they send too many."""
         session = self.read_session(request)
         account_id = session.member if session else None
         if not self.requests.take(

@@ -21,6 +21,7 @@ from .definition import Challenge, Phase
 from .submissions import Submission, SubmissionState, select_submissions
 from .tables import challenges as challenge_rows
 from .tables import submissions
+from .transactions import transaction
 
 _DAY, _HOUR = 86_400, 3_600
 
@@ -59,18 +60,14 @@ class SubmissionStore:
     secret: bytes = b""
 
     def get_challenge(self, name: str) -> Challenge:
-        """Return a challenge.
-
-        Raises:
-            NotFoundError: if there is none of that name.
-        """
+        """Return a challenge; raise `NotFoundError` if there is none of that name."""
         try:
             return self.challenges[name]
         except KeyError as error:
             raise NotFoundError from error
 
     def file_of(self, key: str, name: str) -> Path:
-        """Return the path of a submission's file: upload.*, captions.*, items.parquet, drawn.parquet."""
+        """Return the path of a file of a submission; `submission_files` says which there are."""
         return self.folder / key / name
 
     def item_list(self, challenge: Challenge) -> Path:
@@ -80,25 +77,24 @@ class SubmissionStore:
         """
         return self.folder / f"{challenge.name}.jsonl"
 
-    async def load_submission(self, key: str) -> Submission:
-        """Return a submission.
-
-        Raises:
-            NotFoundError: if there is none of that key.
-        """
-        rows = await self.database.run(lambda c: select_submissions(c, submissions.c.key == key))
+    @transaction
+    def load_submission(self, connection: Connection, key: str) -> Submission:
+        """Return a submission; raise `NotFoundError` if there is none of that key."""
+        rows = select_submissions(connection, submissions.c.key == key)
         if not rows:
             raise NotFoundError
         return rows[0]
 
-    def find_open_phase(
+    @transaction
+    def check_acceptance(
+        self, connection: Connection, challenge: Challenge, account: Account
+    ) -> None:
+        """Raise `RefusedError` if no submission of an account is accepted now; the message says why."""
+        self._find_open_phase(connection, challenge, account)
+
+    def _find_open_phase(
         self, connection: Connection, challenge: Challenge, account: Account
     ) -> Phase:
-        """Return the phase in which a submission of an account would count now.
-
-        Raises:
-            RefusedError: if no submission is accepted now; the message says why.
-        """
         now = self.clock()
         phase = challenge.open_phase(now)
         if phase is None:
@@ -119,10 +115,10 @@ class SubmissionStore:
             raise RefusedError("Your last submission is still being checked; wait for its verdict.")
         is_recent = submissions.c.received_at > now - _HOUR
         n_uploads = connection.execute(select(func.count()).where(is_own, is_recent)).scalar_one()
-        if n_uploads >= challenge.limits.uploads:
+        limit = challenge.limits.uploads
+        if n_uploads >= limit:
             raise RefusedError(
-                f"You have sent {n_uploads:,} files within the hour; {challenge.limits.uploads:,} "
-                f"are taken."
+                f"You have sent {n_uploads:,} files within the hour; {limit:,} are taken."
             )
         return phase
 
@@ -138,55 +134,52 @@ class SubmissionStore:
 
         The submissions of its team count, and its own in any team: leaving a team frees none.
         """
-        midnight = at - at % _DAY
+        midnight, sent_at = at - at % _DAY, submissions.c.received_at
         in_phase = select(func.count()).where(
             submissions.c.challenge == challenge.name,
             submissions.c.phase == phase.name,
             submissions.c.counts,
             or_(submissions.c.team == account.team, submissions.c.account == account.id),
         )
-        on_day = in_phase.where(
-            submissions.c.received_at >= midnight, submissions.c.received_at < midnight + _DAY
+        on_day = in_phase.where(sent_at >= midnight, sent_at < midnight + _DAY)
+        today, in_all = (
+            None if limit is None else max(limit - connection.execute(query).scalar_one(), 0)
+            for limit, query in ((phase.per_day, on_day), (phase.in_all, in_phase))
         )
+        return Allowance(today, in_all)
 
-        def remaining(limit: int | None, query: Any) -> int | None:
-            if limit is None:
-                return None
-            return max(limit - connection.execute(query).scalar_one(), 0)
-
-        return Allowance(remaining(phase.per_day, on_day), remaining(phase.in_all, in_phase))
-
-    async def add_submission(
-        self, challenge: Challenge, account: Account, upload: Mapping[str, Any]
+    @transaction
+    def add_submission(
+        self,
+        connection: Connection,
+        challenge: Challenge,
+        account: Account,
+        upload: Mapping[str, Any],
     ) -> int:
         """Add a submission whose file is stored, and return its number.
 
         Args:
-            challenge: the one that it is sent to.
-            account: the sender.
+            connection: of the transaction.
+            challenge, account: where it goes, and its sender.
             upload: the columns `key, system, note, file, sha256, bytes`.
 
         Raises:
             RefusedError: if no submission is accepted now.
         """
-
-        def insert_submission(connection: Connection) -> int:
-            phase = self.find_open_phase(connection, challenge, account)
-            row = {
-                **upload,
-                "challenge": challenge.name,
-                "phase": phase.name,
-                "team": account.team,
-                "account": account.id,
-                "received_at": self.clock(),
-                "state": SubmissionState.RECEIVED,
-                "faults": [],
-                "counts": False,
-                "progress": 0.0,
-                **dict.fromkeys(("n_faults", "attempts"), 0),
-                **dict.fromkeys(("summary", "step", "reason", "standing", "standing_why"), ""),
-            }
-            statement = insert(submissions).values(row).returning(submissions.c.id)
-            return connection.execute(statement).scalar_one()
-
-        return await self.database.run(insert_submission)
+        phase = self._find_open_phase(connection, challenge, account)
+        row = {
+            **upload,
+            "challenge": challenge.name,
+            "phase": phase.name,
+            "team": account.team,
+            "account": account.id,
+            "received_at": self.clock(),
+            "state": SubmissionState.RECEIVED,
+            "faults": [],
+            "counts": False,
+            "progress": 0.0,
+            **dict.fromkeys(("n_faults", "attempts"), 0),
+            **dict.fromkeys(("summary", "step", "reason", "standing", "standing_why"), ""),
+        }
+        statement = insert(submissions).values(row).returning(submissions.c.id)
+        return connection.execute(statement).scalar_one()

@@ -15,10 +15,11 @@ from typing import Any
 
 import pandas as pd
 
-from ....benchmarks.commands.validate import Faults
+from ....benchmarks.commands.validate import Faults, Verdict
 from ....benchmarks.runs.progress_bar import StepProgress
 from ....metrics.base import Floats
 from ..definition import Challenge
+from ..submission_files import find_upload
 
 #: Receives the share of an evaluation that is done, from 0 to 1, and its current step.
 ReportProgress = Callable[[float, str], None]
@@ -65,6 +66,24 @@ class Evaluator(ABC):
     @abstractmethod
     def list_items(self) -> Iterator[dict[str, Any]]:
         """Yield the items that a submission must caption or score, without private fields."""
+
+    def check_submission(self, folder: Path, file_name: str) -> Verdict:
+        """Check an uploaded file; all of its faults are found before anything is scored.
+
+        Args:
+            folder: the submission's.
+            file_name: as the sender calls the file.
+        """
+        faults = Faults(self.challenge.limits.faults)
+        name = Path(file_name)
+        content = self.check_file(folder, name, faults)
+        if not faults.count:
+            return Verdict([], 0, f"{name}: valid: {content}")
+        noun = "fault" if faults.count == 1 else "faults"
+        rest = f", the first {faults.limit:,} listed" if faults.count > faults.limit else ""
+        lines = [line.replace(str(find_upload(folder)), str(name)) for line in faults.lines]
+        summary = f"{name}: not valid: {faults.count:,} {noun}{rest}; {content}"
+        return Verdict(lines, faults.count, summary)
 
     @abstractmethod
     def check_file(self, folder: Path, name: Path, faults: Faults) -> str:

@@ -76,11 +76,7 @@ class BoardRequest:
 
     @property
     def filters(self) -> Filters:
-        """Return the filters of team and time.
-
-        Raises:
-            RefusedError: if a day is invalid.
-        """
+        """Return the filters of team and time; raise `RefusedError` if a day is invalid."""
         return Filters(
             int(self.team) if self.team.isascii() and self.team.isdecimal() else None,
             _parse_day(self.since) if self.since else -math.inf,

@@ -57,7 +57,7 @@ async def show_dashboard(site: CurrentSite, session: AdminSession) -> Response:
         accounts=accounts,
         account_names={account["id"]: account["name"] for account in accounts},
         teams=await site.teams.list_all(),
-        log=await read_audit(site.store.database, _MAX_ROWS),
+        log=await site.store.database.run(lambda c: read_audit(c, _MAX_ROWS)),
     )
 
 
@@ -88,9 +88,7 @@ async def download_leaderboard(
 ) -> Response:
     """Return the same leaderboard as a file with all digits."""
     del session  # the admin's only
-    board_request = site.leaderboards.read_request(challenge, request.query_params)
-    visible = await site.leaderboards.build(challenge, board_request, None, is_admin=True)
-    return download_board(visible.board, file_format)
+    return await download_board(request, site, challenge, file_format, None, is_admin=True)
 
 
 @router.post("/challenges/{name}/{act}", openapi_extra=_FORM)

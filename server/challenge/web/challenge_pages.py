@@ -11,9 +11,9 @@ from starlette.datastructures import UploadFile
 from ...web.errors import RefusedError
 from ...web.forms import field_value
 from ..definition import Challenge
-from ..intake.uploads import store_upload, submit_upload
 from ..site import SignedIn, Site
 from ..submission_files import ENDINGS
+from ..uploads import store_upload, submit_upload
 from ..workers.work_queue import WorkKind
 from .dependencies import CurrentChallenge, CurrentMember, CurrentSite, CurrentVisitor
 

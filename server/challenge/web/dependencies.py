@@ -1,4 +1,4 @@
-"""What the routes of a challenge site depend on: the site, the visitor, the challenge, a form."""
+"""Dependencies of the routes: the site, the visitor, the challenge of the address, a form."""
 
 from __future__ import annotations
 
@@ -95,11 +95,7 @@ AdminSession = Annotated[Session, Depends(get_admin)]
 
 
 async def read_admin_form(request: Request, site: CurrentSite, session: AdminSession) -> AdminForm:
-    """Return the form of an admin's decision.
-
-    Raises:
-        RefusedError: if it gives no reason.
-    """
+    """Return the form of an admin's decision; raise `RefusedError` if it gives no reason."""
     fields = await site.read_form(request, session)
     why = field_value(fields, "why")[:500]
     if not why:

@@ -1,4 +1,4 @@
-"""Leaderboards and scores of captions as files to download."""
+"""Files to download: leaderboards and scores of captions."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ import asyncio
 from pathlib import Path
 
 import pandas as pd
-from fastapi import Response
+from fastapi import Request, Response
 
 from ...web.errors import NotFoundError
 from ..accounts.account import Account
-from ..leaderboard.board import Board
-from ..submission_store import SubmissionStore
+from ..definition import Challenge
+from ..site import Site
 from ..submissions import Submission, SubmissionState
 
-_CSV, _JSON = "text/csv; charset=utf-8", "application/json"
+
+async def download_board(
+    request: Request,
+    site: Site,
+    challenge: Challenge,
+    file_format: str,
+    team: int | None,
+    *,
+    is_admin: bool = False,
+) -> Response:
+    """Return the leaderboard of an address as a file, `csv` or `json`; see `Leaderboards.build`."""
+    board_request = site.leaderboards.read_request(challenge, request.query_params)
+    visible = await site.leaderboards.build(challenge, board_request, team, is_admin=is_admin)
+    text = visible.board.to_csv() if file_format == "csv" else visible.board.to_json()
+    return _download(text, f"{challenge.name}.{file_format}")
 
 
-def download_board(board: Board, file_format: str) -> Response:
-    """Return a leaderboard as a file, `csv` or `json`."""
-    if file_format == "csv":
-        return _download(board.to_csv(), f"{board.challenge}.csv", _CSV)
-    return _download(board.to_json(), f"{board.challenge}.json", _JSON)
-
-
-async def download_item_scores(store: SubmissionStore, key: str, account: Account) -> Response:
+async def download_item_scores(site: Site, key: str, account: Account) -> Response:
     """Return the score of each caption of a submission as CSV.
 
     Raises:
         NotFoundError: if it is another team's, the challenge does not show these scores, or there are none.
     """
-    submission = await store.load_submission(key)
-    if submission.team != account.team:
-        raise NotFoundError
-    items = await load_item_scores(store, submission)
+    submission = await site.store.load_submission(key)
+    items = await load_item_scores(site, submission) if submission.team == account.team else None
     if items is None:
         raise NotFoundError
-    text = items.to_csv(index=False, lineterminator="\n")
-    return _download(text, f"{key}.csv", _CSV)
+    return _download(items.to_csv(index=False, lineterminator="\n"), f"{key}.csv")
 
 
-async def load_item_scores(store: SubmissionStore, submission: Submission) -> pd.DataFrame | None:
-    """Return the score of each caption; None unless it is scored and the challenge shows these scores.
-
-    Raises:
-        NotFoundError: if the file was removed.
-    """
-    is_shown = store.get_challenge(submission.challenge).per_item
+async def load_item_scores(site: Site, submission: Submission) -> pd.DataFrame | None:
+    """Return the score of each caption; None unless it is scored and the challenge shows these scores."""
+    is_shown = site.store.get_challenge(submission.challenge).per_item
     if not is_shown or submission.state != SubmissionState.SCORED:
         return None
-    return await asyncio.to_thread(_read_parquet, store.file_of(submission.key, "items.parquet"))
+    path = site.store.file_of(submission.key, "items.parquet")
+    return await asyncio.to_thread(_read_parquet, path)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -59,6 +60,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise NotFoundError from error
 
 
-def _download(text: str, name: str, media_type: str) -> Response:
+def _download(text: str, name: str) -> Response:
+    media_type = "text/csv; charset=utf-8" if name.endswith(".csv") else "application/json"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(text, media_type=media_type, headers=headers)

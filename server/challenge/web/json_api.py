@@ -18,10 +18,10 @@ from ...web.errors import NotFoundError, RefusedError, TooManyRequestsError
 from ...web.forms import client_address
 from ..accounts.account import Account
 from ..definition import Challenge
-from ..intake.uploads import store_upload, submit_upload
 from ..site import Site
 from ..submission_files import ENDINGS
 from ..submissions import Submission
+from ..uploads import store_upload, submit_upload
 from ..workers.work_queue import WorkKind
 from .dependencies import CurrentChallenge, CurrentSite
 from .downloads import download_item_scores
@@ -131,7 +131,7 @@ async def submit(
 ) -> Any:
     """Submit a file, the request's body; its state is `received` until it is checked."""
     # Tested before the body is read, which may be long.
-    await site.store.database.run(lambda c: site.store.find_open_phase(c, challenge, account))
+    await site.store.check_acceptance(challenge, account)
     upload = await store_upload(site.store, challenge, file, request.stream())
     number = await submit_upload(site.store, challenge, account, upload, system, note)
     if site.workers is not None:
@@ -158,7 +158,7 @@ async def show_submission(site: CurrentSite, account: TokenAccount, key: Submiss
 @router.get("/submissions/{key}/items.csv", response_class=Response)
 async def download_items(site: CurrentSite, account: TokenAccount, key: SubmissionKey) -> Response:
     """Return the score of each caption, to its team, where the challenge shows it."""
-    return await download_item_scores(site.store, key, account)
+    return await download_item_scores(site, key, account)
 
 
 def describe_challenge(challenge: Challenge, now: float) -> dict[str, Any]:

@@ -39,6 +39,4 @@ async def download_leaderboard(
     file_format: BoardFormat,
 ) -> Response:
     """Return the same leaderboard as CSV or JSON."""
-    board_request = site.leaderboards.read_request(challenge, request.query_params)
-    visible = await site.leaderboards.build(challenge, board_request, visitor.team)
-    return download_board(visible.board, file_format)
+    return await download_board(request, site, challenge, file_format, visitor.team)

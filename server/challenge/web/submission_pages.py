@@ -40,7 +40,7 @@ async def show_submission(
         is_scored = submission.state == SubmissionState.SCORED
         if not (status.is_published and is_scored) or submission.standing:
             raise NotFoundError
-    items = await load_item_scores(site.store, submission) if is_own else None
+    items = await load_item_scores(site, submission) if is_own else None
     item_rows: list[dict[Any, Any]] = [] if items is None else items.to_dict("records")
     return site.render_for(
         "submission.html",
@@ -74,4 +74,4 @@ async def show_progress(
 @router.get("/{key}/items.csv")
 async def download_items(site: CurrentSite, visitor: CurrentMember, key: SubmissionKey) -> Response:
     """Return the score of each caption, to its team, where the challenge shows it."""
-    return await download_item_scores(site.store, key, visitor.member)
+    return await download_item_scores(site, key, visitor.member)

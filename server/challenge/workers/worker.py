@@ -23,10 +23,9 @@ from ...storage.database import Database, StoreError
 from ..definition_file import read_challenges
 from ..evaluation.evaluator import Evaluator, ReportProgress
 from ..evaluation.evaluators import make_evaluator
-from ..human_scores import load_human_scores, save_human_scores
-from ..intake.submission_check import check_submission
 from ..logs import log_to_stderr
 from ..migrations import FOLDER
+from ..queries import load_status, save_human_scores
 from ..store_opening import open_store_for_worker
 from ..submission_files import write_item_scores, write_replicates
 from ..submission_lifecycle import SubmissionLifecycle
@@ -96,7 +95,7 @@ class Worker:
         challenge = evaluator.challenge
         if challenge.human == "none":
             return
-        if not self._database.run_blocking(lambda c: load_human_scores(c, challenge)):
+        if not self._database.run_blocking(lambda c: load_status(c, challenge)).human_scores:
             rows = evaluator.score_human_captions()
             self._database.run_blocking(lambda c: save_human_scores(c, challenge, rows))
 
@@ -125,7 +124,7 @@ class Worker:
     def _check(self, submission: Submission) -> None:
         evaluator = self._evaluators[submission.challenge]
         folder = self._store.folder / submission.key
-        verdict = check_submission(evaluator, folder, submission.file)
+        verdict = evaluator.check_submission(folder, submission.file)
         self._lifecycle.record_verdict(submission.id, self._name, verdict)
         if not verdict.n_faults:
             self._evaluation_queue.put([submission.id])

@@ -1,4 +1,4 @@
-"""What holds for every page: no private texts, the security headers, and addresses of this site only."""
+"""Every page has the security headers, shows no private texts, and links to this site only."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from captau.server.challenge.human_scores import load_human_scores, save_human_scores
 from captau.server.challenge.migrations import FOLDER
+from captau.server.challenge.queries import save_human_scores
 from captau.server.challenge.store_opening import open_store_for_worker
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.storage.database import Database
@@ -131,7 +131,6 @@ def test_human_scores_of_another_choice_are_not_shown(tmp_path):
         site = make_site(tmp_path)
         challenge = site.challenges["small_captions"]
         assert not asyncio.run(site.queries.challenge_status(challenge)).human_scores
-        assert not site.store.database.run_blocking(lambda c, x=challenge: load_human_scores(c, x))
         site.store.database.close()
 
 

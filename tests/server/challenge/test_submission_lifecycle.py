@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import func, select, update
 
 from captau.benchmarks.commands.validate import Verdict
-from captau.server.challenge.intake.uploads import store_upload, submit_upload
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
 from captau.server.challenge.submission_store import Allowance
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.tables import challenges, results, submissions
+from captau.server.challenge.uploads import store_upload, submit_upload
 from captau.server.challenge.workers import worker, worker_pool
 from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError

@@ -14,10 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from captau.server.challenge import uploads
 from captau.server.challenge.definition_file import read_challenges
 from captau.server.challenge.evaluation.evaluators import make_evaluator
-from captau.server.challenge.intake import uploads
-from captau.server.challenge.intake.submission_check import check_submission
 from captau.server.storage.database import StoreError
 from captau.server.web.errors import RefusedError
 from tests.server.challenge.conftest import (
@@ -62,7 +61,7 @@ def check(evaluator, folder, data, name):
     for path in folder.iterdir():
         path.unlink()
     (folder / f"upload{Path(name).suffix}").write_bytes(data)
-    return check_submission(evaluator, folder, name)
+    return evaluator.check_submission(folder, name)
 
 
 def zip_files(**files):

@@ -13,13 +13,13 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ...storage.database import StoreError
-from ...web.errors import RefusedError
-from ...yaml_fields import INVISIBLE
-from ..accounts.account import Account
-from ..definition import Challenge
-from ..submission_files import ENDINGS
-from ..submission_store import SubmissionStore
+from ..storage.database import StoreError
+from ..web.errors import RefusedError
+from ..yaml_fields import INVISIBLE
+from .accounts.account import Account
+from .definition import Challenge
+from .submission_files import ENDINGS
+from .submission_store import SubmissionStore
 
 _UNSAFE_CHARACTERS = re.compile(r"[^\w. ()+-]")
 

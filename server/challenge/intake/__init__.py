@@ -1,1 +1,0 @@
-"""Uploaded files: stored, made submissions, and checked for faults."""
