@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -59,6 +58,8 @@ def write_demo_captions(folder: Path, items: pd.DataFrame) -> None:
     write_json(folder / "demo_references.json", references)
     few = items.loc[items["split"] == "validation", "image_id"].unique()
     write_json(folder / "few_references.json", {image: references[image] for image in few})
+    captions = dict(zip(items["image_id"], items["caption"], strict=True))
+    write_json(folder / "few_captions.json", {image: captions[image] for image in few})
     for system, rows in items.groupby("system"):
         captions = dict(zip(rows["image_id"], rows["caption"], strict=True))
         write_json(folder / f"demo_{system}.json", results_of(captions))
@@ -186,9 +187,17 @@ def play_challenge(folder: Path, captau: Path, environment: dict[str, str]) -> i
             status = submit_all(folder, captau, environment, url)
             save_answers(folder, url)
         finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(60)
+            stop(server)
     return status
+
+
+def stop(server: subprocess.Popen[bytes]) -> None:
+    """End the server and its workers."""
+    server.terminate()
+    try:
+        server.wait(60)
+    except subprocess.TimeoutExpired:
+        server.kill()
 
 
 def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
@@ -199,9 +208,9 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
                 f"captau serve ended with status {server.returncode}; see server.log"
             )
         try:
-            if requests.get(url, timeout=5).ok:
+            if requests.get(url, timeout=10).ok:
                 return
-        except requests.ConnectionError:
+        except requests.RequestException:
             pass
         time.sleep(0.5)
     raise RuntimeError(f"{url} does not answer")
