@@ -645,7 +645,7 @@ def _score(config: DictConfig) -> None:
 
 
 def _score_large(config: DictConfig) -> None:
-    from ...datasets.shards import is_url
+    from ...datasets.object_store import is_url
     from ..large.run import run
     from ..options import large_config
 

@@ -22,7 +22,8 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
-from ...datasets.shards import Columns, Shard
+from ...datasets.shards.row_reader import Columns
+from ...datasets.shards.shard_files import Shard
 from ..options import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.shards import in_time, is_url, reaching, system_of
+from ...datasets.object_store import call_in_time, is_url, open_file_system, reporting_store_errors
 from ..runs.output_folder import write_file
 
 Answer = TypeVar("Answer")
@@ -55,9 +55,9 @@ class Folder:
 
     def _ask(self, name: str, do: Callable[[Any, str], Answer], size: int = 0) -> Answer:
         """What the store says: `do` is given its file system and the file's path in it."""
-        with reaching(f"{self.place}/{name}"):
-            system, inside = system_of(self.place)
-            return in_time(lambda: do(system, f"{inside}/{name}"), size)
+        with reporting_store_errors(f"{self.place}/{name}"):
+            system, inside = open_file_system(self.place)
+            return call_in_time(lambda: do(system, f"{inside}/{name}"), size)
 
     def prepare(self, name: str) -> None:
         """See to it that a folder is there, which is asked before anything is computed."""

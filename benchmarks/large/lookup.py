@@ -12,7 +12,9 @@ import lmdb
 import msgpack
 
 from ...datasets.errors import InputError
-from ...datasets.shards import Columns, at_hand, find_shards, is_url, kind_of, read
+from ...datasets.object_store import is_url
+from ...datasets.shards.row_reader import Columns, read_rows
+from ...datasets.shards.shard_files import find_shards, kind_of, local_copy
 from ..scoring.caption_files import read_references
 
 #: Of the file's address space, of which only what is written takes room.
@@ -89,8 +91,10 @@ def _references(
                     yield source, image_id, texts
             continue
         for shard in find_shards([source]):
-            with at_hand(shard, folder) as local:
-                for table in read(local, shard, columns, _BATCH, needed=("image_id", "references")):
+            with local_copy(shard, folder) as local:
+                for table in read_rows(
+                    local, shard, columns, _BATCH, required=("image_id", "references")
+                ):
                     rows: Any = table.select(["row", "image_id", "references"]).to_pylist()
                     for row in rows:
                         yield (

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...datasets import shards
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
-from ...datasets.shards import Shard, find_shards, is_url, schema_of
+from ...datasets.object_store import is_url
+from ...datasets.shards.row_reader import CorruptError, column_types
+from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, kind_of
 from ...metrics.base import Metric
 from ...metrics.text import frequency_table as frequencies
 from ...metrics.text.cider import Cider
@@ -175,7 +176,7 @@ class _Run:
             record = self._summed() | {"rows": sum(parts.values())}
             record |= {"distributions": self._distributions(list(parts), record["rows"])}
             for shard in self.shards:
-                shards.check_same(shard)
+                check_unchanged(shard)
             self._write(parts, scored, record, trust, started, begun)
         shutil.rmtree(self.work, ignore_errors=True)
         return self._told(record, trust, again=False)
@@ -193,8 +194,8 @@ class _Run:
             if shard.kind != "parquet" or is_url(shard.path):
                 continue
             try:
-                found = schema_of(Path(shard.path), shard, self.config.columns)
-            except shards.CorruptError:
+                found = column_types(Path(shard.path), shard, self.config.columns)
+            except CorruptError:
                 if self.config.skip_corrupt:
                     continue
                 raise
@@ -215,7 +216,7 @@ class _Run:
         references = [
             asdict(shard)
             for path in config.references
-            for shard in ([_file(path)] if shards.kind_of(path) is None else find_shards([path]))
+            for shard in ([_file(path)] if kind_of(path) is None else find_shards([path]))
         ]
         settings = {
             "format": FORMAT,

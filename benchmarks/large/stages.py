@@ -35,12 +35,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...datasets import shards
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.schema import item_ids
-from ...datasets.shards import Columns, CorruptError, Shard
+from ...datasets.shards.row_filter import copy_kept_rows
+from ...datasets.shards.row_reader import IMAGES, Columns, CorruptError, batch_rows, read_rows
+from ...datasets.shards.shard_files import Shard, local_copy, plain_name
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ...metrics.text import frequency_table as frequencies
@@ -242,8 +243,8 @@ def _read(plan: Plan, task: Task) -> Result:
         images.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         pool = stack.enter_context(Lookup(plan.file("pool", "references"))) if plan.pool else None
-        path = stack.enter_context(shards.at_hand(shard, plan.file("read", "")))
-        digest = shards.digest_of(path)
+        path = stack.enter_context(local_copy(shard, plan.file("read", "")))
+        digest = sha256(path)
         for table in _tables(plan, shard, path, images):
             if pool is not None:
                 table = _with_references(table, pool, shard.path)
@@ -263,9 +264,9 @@ def _read(plan: Plan, task: Task) -> Result:
 
 def _tables(plan: Plan, shard: Shard, path: Path, images: Path | None) -> Iterator[pa.Table]:
     if shard.kind != "json":
-        return shards.read(path, shard, plan.columns, plan.size, images)
+        return read_rows(path, shard, plan.columns, plan.size, images)
     captions = read_candidates(path).captions
-    return shards.tables(((i, caption, None) for i, caption in captions.items()), plan.size)
+    return batch_rows(((i, caption, None) for i, caption in captions.items()), plan.size)
 
 
 def _with_references(table: pa.Table, pool: Lookup, name: str) -> pa.Table:
@@ -298,7 +299,7 @@ def _write_rows(path: Path, table: pa.Table) -> int:
         return stream.tell()
 
 
-def read_rows(path: Path) -> pd.DataFrame:
+def read_part(path: Path) -> pd.DataFrame:
     """The rows of a part, as metrics take them."""
     with pa.OSFile(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
@@ -313,7 +314,7 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 def first_row(plan: Plan, part: str) -> pd.DataFrame:
     """A row to try metrics on."""
-    return _pictured(plan, read_rows(plan.file("rows", f"{part}.arrow")).head(1))
+    return _pictured(plan, read_part(plan.file("rows", f"{part}.arrow")).head(1))
 
 
 class Model:
@@ -342,7 +343,7 @@ def _model(plan: Plan, task: Task) -> Result:
     from ...metrics.neural.store import forget
 
     keep(False)  # of so many captions no features are kept
-    frame = _pictured(plan, read_rows(plan.file("rows", f"{task['id']}.arrow")))
+    frame = _pictured(plan, read_part(plan.file("rows", f"{task['id']}.arrow")))
     found: dict[str, Floats] = {}
     remarks: dict[str, list[str]] = {}
     batches: dict[str, int] = {}
@@ -405,14 +406,14 @@ def _pictured(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
 def _picture(folder: Path, image_id: str) -> str | None:
     """An image's file: named by its id, with or without an ending."""
     name = Path(image_id).name
-    for path in (folder / name, *(folder / f"{name}.{ending}" for ending in shards.IMAGES)):
+    for path in (folder / name, *(folder / f"{name}.{ending}" for ending in IMAGES)):
         if path.is_file():
             return str(path)
     return None
 
 
 def _count(plan: Plan, task: Task) -> Result:
-    rows, _ = Rows(read_rows(plan.file("rows", f"{task['id']}.arrow"))).unique
+    rows, _ = Rows(read_part(plan.file("rows", f"{task['id']}.arrow"))).unique
     corpus = Corpus.of(rows)
     with replacing(plan.file("tokens", f"{task['id']}.npz")) as stream:
         corpus.write(stream)
@@ -458,7 +459,7 @@ def _opened(path: Path, _modified: int) -> frequencies.Table:
 
 def _score(plan: Plan, task: Task) -> Result:
     part = str(task["id"])
-    frame = read_rows(plan.file("rows", f"{part}.arrow"))
+    frame = read_part(plan.file("rows", f"{part}.arrow"))
     rows = Rows(frame)
     unique, inverse = rows.unique
     tokens = plan.file("tokens", f"{part}.npz")
@@ -537,17 +538,17 @@ def _filter(plan: Plan, task: Task) -> Result:
     values = np.concatenate([np.empty(0), *parts])
     kept = values >= task["threshold"]
     shown = set(task["shown"])
-    target = Path(task["folder"]) / f"{task['id']}-{shards.plain_name(shard.path)}"
+    target = Path(task["folder"]) / f"{task['id']}-{plain_name(shard.path)}"
     texts: list[tuple[int, str, str]] = []
-    with shards.at_hand(shard, plan.file("filter", "")) as path:
-        if shards.digest_of(path) != task["sha256"]:
+    with local_copy(shard, plan.file("filter", "")) as path:
+        if sha256(path) != task["sha256"]:
             raise InputError(f"{shard.path}: is not what was scored; score the set anew")
         if shard.kind == "json":
             raise InputError(f"{shard.path}: write it as JSON lines to filter it")
         with replacing(target) as stream:
-            shards.filtered(path, shard.path, shard.kind, kept.tolist(), stream)
+            copy_kept_rows(path, shard.path, shard.kind, kept.tolist(), stream)
         if shown:
-            for table in shards.read(path, shard, plan.columns, plan.size):
+            for table in read_rows(path, shard, plan.columns, plan.size):
                 some = table.select(["row", "image_id", "caption"]).to_pylist()
                 texts += [tuple(row.values()) for row in some if row["row"] in shown]
     return {

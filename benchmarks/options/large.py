@@ -11,7 +11,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 from ...datasets.errors import InputError, unknown
-from ...datasets.shards import Columns, is_url, kind_of
+from ...datasets.object_store import is_url
+from ...datasets.shards.row_reader import Columns
+from ...datasets.shards.shard_files import kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from .common import path_of, plain_of

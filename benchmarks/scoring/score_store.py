@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
-from ...datasets.shards import system_of
+from ...datasets.object_store import open_file_system
 from ...metrics.base import Floats
 
 #: How long an object store may take for one object, in seconds. Its client's own patience would be
@@ -106,7 +106,7 @@ def open_score_location(place: str) -> ScoreLocation:
     if "://" not in place:
         return Path(place).expanduser()
     try:
-        system, path = system_of(place)
+        system, path = open_file_system(place)
     except InputError as error:
         raise InputError(f"cache.scores={error}") from error
     store = Remote(system, path.rstrip("/"), place.rstrip("/"))

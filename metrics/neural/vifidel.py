@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
 from ...datasets.files import read_json, read_text
-from ...datasets.table import split_list, read_table
+from ...datasets.table import read_table, split_list
 from ..base import Floats
 from ..item_files import Key, index_by_key, look_up_all, row_keys
 from ..progress import progress_counter

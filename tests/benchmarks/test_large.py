@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.large import stages
-from captau.datasets.shards import Columns, find_shards, read
+from captau.datasets.shards.row_reader import Columns, read_rows
+from captau.datasets.shards.shard_files import find_shards
 from captau.metrics.registry import metric
 from tests.benchmarks.large_sets import (
     METRICS,
@@ -416,7 +417,7 @@ def test_a_disk_that_fails_makes_no_shard_corrupt(tmp_path):
         put(archive, "1.jpg", b"a picture")
     (shard,) = find_shards([str(tmp_path / "a.tar")])
     with pytest.raises(FileNotFoundError):
-        list(read(tmp_path / "a.tar", shard, Columns(), 10, images=tmp_path / "gone"))
+        list(read_rows(tmp_path / "a.tar", shard, Columns(), 10, images=tmp_path / "gone"))
 
 
 def test_schemas_that_differ(rows, tmp_path):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.datasets.schema import Card, Scale
-from captau.datasets.table import Judgements, split_list, read_table
+from captau.datasets.table import Judgements, read_table, split_list
 from tests.conftest import says
 
 ROWS = [

@@ -1,0 +1,388 @@
+"""Reading the rows of a shard, batch by batch, into Arrow tables with `SCHEMA`."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tarfile import HeaderError, ReadError
+from typing import IO, Any, Self, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import InputError
+from ..files import field, json_lines, parsed, texts
+from ..schema import whole
+from .shard_files import PACKINGS, Shard
+
+#: Rows of a shard. `row` counts from 0; `references` is null where a row has none of its own.
+SCHEMA = pa.schema(
+    {
+        "row": pa.int64(),
+        "image_id": pa.string(),
+        "caption": pa.string(),
+        "references": pa.list_(pa.string()),
+    }
+)
+
+#: The endings under which a WebDataset sample may hold its caption, and its image.
+_TEXTS = ("txt", "caption")
+CAPTION_ENDINGS = (*_TEXTS, "json")
+IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp")
+
+#: The values of a row: image id, caption, references.
+Row = tuple[str, str | None, tuple[str, ...] | None]
+
+
+class CorruptError(InputError):
+    """A shard cannot be read to its end; `skip_corrupt=true` leaves it out."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(
+            f"{name}: corrupt ({' '.join(why.split())}); get it anew, or leave it out with skip_corrupt=true"
+        )
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns (of JSON, the keys)."""
+
+    image_id: str = "image_id"
+    caption: str = "caption"
+    references: str = "references"
+
+
+def read_rows(
+    path: Path,
+    shard: Shard,
+    columns: Columns,
+    size: int,
+    images: Path | None = None,
+    required: Sequence[str] = ("image_id", "caption"),
+) -> Iterator[pa.Table]:
+    """Yield the rows of a shard in batches with `SCHEMA`, and `image` where a folder is given.
+
+    Args:
+        path: the shard's file on this machine.
+        size: how many rows at a time.
+        images: where to put the images that a tar shard holds; None leaves them.
+        required: the columns that have to be there; a missing other one is null.
+
+    Raises:
+        CorruptError: where the file is damaged.
+        InputError: where a column is missing or a value is of another kind; with the row or line.
+    """
+    rows = {"parquet": _read_parquet, "lines": _read_lines}.get(shard.kind)
+    try:
+        if rows is not None:
+            yield from rows(path, shard.path, columns, size, required)
+        else:
+            yield from _read_tar(path, shard.path, columns, size, images)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ReadError) as error:
+        raise CorruptError(shard.path, str(error)) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise CorruptError(shard.path, f"no whole packed file: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # the system's, not what unpacking says of the content
+            raise
+        raise CorruptError(shard.path, str(error)) from error
+
+
+def column_types(
+    path: Path, shard: Shard, columns: Columns, required: Sequence[str] = ("image_id", "caption")
+) -> dict[str, str]:
+    """Return the types of a Parquet shard's columns, by captau's own names of them.
+
+    Raises:
+        CorruptError: where it is no Parquet file.
+        InputError: where a column is missing.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptError(shard.path, str(error)) from error
+    column_pairs = _columns_to_read(schema, shard.path, columns, required)
+    return {own_name: str(schema.field(name).type) for own_name, name in column_pairs}
+
+
+def _columns_to_read(
+    schema: pa.Schema, name: str, columns: Columns, required: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return captau's name and the file's name of each column to read."""
+    for own_name in required:
+        if getattr(columns, own_name) not in schema.names:
+            raise missing_column(name, own_name, getattr(columns, own_name), schema.names)
+    column_pairs = [(own_name, str(file_name)) for own_name, file_name in vars(columns).items()]
+    return [
+        (own_name, file_name) for own_name, file_name in column_pairs if file_name in schema.names
+    ]
+
+
+def missing_column(
+    name: str, own_name: str, file_name: str, column_names: Iterable[str]
+) -> InputError:
+    """Return the error for a missing column."""
+    return InputError(
+        f"{name}: no column '{file_name}'; there are: {', '.join(column_names) or 'none'}; "
+        f"columns.{own_name}=NAME names another"
+    )
+
+
+def _read_parquet(
+    path: Path, name: str, columns: Columns, size: int, required: Sequence[str]
+) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        column_pairs = _columns_to_read(file.schema_arrow, name, columns, required)
+        first_row = 0
+        for batch in file.iter_batches(size, columns=[file_name for _, file_name in column_pairs]):
+            batch.validate(full=True)  # texts are UTF-8
+            columns_by_name = {
+                own_name: batch.column(file_name) for own_name, file_name in column_pairs
+            }
+            yield _make_table(columns_by_name, first_row, len(batch), name)
+            first_row += len(batch)
+
+
+def _make_table(columns_by_name: dict[str, Any], first_row: int, size: int, name: str) -> pa.Table:
+    """Check columns and bring them into the form of `SCHEMA`."""
+    for own_name in ("image_id", "caption"):
+        if own_name not in columns_by_name:
+            continue
+        column = columns_by_name[own_name]
+        if column.null_count:
+            row = first_row + int(pc.index(column.is_null(), True).as_py())
+            raise InputError(
+                f"{name}: row {row}: '{own_name}' is null; fill it or leave the row out"
+            )
+        if not (_is_text(column.type) or (own_name == "image_id" and _is_integer(column.type))):
+            raise InputError(f"{name}: '{own_name}' is {column.type}, not text; write it as text")
+    columns: list[Any] = [pa.array(range(first_row, first_row + size), pa.int64())]
+    for schema_field in list(SCHEMA)[1:]:
+        column = columns_by_name.get(schema_field.name, pa.nulls(size, schema_field.type))
+        if schema_field.name == "references" and not _is_text_list(column.type):
+            raise InputError(
+                f"{name}: 'references' is {column.type}, not a list of texts; write it as one"
+            )
+        columns.append(column.cast(schema_field.type))
+    if columns[-1].flatten().null_count:
+        raise InputError(f"{name}: 'references' holds a null; fill it or leave it out")
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):  # of pandas' categories
+        kind = kind.value_type
+    # A view is how polars has texts.
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _is_integer(kind: Any) -> bool:
+    return pa.types.is_integer(kind)
+
+
+def _is_text_list(kind: Any) -> bool:
+    lists = (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+    return (lists and _is_text(kind.value_type)) or pa.types.is_null(kind)
+
+
+def _read_lines(
+    path: Path, name: str, columns: Columns, size: int, required: Sequence[str]
+) -> Iterator[pa.Table]:
+    with open_unpacked(path, name) as stream:
+        rows = _read_objects(stream, name)
+        yield from batch_rows(
+            (_parse_row(row, columns, f"{name}:{line}", required) for line, row in rows), size
+        )
+
+
+def _read_objects(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        yield from json_lines(stream, name)
+    except InputError as error:
+        raise CorruptError(name, str(error).removeprefix(f"{name}:")) from error
+
+
+def _parse_row(
+    row: Any, columns: Columns, where: str, required: Sequence[str] = ("image_id", "caption")
+) -> Row:
+    """Return the values of an object; an image id may be a number."""
+    for own_name in required:
+        if isinstance(row, dict) and getattr(columns, own_name) not in row:
+            raise missing_column(where, own_name, getattr(columns, own_name), row)
+    image_id = whole(str(field(row, columns.image_id, (str, int), where)))
+    caption = whole(field(row, columns.caption, str, where)) if "caption" in required else None
+    if row.get(columns.references) is None:
+        return image_id, caption, None
+    return image_id, caption, tuple(map(whole, texts(row, columns.references, where)))
+
+
+def batch_rows(
+    rows: Iterable[Row], size: int, images: list[str] | None = None
+) -> Iterator[pa.Table]:
+    """Yield rows as tables of `SCHEMA`, each of `size` rows.
+
+    Args:
+        images: the rows' images so far, which go into a column of their own.
+    """
+    first_row, batch = 0, list[Row]()
+
+    def make_table() -> pa.Table:
+        columns = [list(values) for values in zip(*batch, strict=True)]
+        table = pa.table([range(first_row, first_row + len(batch)), *columns], schema=SCHEMA)
+        if images is None:
+            return table
+        image_column = pa.array(list(images))
+        images.clear()
+        return table.append_column("image", [image_column])
+
+    for row in rows:
+        batch.append(row)
+        if len(batch) == size:
+            yield make_table()
+            first_row, batch = first_row + len(batch), []
+    if batch:
+        yield make_table()
+
+
+@contextmanager
+def open_unpacked(path: Path, name: str) -> Generator[IO[bytes]]:
+    """Open a file's bytes, unpacked as its name says.
+
+    Raises:
+        EOFError: where a packed file is cut short.
+    """
+    with contextlib.ExitStack() as stack:
+        packed = "." + name.lower().rpartition(".")[2]
+        if packed in PACKINGS and not path.stat().st_size:
+            raise EOFError("it is empty")  # which not every library minds
+        if packed == ".gz":
+            yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path)))
+        elif packed == ".bz2":
+            yield stack.enter_context(bz2.open(path))
+        elif packed == ".xz":
+            yield stack.enter_context(lzma.open(path))
+        elif packed in (".zst", ".lz4"):
+            codec = {".zst": "zstd", ".lz4": "lz4"}[packed]
+            source = stack.enter_context(pa.CompressedInputStream(pa.OSFile(str(path)), codec))
+            yield stack.enter_context(io.BufferedReader(source, 1 << 20))
+        else:
+            yield stack.enter_context(path.open("rb"))
+
+
+@dataclass
+class _Sample:
+    """The members of a WebDataset's tar under one key."""
+
+    key: str
+    parts: dict[str, bytes]
+
+    @property
+    def has_caption(self) -> bool:
+        """Tell whether it has a caption; without one it is no row."""
+        return any(ending in self.parts for ending in CAPTION_ENDINGS)
+
+
+def _read_tar(
+    path: Path, name: str, columns: Columns, size: int, images: Path | None
+) -> Iterator[pa.Table]:
+    paths: list[str] | None = None if images is None else []
+
+    def rows() -> Iterator[Row]:
+        for number, sample in enumerate(read_samples(path, name, images is not None)):
+            if images is not None and paths is not None:
+                paths.append(_write_image(sample, images, number, name))
+            yield _sample_row(sample, columns, f"{name}: sample '{sample.key}'")
+
+    yield from batch_rows(rows(), size, paths)
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header; `tarfile` itself would take the archive to end at a damaged one."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tarfile)
+        except HeaderError as error:
+            if type(error).__name__ == "EOFHeaderError":  # the end as it should be
+                raise
+            raise ReadError(f"{error} at byte {tarfile.offset:,}") from error
+
+
+def open_tar(stream: IO[bytes]) -> tarfile.TarFile:
+    """Open a tar whose members are read one after another, to the mark of its end."""
+    return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
+
+
+def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
+    """Yield the samples of a tar: neighbours whose names are equal up to the first dot.
+
+    Args:
+        images: whether to read images too.
+
+    Raises:
+        CorruptError: where the archive ends too early.
+    """
+    sample = _Sample("", {})
+    with open_unpacked(path, name) as stream, open_tar(stream) as archive:
+        for member in archive:
+            if not member.isfile():
+                continue
+            folder, _, base = member.name.rpartition("/")
+            stem, _, ending = base.partition(".")
+            key = f"{folder}/{stem}" if folder else stem
+            if key != sample.key:
+                if sample.has_caption:
+                    yield sample
+                sample = _Sample(key, {})
+            ending = ending.lower()
+            if ending in CAPTION_ENDINGS or (images and ending in IMAGES):
+                content = archive.extractfile(member)
+                sample.parts[ending] = content.read() if content else b""
+    if sample.has_caption:
+        yield sample
+
+
+def _sample_row(sample: _Sample, columns: Columns, where: str) -> Row:
+    """Return a sample's JSON, or its text; its key is the image id where the JSON has none."""
+    row: dict[str, Any] = {columns.image_id: sample.key}
+    if "json" in sample.parts:
+        values = parsed(_decode(sample.parts["json"], where), where)
+        if not isinstance(values, dict):
+            raise InputError(f"{where}: its .json holds no object")
+        row |= values
+    for ending in _TEXTS:
+        if ending in sample.parts:
+            row[columns.caption] = _decode(sample.parts[ending], where).strip("\n")
+    return _parse_row(row, columns, where)
+
+
+def _decode(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 text; save it as UTF-8") from error
+
+
+def _write_image(sample: _Sample, folder: Path, number: int, name: str) -> str:
+    """Write a sample's image and return its path, a number, whatever the archive calls it."""
+    ending = next((e for e in IMAGES if e in sample.parts), None)
+    if ending is None:
+        raise InputError(f"{name}: sample '{sample.key}' has no image; metrics asked for need it")
+    path = folder / f"{number}.{ending}"
+    path.write_bytes(sample.parts[ending])
+    return str(path)
