@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +12,31 @@ from ...datasets.errors import InputError
 from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
 from ...metrics.base import Metric
 from ..evaluation.correlation_tables import (
+    correlation_table,
     difference_tables,
     disattenuated_tables,
     significance_frames,
-    table_of,
 )
+from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.floors import FLOORS
-from ..evaluation.measured_dataset import Measured, measure
+from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
 from ..options import BenchOptions, changes_of, names_of, statistics_of
-from ..runs.output_folder import OutputFolder
-from ..runs.progress_bar import StepProgress
-from ..runs.results import (
-    RANK_COLUMNS,
-    Judgements,
-    Results,
-)
-from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
 from ..scoring.locations import Locations
+from ..runs.output_folder import OutputFolder
+from ..runs.progress_bar import StepProgress
+from ..runs.results import RANK_COLUMNS, Judgements, Results
+from ..runs.run_output import RunClock
+from ..runs.tables import ResultTable
 from ..scoring.protocol import Protocol
+from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     add_unavailable_rows,
+    find_unavailable,
     installation_advice,
     make_unavailable_rows,
-    split_available,
 )
 from ..statistics.rater_agreement import CEILINGS
 
@@ -68,7 +65,7 @@ def bench(
         ceilings: whether to add how well people agree with each other, where the dataset tells.
         floors: whether to add random scores and caption length.
         statistics: options of intervals and tests that differ from the usual ones, such as
-            `{"interval": "bca", "replicates": 10000}`; see `Statistics`.
+            `{"interval": "bca", "replicates": 10000}`; see `StatisticsOptions`.
         data_root: where the data lies; by default `CAPTAU_DATA`, else the user's cache folder.
         cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
         output_dir: where to write the run's files; None writes none.
@@ -81,15 +78,15 @@ def bench(
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
-    chosen = names_of(dataset)
+    datasets = names_of(dataset)
     changes = changes_of(protocol)
-    wanted = resolve_metrics(metrics)
-    chosen_statistics = statistics_of(statistics)
+    chosen_metrics = resolve_metrics(metrics)
+    options = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
     config = BenchOptions(
-        datasets={name: Protocol.resolve(name, usual_protocol(name), changes) for name in chosen},
-        metrics=wanted,
+        datasets={name: Protocol.resolve(name, usual_protocol(name), changes) for name in datasets},
+        metrics=chosen_metrics,
         locations=Locations(
             data_root=Path(data_root) if data_root else None,
             cache_root=Path(cache_root) if cache_root else None,
@@ -97,12 +94,12 @@ def bench(
             file_options=dict(file or {}),
         ),
         configuration={
-            "dataset": chosen,
-            "metrics": [m.spec for m in wanted],
+            "dataset": datasets,
+            "metrics": [m.spec for m in chosen_metrics],
             "protocol": changes,
             "ceilings": ceilings,
             "floors": floors,
-            "statistics": vars(chosen_statistics),
+            "statistics": vars(options),
             "data": {"root": data_root},
             "cache": {"root": cache_root},
             "output_dir": output_dir,
@@ -110,7 +107,7 @@ def bench(
         },
         ceilings=ceilings,
         floors=floors,
-        statistics=chosen_statistics,
+        statistics=options,
         optional=optional_specs(metrics),
     )
     if output_dir is None:
@@ -122,76 +119,53 @@ def bench(
 
 
 def run(config: BenchOptions) -> Results:
-    """Run a benchmark.
+    """Run `captau bench`, or `captau compare` where there are tests.
 
     Raises:
         InputError: see `bench`.
     """
-    began = time.perf_counter()
-    started = datetime.now(UTC)
+    clock = RunClock()
     store = config.locations.store()
-    measured: list[Measured] = []
+    measured: list[MeasuredDataset] = []
     missing: list[UnavailableMetrics] = []
     with StepProgress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
-            caption_set = config.locations.load(name)
-            metrics, lacking = split_available(
-                config.metrics, config.optional, protocol, caption_set
+            selection = EvaluationSet.select(config.locations.load(name), protocol)
+            unavailable = find_unavailable(config.metrics, config.optional, selection.items)
+            metrics = [m for m in config.metrics if m not in unavailable]
+            missing.append(unavailable)
+            measured.append(
+                correlate_dataset(
+                    score_dataset(selection, metrics, store, progress),
+                    progress,
+                    ceilings=config.ceilings,
+                    floors=config.floors,
+                    statistics=config.statistics,
+                    tests=config.tests,
+                )
             )
-            missing.append(lacking)
-            found = measure(
-                caption_set,
-                protocol,
-                metrics,
-                store,
-                progress,
-                config.ceilings,
-                config.floors,
-            )
-            found.judge(config.statistics, progress, config.tests)
-            measured.append(found)
-    reached = [m for m in config.metrics if any(m not in lacking for lacking in missing)]
+    specs = [m.spec for m in config.metrics]
     return Results(
         correlations=pd.concat(
             [
-                pd.concat([m.correlations, make_unavailable_rows(m.correlations, lacking)])
-                for m, lacking in zip(measured, missing, strict=True)
+                pd.concat([m.correlations, make_unavailable_rows(m.correlations, unavailable)])
+                for m, unavailable in zip(measured, missing, strict=True)
             ],
             ignore_index=True,
         ),
-        scores=pd.concat([m.scores for m in measured], ignore_index=True),
-        run={
-            "command": "compare" if config.tests else "bench",
-            "config": dict(config.configuration),
-            "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
-            **provenance(reached, [m.caption_set for m in measured], config.locations),
-            "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
-            "floors": FLOORS,
-            "ceilings": CEILINGS,
-            "missing": {
-                m.caption_set.name: {one.spec: reason for one, reason in lacking.items()}
-                for m, lacking in zip(measured, missing, strict=True)
-            },
-            "scores_computed": store.misses,
-            "scores_read_back": store.hits,
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 3),
-        },
+        scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
+        run=_record(config, measured, missing, store) | clock.record(),
         tables=[
             table
-            for m, lacking in zip(measured, missing, strict=True)
-            for table in (
-                _listed(m, [x for x in config.metrics if x not in lacking], lacking),
-                *difference_tables(m, config),
-                *disattenuated_tables(m, config),
-            )
+            for m, unavailable in zip(measured, missing, strict=True)
+            for table in _tables(m, unavailable, config)
         ],
         summary=installation_advice(missing),
-        significance=significance_frames(measured, config) if config.tests else None,
+        significance=significance_frames(measured, specs, config.tests) if config.tests else None,
         disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
         if config.statistics.disattenuate
         else None,
-        judgements=_judged(measured),
+        judgements=_judgements(measured),
         ranks=pd.DataFrame(
             [
                 (m.caption_set.name, dimension, coefficient, metric, rank)
@@ -203,26 +177,55 @@ def run(config: BenchOptions) -> Results:
     )
 
 
-def _judged(measured: Sequence[Measured]) -> Judgements:
-    """What people said of the measured items, in their order."""
-    items: list[pd.DataFrame] = []
-    ratings: list[pd.DataFrame] = []
-    preferences: list[pd.DataFrame] = []
-    for one in measured:
-        of_set, name = one.caption_set, one.caption_set.name
-        here = of_set.ratings["item_id"].isin(one.items["item_id"])
-        for frames, frame, columns in (
-            (items, one.items, ITEM_COLUMNS),
-            (ratings, of_set.ratings[here], RATING_COLUMNS),
-            (preferences, one.preferences(), PREFERENCE_COLUMNS),
-        ):
-            frames.append(frame[list(columns)].assign(dataset=name)[["dataset", *columns]])
+def _record(
+    config: BenchOptions,
+    measured: Sequence[MeasuredDataset],
+    missing: Sequence[UnavailableMetrics],
+    store: ScoreStore,
+) -> dict[str, Any]:
+    """Return what `run.json` says of the run, but for its time."""
+    computed = [m for m in config.metrics if any(m not in lack for lack in missing)]
+    return {
+        "command": "compare" if config.tests else "bench",
+        "config": dict(config.configuration),
+        "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
+        **provenance(computed, [m.caption_set for m in measured], config.locations),
+        "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
+        "floors": FLOORS,
+        "ceilings": CEILINGS,
+        "missing": {
+            m.caption_set.name: {metric.spec: reason for metric, reason in unavailable.items()}
+            for m, unavailable in zip(measured, missing, strict=True)
+        },
+        "scores_computed": store.misses,
+        "scores_read_back": store.hits,
+    }
+
+
+def _tables(
+    measured: MeasuredDataset, unavailable: UnavailableMetrics, config: BenchOptions
+) -> list[ResultTable]:
+    """Return the correlations, with a row for each missing metric, and the tables that were asked for."""
+    metrics = measured.scored.metrics
+    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    correlations = correlation_table(measured, metrics)
+    return [
+        add_unavailable_rows(correlations, metrics, measured.scored.remarks, unavailable),
+        *difference_tables(measured, config.tests, labels),
+        *disattenuated_tables(measured, labels),
+    ]
+
+
+def _judgements(measured: Sequence[MeasuredDataset]) -> Judgements:
+    """Return what people said of the measured items, in the items' order."""
+
+    def joined(columns: Sequence[str], frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+        named = zip((m.caption_set.name for m in measured), frames, strict=True)
+        parts = [frame[list(columns)].assign(dataset=name) for name, frame in named]
+        return pd.concat(parts, ignore_index=True)[["dataset", *columns]]
+
     return Judgements(
-        *(pd.concat(frames, ignore_index=True) for frames in (items, ratings, preferences))
+        joined(ITEM_COLUMNS, (m.items for m in measured)),
+        joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
+        joined(PREFERENCE_COLUMNS, (m.selection.preferences for m in measured)),
     )
-
-
-def _listed(
-    measured: Measured, metrics: Sequence[Metric], lacking: UnavailableMetrics
-) -> ResultTable:
-    return add_unavailable_rows(table_of(measured, metrics), metrics, measured.remarks, lacking)

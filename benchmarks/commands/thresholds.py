@@ -1,32 +1,22 @@
-"""`captau thresholds`: what is kept, and how much of it is good, when captions are filtered by a metric.
-
-Levinboim et al. 2021, section 6.2: a caption is served where its score is above a threshold; precision
-is the share of good ones among those served, recall the share of the good ones that are served
-(equations 2 and 3).
-"""
+"""`captau thresholds`: the captions that remain, and the good ones among them, when a metric filters captions."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
-from ...datasets.schema import Scale
-from ...metrics.base import Floats
-from ..evaluation.study import Study, told
+from ..evaluation.study import Study, load_studies, study_record
+from ..evaluation.threshold_curves import good_captions, metric_curve
+from ..evaluation.wording import join_notes
 from ..options import ThresholdsOptions
-from ..reporting.figure_files import MUTED, SERIES, can_draw, files_of, legend
-from ..reporting.figure_files import style as figure_style
-from ..runs.progress_bar import StepProgress
-from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
+from ..reporting.threshold_figure import threshold_figure
+from ..runs.progress_bar import StepProgress
+from ..runs.run_output import RunClock, RunOutput
+from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import installation_advice
 
 THRESHOLD_COLUMNS = (
@@ -40,7 +30,7 @@ THRESHOLD_COLUMNS = (
     "n_kept",
     "n_items",
 )
-SUMMARY_COLUMNS = (
+RECALL_COLUMNS = (
     "dataset",
     "protocol",
     "dimension",
@@ -55,192 +45,70 @@ SUMMARY_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Precision and recall by threshold: captions with a score of at least the threshold are kept.
+def run(config: ThresholdsOptions) -> RunOutput:
+    """Compute each metric's precision and recall by threshold.
 
-    Attributes:
-        thresholds: every score that occurs, from the greatest on, shape (n,).
-        precision, recall: shape (n,).
-        kept: how many captions, shape (n,).
-    """
-
-    thresholds: Floats
-    precision: Floats
-    recall: Floats
-    kept: Floats
-
-    @classmethod
-    def of(cls, scores: Floats, good: Floats) -> Curve:
-        """
-        Args:
-            scores: shape (n,), finite; more is better.
-            good: shape (n,), 1 where the caption is good and 0 elsewhere; one good one at least.
-        """
-        order = np.argsort(-scores, kind="stable")
-        ranked = scores[order]
-        last = np.flatnonzero(np.append(np.diff(ranked) != 0, True))  # equal scores go together
-        hits = np.cumsum(good[order])[last]
-        kept = (last + 1).astype(np.float64)
-        return cls(ranked[last], hits / kept, hits / good.sum(), kept)
-
-    @property
-    def auc(self) -> float:
-        """Σ (Rₙ - Rₙ₋₁) Pₙ, the area under the curve in steps (average precision)."""
-        return float(np.diff(self.recall, prepend=0.0) @ self.precision)
-
-    def at(self, precision: float) -> tuple[float, float]:
-        """The greatest recall at this precision or better, and its threshold; NaN where there is none."""
-        enough = np.flatnonzero(self.precision >= precision)
-        if not enough.size:
-            return float("nan"), float("nan")
-        best = enough[-1]
-        return float(self.recall[best]), float(self.thresholds[best])
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """What a run found.
-
-    Attributes:
-        rows: the curves, columns `THRESHOLD_COLUMNS`.
-        summary_rows: a row a metric, columns `SUMMARY_COLUMNS`.
-        run: what it takes to recompute them.
-        tables: what is printed.
-        pictures: the curves as files by name.
-        summary: what to do to get the metrics that are missing; empty where none is.
-    """
-
-    rows: pd.DataFrame
-    summary_rows: pd.DataFrame
-    run: dict[str, Any]
-    tables: list[ResultTable]
-    pictures: dict[str, bytes]
-    summary: str
-
-    def files(self) -> dict[str, bytes]:
-        """The run's files by name; `run.json` comes last, so its presence says all are there."""
-        return {
-            "thresholds.csv": to_csv(self.rows),
-            "recall.csv": to_csv(self.summary_rows),
-            **table_files(self.tables),
-            **self.pictures,
-            "run.json": to_json(self.run),
-        }
-
-
-def run(config: ThresholdsOptions) -> Thresholds:
-    """Find the curves.
+    Returns:
+        `thresholds.csv`, the curves, and `recall.csv`, a row a metric.
 
     Raises:
         InputError: on an unknown name, missing or malformed data, or a dataset without ratings, or
             with good captions alone, or none.
     """
-    began = time.perf_counter()
-    started = datetime.now(UTC)
-    rows: list[dict[str, Any]] = []
-    found: list[dict[str, Any]] = []
+    clock = RunClock()
+    curve_rows: list[dict[str, Any]] = []
+    recall_rows: list[dict[str, Any]] = []
     with StepProgress(None) as progress:
-        studies = [Study(config, name, progress) for name in config.datasets]
+        studies = load_studies(config, progress)
         for study in studies:
-            scores = study.scores(study.items, study.protocol)
-            for dimension in study.protocol.dimension:
-                good = good_of(
-                    study.set.ratings[study.set.ratings["item_id"].isin(study.items["item_id"])],
-                    dimension,
-                    study.set.card.scales[dimension],
-                    config.good,
-                    study.set.name,
-                )
-                common = {
-                    "dataset": study.set.name,
-                    "protocol": study.protocol.name,
-                    "dimension": dimension,
-                }
-                for metric, column in scores.items():
-                    of_metric, summary = curve_of(
-                        column.loc[good.index].to_numpy(dtype=np.float64), good, config.precision
-                    )
-                    mark = study.marks.get(metric, "")
-                    note = "; ".join(n for n in (summary.pop("note"), mark) if n)
-                    rows += [{**common, "metric": metric, **row} for row in of_metric]
-                    found.append({**common, "metric": metric, **summary, "note": note})
+            scores = study.scores()
+            for dimension in study.selection.protocol.dimension:
+                curves, recalls = _curves(study, scores, dimension, config)
+                curve_rows += curves
+                recall_rows += recalls
     labels = {m.spec: metric_style(m).label for m in config.metrics}
-    frame = pd.DataFrame(rows, columns=pd.Index(THRESHOLD_COLUMNS))
-    summaries = pd.DataFrame(found, columns=pd.Index(SUMMARY_COLUMNS))
-    return Thresholds(
-        rows=frame,
-        summary_rows=summaries,
-        run=told("thresholds", config, studies, started, time.perf_counter() - began),
-        tables=_tables(summaries, labels, config),
-        pictures=_pictures(frame, labels),
-        summary=installation_advice([s.missing for s in studies]),
+    curves = pd.DataFrame(curve_rows, columns=pd.Index(THRESHOLD_COLUMNS))
+    recalls = pd.DataFrame(recall_rows, columns=pd.Index(RECALL_COLUMNS))
+    return RunOutput(
+        {"thresholds.csv": curves, "recall.csv": recalls},
+        study_record("thresholds", config, studies) | clock.record(),
+        _tables(recalls, labels, config),
+        threshold_figure(curves, labels),
+        installation_advice([s.missing for s in studies]),
     )
 
 
-def good_of(
-    ratings: pd.DataFrame, dimension: str, scale: Scale, least: float, dataset: str
-) -> pd.Series:
-    """By item id, 1 where most of its ratings are `least` or more of the scale, else 0.
-
-    Raises:
-        InputError: where all are good, or none is.
-    """
-    ratings = ratings[ratings["dimension"] == dimension]
-    high = scale.share(ratings["value"]) >= least - 1e-9
-    share = high.groupby(ratings["item_id"], sort=False).mean()
-    good = (share > 0.5).astype(float)
-    if good.nunique() < 2:
-        what = "every caption is" if good.all() else "no caption is"
-        raise InputError(
-            f"dataset {dataset}, {dimension}: {what} good at good={least:g} of the scale {scale}; "
-            f"set good= between 0 and 1 to another share of it"
-        )
-    return good
-
-
-def curve_of(
-    scores: Floats, good: pd.Series, wanted: float
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows of a metric's curve, and what they come to; columns of both by name, but for the names.
-
-    Args:
-        scores: shape (n_items,).
-        good: as `good_of` gives it, in the same order.
-        wanted: the precision at which the recall is asked for.
-    """
-    n_items, n_good = len(good), int(good.sum())
-    gaps = int((~np.isfinite(scores)).sum())
-    if gaps:
-        nothing = {"auc": np.nan, "recall": np.nan, "threshold": np.nan}
-        note = f"undefined: {gaps} of {n_items} captions have no finite score"
-        counts = {"wanted_precision": wanted, "n_good": n_good, "n_items": n_items}
-        return [], {**nothing, **counts, "note": note}
-    curve = Curve.of(scores, good.to_numpy(dtype=np.float64))
-    recall, threshold = curve.at(wanted)
-    rows = [
-        {"threshold": t, "precision": p, "recall": r, "n_kept": int(k), "n_items": n_items}
-        for t, p, r, k in zip(
-            curve.thresholds, curve.precision, curve.recall, curve.kept, strict=True
-        )
-    ]
-    return rows, {
-        "auc": curve.auc,
-        "wanted_precision": wanted,
-        "recall": recall,
-        "threshold": threshold,
-        "n_good": n_good,
-        "n_items": n_items,
-        "note": "" if recall == recall else "no threshold reaches the wanted precision",
-    }
+def _curves(
+    study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ThresholdsOptions
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of `thresholds.csv` and of `recall.csv` for a dimension."""
+    selection = study.selection
+    scale = selection.caption_set.card.scales[dimension]
+    is_good = good_captions(selection.ratings, dimension, scale, config.good, study.name)
+    curves: list[dict[str, Any]] = []
+    recalls: list[dict[str, Any]] = []
+    for metric, by_item in scores.items():
+        names = {
+            "dataset": study.name,
+            "protocol": selection.protocol.name,
+            "dimension": dimension,
+            "metric": metric,
+        }
+        column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
+        rows, recall = metric_curve(column, is_good, config.precision)
+        curves += [{**names, **row} for row in rows]
+        note = join_notes(recall["note"], study.marks.get(metric, ""))
+        recalls.append({**names, **recall, "note": note})
+    return curves, recalls
 
 
 def _tables(
-    found: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsOptions
+    recalls: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsOptions
 ) -> list[ResultTable]:
+    """Return a table a dataset and dimension."""
     tables: list[ResultTable] = []
-    wanted = f"recall at precision {config.precision:g}"
-    for (dataset, dimension), part in found.groupby(["dataset", "dimension"], sort=False):
+    columns = ["AUC", f"recall at precision {config.precision:g}", "threshold"]
+    for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):
         rows: list[tuple[str, list[str]]] = []
         for row in part.to_dict("records"):
             # Downwards: the caption whose score the threshold is must stay above what is printed.
@@ -249,70 +117,15 @@ def _tables(
             rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
         first = part.iloc[0]
         notes = [
-            f"AUC and recall ×100. {first['n_good']:,} of {first['n_items']:,} captions are good: most of "
-            f"their ratings are {config.good:g} of the scale or more. Kept are scores of at least the "
-            f"threshold.",
-            *(
-                f"{labels[metric]}: {note}."
-                for metric, note in zip(part["metric"], part["note"], strict=True)
-                if note
-            ),
+            f"AUC and recall ×100. {first['n_good']:,} of {first['n_items']:,} captions are good: most "
+            f"of their ratings are {config.good:g} of the scale or more. Captions with a score of at "
+            f"least the threshold are kept."
         ]
-        columns = ["AUC", wanted, "threshold"]
-        tables.append(
-            ResultTable(
-                f"{dataset}, {dimension}: filtering captions", "metric", columns, rows, notes=notes
-            )
-        )
+        notes += [
+            f"{labels[metric]}: {note}."
+            for metric, note in zip(part["metric"], part["note"], strict=True)
+            if note
+        ]
+        title = f"{dataset}, {dimension}: filtering captions"
+        tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables
-
-
-def _pictures(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]:
-    """Precision over recall, a panel a dataset and dimension; none where nothing can draw them."""
-    panels: Sequence[Any] = list(rows.groupby(["dataset", "dimension"], sort=False))
-    if not panels or not can_draw():
-        return {}
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(6, 4 * len(panels)), layout="constrained")
-        axes = figure.subplots(len(panels), 1, squeeze=False).ravel()
-        for axis, (key, part) in zip(axes, panels, strict=True):
-            draw_curves(axis, part, labels)
-            axis.set_title(", ".join(map(str, key)))
-        return files_of(figure, "precision_recall")
-
-
-def draw_curves(axis: Any, rows: pd.DataFrame, labels: Mapping[str, str]) -> None:
-    """Precision over recall on matplotlib's axis; the best curves in colour, by area.
-
-    Args:
-        axis: to draw on.
-        rows: columns `metric, recall, precision`, in the curves' order.
-        labels: what the metrics are called.
-    """
-    curves = {str(metric): line for metric, line in rows.groupby("metric", sort=False)}
-    areas = {
-        metric: float(np.diff(line["recall"], prepend=0.0) @ line["precision"])
-        for metric, line in curves.items()
-    }
-    best = sorted(curves, key=lambda metric: -areas[metric])[: len(SERIES)]
-    handles: dict[str, Any] = {}
-    for metric in [m for m in curves if m not in best] + best[::-1]:
-        line = curves[metric]
-        how: dict[str, Any] = (
-            {"color": SERIES[best.index(metric)], "linewidth": 1.4}
-            if metric in best
-            else {"color": MUTED, "linewidth": 0.5}
-        )
-        (handles[metric],) = axis.step(
-            line["recall"], line["precision"], where="pre", linestyle="-", **how
-        )
-    shown, names = [handles[m] for m in best], [labels[m] for m in best]
-    if others := [handles[m] for m in curves if m not in best]:
-        shown, names = [*shown, others[0]], [*names, f"{len(others)} more"]
-    axis.set_xlabel("recall")
-    axis.set_ylabel("precision")
-    axis.set_ylim(0, 1.02)
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
-    legend(axis, shown, names, **below)

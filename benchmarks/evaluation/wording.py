@@ -1,32 +1,51 @@
-"""Protocols, intervals and ranks in words, for tables, reports and citations."""
+"""Protocols, intervals, corrections and ranks in words, for tables, reports and citations."""
 
 from __future__ import annotations
 
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 
-
-def interval_words(options: StatisticsOptions) -> str:
-    """What an interval is."""
-    how = "Fisher's formula, data points taken as independent"
-    if options.uses_resampling:
-        kind = {"percentile": "percentile", "bca": "BCa"}[options.interval]
-        how = f"{kind} bootstrap over images, {options.replicates:,} replicates"
-    return f"{100 * options.level:g} % interval ({how})"
+#: Names of the bootstrap intervals.
+INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
+#: Names of the corrections of p-values for the number of comparisons.
+CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
 
 
-def rank_words(options: StatisticsOptions) -> str:
-    """What a rank is."""
-    which = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
+def join_notes(*notes: str) -> str:
+    """Join the notes that are not empty."""
+    return "; ".join(note for note in notes if note)
+
+
+def synthetic_note(subject: str) -> str:
+    """Return the warning that belongs to every number of synthetic data.
+
+    Args:
+        subject: whom the numbers might be taken to describe, in the plural.
+    """
     return (
-        "a new one begins with the first metric that one of the rank before beats significantly "
-        f"(paired bootstrap over images, level {100 * (1 - options.level):g} %, "
-        f"{which[options.correction]})"
+        f"SYNTHETIC data: it only shows that captau works, and says nothing about real {subject}."
+    )
+
+
+def interval_words(statistics: StatisticsOptions) -> str:
+    """Describe an interval: its level, kind and replicates."""
+    method = "Fisher's formula, data points taken as independent"
+    if statistics.uses_resampling:
+        kind = INTERVAL_LABELS[statistics.interval]
+        method = f"{kind} bootstrap over images, {statistics.replicates:,} replicates"
+    return f"{100 * statistics.level:g} % interval ({method})"
+
+
+def rank_words(statistics: StatisticsOptions) -> str:
+    """Describe rank number_images: the test, its level and its correction."""
+    return (
+        "metrics that share a rank do not differ significantly (paired bootstrap over images, "
+        f"level {100 * (1 - statistics.level):g} %, {CORRECTION_LABELS[statistics.correction]})"
     )
 
 
 def describe_protocol(protocol: Protocol) -> str:
-    """A protocol in a line."""
+    """Describe in one line the choices of a protocol that move numbers."""
     parts = [f"ratings {protocol.ratings}"] if protocol.dimension else []
     parts.append(f"references {protocol.references}" + (f" k={protocol.k}" if protocol.k else ""))
     parts.append(f"corpus {protocol.corpus}")
@@ -37,7 +56,3 @@ def describe_protocol(protocol: Protocol) -> str:
     if protocol.split:
         parts.append(f"split {protocol.split}")
     return ", ".join(parts)
-
-
-def join_notes(*notes: str) -> str:
-    return "; ".join(n for n in notes if n)

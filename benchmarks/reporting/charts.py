@@ -15,8 +15,8 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
-from ..commands.thresholds import curve_of, draw_curves, good_of
 from ..evaluation.floors import FLOORS
+from ..evaluation.threshold_curves import good_captions, metric_curve
 from ..options import ChartOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
@@ -33,6 +33,7 @@ from ..statistics.rater_agreement import (
     scale_levels,
 )
 from .figure_files import GRID, INK, MUTED, NEUTRAL, PAPER, SERIES
+from .threshold_figure import draw_curves
 
 #: With more levels than this a scale is cut into ten.
 MOST_LEVELS = 13
@@ -719,7 +720,7 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
     reasons: list[str] = []
     for dimension, scale in _rated(part).items():
         try:
-            good = good_of(part.ratings, dimension, scale, part.options.good, part.dataset)
+            good = good_captions(part.ratings, dimension, scale, part.options.good, part.dataset)
         except InputError as error:
             reasons.append(str(error))
             continue
@@ -727,7 +728,7 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
         cells: list[tuple[str, list[str]]] = []
         for metric in (m for m in part.metrics if m in part.oriented):
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
-            curve, found = curve_of(scores, good, part.options.precision)
+            curve, found = metric_curve(scores, good, part.options.precision)
             shown = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
             rows += [{"metric": metric, **curve[k]} for k in shown if curve]
             # Downwards, as in captau thresholds.

@@ -1,0 +1,160 @@
+"""A dataset as a protocol selects it: its items, and what people said of them.
+
+`EvaluationSet.select` is where every command that correlates begins; `measured_dataset` and `study` build on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Floats
+from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import number_images
+from ..statistics.coefficients import Coefficient, why_undefined
+from ..statistics.levels import correlate_at_level
+from ..statistics.weighted_coefficients import Ints
+
+
+@dataclass(frozen=True)
+class DataPoints:
+    """The data points of one dimension that count for a metric.
+
+    Attributes:
+        scores, ratings: shape (n_points,), as `levels.correlate_at` takes them.
+        keys: columns `image_id` and `system` of the points, indexed by item id.
+        image: the number of each point's image among those of all points, shape (n_points,).
+        n_dropped: the points that `protocol.undefined=drop` leaves out.
+        reason: the reason why no coefficient of them has a value; empty where they have.
+    """
+
+    scores: Floats
+    ratings: Floats
+    keys: pd.DataFrame
+    image: Ints
+    n_dropped: int
+    reason: str
+
+    @property
+    def n_items(self) -> int:
+        """The number of items with a point."""
+        return self.keys.index.nunique()
+
+    def correlate(self, protocol: Protocol, coefficient: str) -> Coefficient:
+        """Return a coefficient at the protocol's level."""
+        return correlate_at_level(protocol.level, self.scores, self.ratings, self.keys, coefficient)
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """The items of a dataset that a protocol selects.
+
+    Attributes:
+        caption_set: the dataset.
+        protocol: as it applies to this dataset, each dimension named.
+        items: as `Protocol.select_items` returns them.
+    """
+
+    caption_set: CaptionSet
+    protocol: Protocol
+    items: pd.DataFrame
+
+    @classmethod
+    def select(cls, caption_set: CaptionSet, protocol: Protocol) -> EvaluationSet:
+        """Select the items of a dataset that count under a protocol.
+
+        Raises:
+            InputError: on an unknown system, split or dimension, or where no item is left.
+        """
+        protocol = protocol.for_dataset(caption_set)
+        return cls(caption_set, protocol, protocol.select_items(caption_set))
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.caption_set.name
+
+    @property
+    def rating_coefficients(self) -> list[str]:
+        """The protocol's coefficients, but for the accuracy on preferences."""
+        return [c for c in self.protocol.coefficients if c != "accuracy"]
+
+    @property
+    def uses_preferences(self) -> bool:
+        """Whether the protocol asks for the accuracy on preferences."""
+        return "accuracy" in self.protocol.coefficients
+
+    @cached_property
+    def keys(self) -> pd.DataFrame:
+        """Columns `image_id` and `system`, indexed by item id."""
+        return self.items.set_index("item_id")[["image_id", "system"]]
+
+    @cached_property
+    def ratings(self) -> pd.DataFrame:
+        """The ratings of the selected items."""
+        ratings = self.caption_set.ratings
+        return ratings[ratings["item_id"].isin(self.items["item_id"])]
+
+    @cached_property
+    def preferences(self) -> pd.DataFrame:
+        """The preferences between two selected items."""
+        preferences = self.caption_set.preferences
+        item_ids = set(self.items["item_id"])
+        return preferences[
+            preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)
+        ]
+
+    def points(self, dimension: str) -> pd.DataFrame:
+        """Return the data points of a dimension: columns `item_id, value`, in the items' order."""
+        return self.protocol.data_points(self.caption_set, self.items, dimension)
+
+    def image_of(self, points: pd.DataFrame) -> pd.Series:
+        """Return the image id of each data point."""
+        return self.keys.loc[points["item_id"], "image_id"]
+
+    def data_points(self, scores: pd.Series, points: pd.DataFrame) -> DataPoints:
+        """Join scores to data points; `protocol.undefined=drop` leaves out points without a score.
+
+        Args:
+            scores: by item id.
+            points: as `points` returns them.
+        """
+        point_scores = scores.loc[points["item_id"]].to_numpy(dtype=np.float64)
+        is_gap = np.isnan(point_scores)
+        if self.protocol.undefined != "drop":
+            is_gap[:] = False
+        counted = points[~is_gap]
+        ratings = counted["value"].to_numpy(dtype=np.float64)
+        return DataPoints(
+            point_scores[~is_gap],
+            ratings,
+            self.keys.loc[counted["item_id"]],
+            number_images(self.image_of(points))[0][~is_gap],
+            int(is_gap.sum()),
+            why_undefined(point_scores[~is_gap], ratings),
+        )
+
+    def with_items(self, items: pd.DataFrame) -> EvaluationSet:
+        """Return the same dataset and protocol with other items, such as fewer references."""
+        return replace(self, items=items)
+
+    def require_ratings(self, preferences_remedy: str) -> None:
+        """Check that a rated dimension counts.
+
+        Args:
+            preferences_remedy: the message where the dataset has preferences alone.
+
+        Raises:
+            InputError: where none does.
+        """
+        if self.protocol.dimension:
+            return
+        message = preferences_remedy
+        if dimensions := self.caption_set.dimensions:
+            message = f"protocol.dimension is empty; name one at least: {', '.join(dimensions)}"
+        raise InputError(f"dataset {self.name}: {message}")
