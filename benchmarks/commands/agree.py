@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.schema import CaptionSet
-from ..evaluation.measured_dataset import no_dimension
+from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.provenance import provenance
 from ..options import AgreeOptions
 from ..runs.progress_bar import StepProgress
@@ -108,9 +108,9 @@ def _measure(
     and the distributions of ratings.
     """
     name = caption_set.name
-    if not protocol.dimension:
-        raise no_dimension(caption_set, "it has preferences and no ratings to agree on")
-    items = protocol.select_items(caption_set)["item_id"]
+    selection = EvaluationSet.select(caption_set, protocol)
+    selection.require_ratings("it has preferences and no ratings to agree on")
+    items = selection.items["item_id"]
     found: dict[str, AgreementMeasure] = {}
     histograms: dict[str, dict[float, float]] = {}
     distributions: dict[str, dict[float, int]] = {}

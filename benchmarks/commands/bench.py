@@ -22,13 +22,13 @@ from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
 from ..options import BenchOptions, changes_of, names_of, statistics_of
-from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
-from ..scoring.locations import Locations
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RANK_COLUMNS, Judgements, Results
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
+from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
+from ..scoring.locations import Locations
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (

@@ -28,7 +28,7 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
-from ..evaluation.measured_dataset import Measured, measure
+from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
 from ..options import PaperTable, ReproduceOptions
@@ -77,7 +77,7 @@ class Workshop:
     store: ScoreStore
     progress: StepProgress
     caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
-    measured: list[Measured] = field(default_factory=list[Measured])
+    measured: list[MeasuredDataset] = field(default_factory=list[MeasuredDataset])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     _lacking: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -111,7 +111,7 @@ class Workshop:
         self.protocols[label] = vars(protocol)
         return protocol
 
-    def measure(self, table: PaperTable, protocol: Protocol, specs: list[str]) -> Measured:
+    def measure(self, table: PaperTable, protocol: Protocol, specs: list[str]) -> MeasuredDataset:
         metrics = [metric(spec) for spec in dict.fromkeys(specs)]
         self.metrics.update({m.spec: m for m in metrics})
         found = measure(
@@ -149,7 +149,9 @@ def run(config: ReproduceOptions) -> Results:
     measured = workshop.measured
     empty_scores = pd.DataFrame(columns=pd.Index(SCORE_COLUMNS))
     scores = (
-        pd.concat([m.scores for m in measured], ignore_index=True) if measured else empty_scores
+        pd.concat([m.scored.frame for m in measured], ignore_index=True)
+        if measured
+        else empty_scores
     )
     return Results(
         correlations=pd.concat([m.correlations for m in measured], ignore_index=True)

@@ -12,11 +12,11 @@ from ..evaluation.study import Study, load_studies, study_record
 from ..evaluation.threshold_curves import good_captions, metric_curve
 from ..evaluation.wording import join_notes
 from ..options import ThresholdsOptions
-from ..scoring.catalog import metric_style
 from ..reporting.threshold_figure import threshold_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
+from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import installation_advice
 
 THRESHOLD_COLUMNS = (
@@ -97,7 +97,7 @@ def _curves(
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
         rows, recall = metric_curve(column, is_good, config.precision)
         curves += [{**names, **row} for row in rows]
-        note = join_notes(recall["note"], study.marks.get(metric, ""))
+        note = join_notes(recall["note"], study.caveats.get(metric, ""))
         recalls.append({**names, **recall, "note": note})
     return curves, recalls
 

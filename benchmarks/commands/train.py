@@ -36,8 +36,9 @@ from ...metrics.learned.common.recipe import Examples, Ints, Model
 from ...metrics.learned.common.training import HISTORY_COLUMNS, Session
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ...metrics.rows import Rows
-from ..evaluation.correlation_tables import table_of
-from ..evaluation.measured_dataset import Measured
+from ..evaluation.correlation_tables import correlation_table
+from ..evaluation.evaluation_set import EvaluationSet
+from ..evaluation.measured_dataset import MeasuredDataset, ScoredDataset, by_item, correlate_dataset
 from ..evaluation.provenance import provenance
 from ..options import TrainOptions
 from ..runs.output_folder import RUN_FILE
@@ -446,12 +447,12 @@ def run(config: TrainOptions, folder: Path) -> Trained:
             if columns
         ]
         _add_scores(config, cards, jobs, measured, folder)
-    frame = pd.concat([m.correlations for m, _ in measured], ignore_index=True)
+    frame = pd.concat([m.correlations for m in measured], ignore_index=True)
     means, deviations = _means(frame, config)
-    tables = [table_of(m, metrics) for m, metrics in measured]
+    tables = [correlation_table(m, m.scored.metrics) for m in measured]
     return Trained(
         correlations=pd.concat([frame, make_correlations(means)], ignore_index=True),
-        scores=pd.concat([m.scores for m, _ in measured], ignore_index=True),
+        scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
         training=pd.concat(histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run={
             "command": "train",
@@ -634,29 +635,29 @@ def _measured(
     config: TrainOptions,
     store: Any,
     progress: StepProgress,
-) -> tuple[Measured, list[Metric]]:
+) -> MeasuredDataset:
     """Predictions and compared metrics on the rows that were predicted."""
     items = corpus.items.iloc[tested].reset_index(drop=True)
     raters: list[Metric] = [Predicted(label) for label in columns]
-    marks = metric_caveats(config.metrics, items)
+    caveats = metric_caveats(config.metrics, items)
     scorer = Scorer(corpus.name, items, corpus.protocol)
     compared = score_all(scorer, config.metrics, store, progress) if config.metrics else {}
     metrics = [*raters, *config.metrics]
     scores = {**{label: column[tested] for label, column in columns.items()}, **compared}
-    found = Measured(corpus.set, corpus.protocol, items, metrics, scores, marks=marks)
-    found.judge(config.statistics, progress)
-    return found, metrics
+    selection = EvaluationSet(corpus.set, corpus.protocol, items)
+    scored = ScoredDataset(selection, tuple(metrics), by_item(scores, items), caveats)
+    return correlate_dataset(scored, progress, statistics=config.statistics)
 
 
 def _add_scores(
     config: TrainOptions,
     cards: Mapping[str, RaterCard],
     jobs: Sequence[Job],
-    measured: Sequence[tuple[Measured, list[Metric]]],
+    measured: Sequence[MeasuredDataset],
     folder: Path,
 ) -> None:
     """Onto each rater's card, how it did on its test rows, where those are its own."""
-    frame = pd.concat([m.correlations for m, _ in measured], ignore_index=True)
+    frame = pd.concat([m.correlations for m in measured], ignore_index=True)
     for job in jobs if config.design != "folds" else ():  # a fold's figures are of all folds
         rows = frame[(frame["metric"] == job.label) & frame["dataset"].isin(list(job.test))]
         columns = ["dataset", "dimension", "coefficient", "value", "n_items"]

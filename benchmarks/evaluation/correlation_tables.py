@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
-from ..scoring.catalog import MetricStyle
-from ..scoring.catalog import metric_style
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number
+from ..scoring.catalog import MetricStyle, metric_style
 from ..statistics.intervals import p_value_column
 from ..statistics.levels import remarks
 from ..statistics.preferences import MEAN_CATEGORY

@@ -56,14 +56,14 @@ class ScoredDataset:
         selection: the items.
         metrics: the metrics that correlate with people; companions that came with them do not.
         by_metric: scores by metric and item id, companions' last.
-        marks: notes on metrics that were trained on related data, by spec.
-        remarks: what metrics had to say while they scored, by spec; marks included.
+        caveats: notes on metrics that were trained on related data, by spec.
+        remarks: what metrics had to say while they scored, by spec; caveats included.
     """
 
     selection: EvaluationSet
     metrics: tuple[Metric, ...]
     by_metric: Mapping[str, pd.Series]
-    marks: Mapping[str, str] = field(default_factory=dict[str, str])
+    caveats: Mapping[str, str] = field(default_factory=dict[str, str])
     remarks: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     @property
@@ -161,14 +161,14 @@ def score_dataset(
     items = selection.items
     if corpus_metrics := [m.spec for m in metrics if m.depends_on_corpus]:
         selection.protocol.check_equal_weights(selection.caption_set, items, corpus_metrics[0])
-    marks = metric_caveats(metrics, items)
+    caveats = metric_caveats(metrics, items)
     scorer = Scorer(selection.name, items, selection.protocol)
     columns = score_all(scorer, metrics, store, progress)
     remarks = {
-        m.spec: [*scorer.remarks.get(m.spec, []), *([marks[m.spec]] if m.spec in marks else [])]
+        m.spec: [*scorer.remarks.get(m.spec, []), *([caveats[m.spec]] if m.spec in caveats else [])]
         for m in metrics
     }
-    return ScoredDataset(selection, tuple(metrics), by_item(columns, items), marks, remarks)
+    return ScoredDataset(selection, tuple(metrics), by_item(columns, items), caveats, remarks)
 
 
 def by_item(columns: Mapping[str, Floats], items: pd.DataFrame) -> dict[str, pd.Series]:
@@ -204,7 +204,7 @@ def correlate_dataset(
     rows = [
         row
         for metric in metrics
-        for row in metric_rows(selection, metric, scores[metric], scored.marks.get(metric, ""))
+        for row in metric_rows(selection, metric, scores[metric], scored.caveats.get(metric, ""))
     ]
     if floors:
         by_floor = floor_scores(selection.items)

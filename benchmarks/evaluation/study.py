@@ -22,7 +22,7 @@ from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 from .provenance import provenance
 
-StudyConfig = SensitivityOptions | ComplementOptions | ThresholdsOptions
+StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Study:
         selection: the items that the protocol selects.
         metrics: those that can be computed for them.
         missing: the metrics of suites that cannot, and why.
-        marks: notes on metrics that were trained on related data, by spec.
+        caveats: notes on metrics that were trained on related data, by spec.
         coefficients: the protocol's, without the accuracy on preferences.
         store, progress: where scores are kept and steps are counted.
     """
@@ -41,7 +41,7 @@ class Study:
     selection: EvaluationSet
     metrics: list[Metric]
     missing: UnavailableMetrics
-    marks: Mapping[str, str]
+    caveats: Mapping[str, str]
     coefficients: list[str]
     store: ScoreStore
     progress: StepProgress
@@ -66,7 +66,7 @@ class Study:
         ).oriented
 
 
-def load_studies(config: StudyConfig, progress: StepProgress) -> list[Study]:
+def load_studies(config: StudyOptions, progress: StepProgress) -> list[Study]:
     """Load a command's datasets.
 
     Raises:
@@ -75,7 +75,7 @@ def load_studies(config: StudyConfig, progress: StepProgress) -> list[Study]:
     return [_load(config, name, progress) for name in config.datasets]
 
 
-def _load(config: StudyConfig, name: str, progress: StepProgress) -> Study:
+def _load(config: StudyOptions, name: str, progress: StepProgress) -> Study:
     selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
     selection.require_ratings("it has preferences and no ratings to correlate with")
     missing = find_unavailable(config.metrics, config.optional, selection.items)
@@ -85,12 +85,12 @@ def _load(config: StudyConfig, name: str, progress: StepProgress) -> Study:
         raise InputError(
             f"dataset {selection.name}: protocol.coefficients has none of ratings; name one"
         )
-    marks = metric_caveats(metrics, selection.items)
+    caveats = metric_caveats(metrics, selection.items)
     store = config.locations.store()
-    return Study(selection, metrics, missing, marks, coefficients, store, progress)
+    return Study(selection, metrics, missing, caveats, coefficients, store, progress)
 
 
-def study_record(command: str, config: StudyConfig, studies: Sequence[Study]) -> dict[str, Any]:
+def study_record(command: str, config: StudyOptions, studies: Sequence[Study]) -> dict[str, Any]:
     """Return what `run.json` says of a study: what it takes to recompute it, and what is missing."""
     computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
     return {
@@ -100,5 +100,5 @@ def study_record(command: str, config: StudyConfig, studies: Sequence[Study]) ->
         **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
         **provenance(computed, [s.selection.caption_set for s in studies], config.locations),
         "missing": {s.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies},
-        "marks": {s.name: s.marks for s in studies},
+        "marks": {s.name: s.caveats for s in studies},
     }

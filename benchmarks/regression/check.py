@@ -20,7 +20,7 @@ from ...metrics.base import Metric, version_of
 from ...metrics.external import PythonFunction, ScoreFile
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import registered_name
-from ..evaluation.measured_dataset import Measured, measure
+from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..options import CheckOptions
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
@@ -359,7 +359,7 @@ def _check_options(config: CheckOptions, plan: _Plan, before: Baseline) -> None:
             raise unknown(f"package of {config.baseline}", package, before.packages)
 
 
-def _measured(plan: _Plan) -> tuple[Measured, list[Metric], dict[Metric, str]]:
+def _measured(plan: _Plan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
     """Scores and correlations of now, with nothing read back; the metrics; and those left out."""
     where = replace(plan.config.locations, file_options=plan.own)
     caption_set = where.load(plan.dataset)
@@ -377,7 +377,7 @@ def _measured(plan: _Plan) -> tuple[Measured, list[Metric], dict[Metric, str]]:
 
 
 def _now(
-    plan: _Plan, found: Measured, metrics: Sequence[Metric], before: Baseline | None
+    plan: _Plan, found: MeasuredDataset, metrics: Sequence[Metric], before: Baseline | None
 ) -> Baseline:
     """What a baseline of now says."""
     item_ids = found.items["item_id"].tolist()
@@ -442,7 +442,9 @@ def _recipe(one: Metric) -> str | None:
 # Comparing.
 
 
-def _compare(before: Baseline, now: Baseline, found: Measured, plan: _Plan) -> list[Difference]:
+def _compare(
+    before: Baseline, now: Baseline, found: MeasuredDataset, plan: _Plan
+) -> list[Difference]:
     data = _data(before, now)
     by_spec = {m.spec: m for m in plan.metrics}
     names = [name for name in now.metrics if name in before.metrics]
@@ -547,7 +549,7 @@ def _cause(
 
 
 def _scores(
-    before: Baseline, now: Baseline, found: Measured, name: str, cause: str, path: Path
+    before: Baseline, now: Baseline, found: MeasuredDataset, name: str, cause: str, path: Path
 ) -> list[Difference]:
     """A line for the sampled items of a metric that moved, and one for all of its items."""
     reach, digits = before.tolerance, decimals_of(before.tolerance)

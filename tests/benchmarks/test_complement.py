@@ -11,7 +11,8 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, Fit, partial, run
+from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, run
+from captau.benchmarks.evaluation.metric_selection import CrossValidation, partial_correlation
 from captau.benchmarks.options import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.locations import Locations
@@ -30,7 +31,7 @@ def made(n_images: int = 40, seed: int = 0):
 
 def test_r2_and_tau_are_those_of_scikit_learn_on_the_same_folds():
     scores, ratings, image = made()
-    fit = Fit.of(scores, ratings, image, seed=0)
+    fit = CrossValidation.prepare(scores, ratings, image, seed=0)
     ones = np.ones(40)
     for chosen in ([0], [0, 1], [1, 2], [0, 1, 2]):
         x = np.stack([scores[c] for c in chosen], axis=1)
@@ -49,20 +50,24 @@ def test_r2_and_tau_are_those_of_scikit_learn_on_the_same_folds():
 
 def test_folds_divide_images():
     scores, ratings, image = made()
-    fit = Fit.of(scores, ratings, image, seed=3)
+    fit = CrossValidation.prepare(scores, ratings, image, seed=3)
     assert np.bincount(fit.fold).tolist() == [8] * 5
-    assert not np.array_equal(fit.fold, Fit.of(scores, ratings, image, seed=4).fold)
+    assert not np.array_equal(
+        fit.fold, CrossValidation.prepare(scores, ratings, image, seed=4).fold
+    )
 
 
 def test_weights_are_repeated_images():
     scores, ratings, image = made(12)
     weights = np.array([2.0, 0, 1, 1, 3, 1, 0, 1, 1, 1, 2, 1])
-    fit = Fit.of(scores, ratings, image, seed=0)
+    fit = CrossValidation.prepare(scores, ratings, image, seed=0)
     place = np.concatenate(
         [np.tile(np.flatnonzero(image == i), int(w)) for i, w in enumerate(weights)]
     )
     # The same columns, repeated, in the same folds.
-    repeated = Fit(fit.columns[place], image[place], fit.grams * weights[:, None, None], fit.fold)
+    repeated = CrossValidation(
+        fit.columns[place], image[place], fit.grams * weights[:, None, None], fit.fold
+    )
     ones = np.ones(12)
     assert fit.r2([0, 1], weights) == pytest.approx(repeated.r2([0, 1], ones), abs=1e-12)
     assert fit.tau([0, 1], weights) == pytest.approx(repeated.tau([0, 1], ones), abs=1e-9)
@@ -71,7 +76,7 @@ def test_weights_are_repeated_images():
 @pytest.mark.parametrize("criterion", ["r2", "tau_b"])
 def test_selection_takes_what_adds_most(criterion):
     scores, ratings, image = made(200)
-    path = Fit.of(scores, ratings, image, seed=0).select(criterion, np.ones(200))
+    path = CrossValidation.prepare(scores, ratings, image, seed=0).select(criterion, np.ones(200))
     order = [metric for metric, _ in path]
     assert {order[0], order[1]} in ({0, 1}, {3, 1})
     assert sorted(order) == [0, 1, 2, 3]
@@ -85,9 +90,9 @@ def test_partial_correlation_is_that_of_residuals():
     z = rng.normal(size=300)
     x, y = z + rng.normal(size=300), 2 * z + rng.normal(size=300)
     left = [v - np.poly1d(np.polyfit(z, v, 1))(z) for v in (x, y)]
-    assert partial(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic, abs=1e-12)
-    assert partial(x, y, np.ones(300)) == pytest.approx(stats.pearsonr(x, y).statistic)
-    assert math.isnan(partial(z, y, z))
+    assert partial_correlation(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic, abs=1e-12)
+    assert partial_correlation(x, y, np.ones(300)) == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert math.isnan(partial_correlation(z, y, z))
 
 
 def test_the_command(tmp_path, capsys):
@@ -144,7 +149,7 @@ def toy(scores: list[float], ratings: list[float], images: str, tmp_path):
     ],
 )
 def test_undefined_says_why(scores, ratings, images, reason, tmp_path):
-    found = run(toy(scores, ratings, images, tmp_path)).rows
+    found = run(toy(scores, ratings, images, tmp_path)).frames["complementarity.csv"]
     selection = found[found["kind"] == "selection"]
     assert selection["value"].isna().all()
     assert set(selection["note"]) == {f"undefined: {reason}"}

@@ -12,10 +12,11 @@ import pytest
 from scipy import stats
 
 import captau
-from captau.benchmarks.commands import sensitivity
-from captau.benchmarks.commands.sensitivity import SENSITIVITY_COLUMNS, duplicates, run
+from captau.benchmarks.commands.sensitivity import run
+from captau.benchmarks.evaluation.sensitivity_analysis import SENSITIVITY_COLUMNS, find_duplicates
 from captau.benchmarks.options import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.reporting.sensitivity_figure import sensitivity_figure
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
@@ -31,7 +32,7 @@ def config(
 
 
 def test_images_move_less_the_more_there_are():
-    rows = run(config("images", coefficients=["tau_c", "pearson"])).rows
+    rows = run(config("images", coefficients=["tau_c", "pearson"])).frames["sensitivity.csv"]
     assert tuple(rows.columns) == SENSITIVITY_COLUMNS
     assert rows["size"].unique().tolist() == [4, 8, 15, 30, 60, 120]
     whole = captau.bench(
@@ -53,7 +54,7 @@ def test_images_move_less_the_more_there_are():
 
 
 def test_raters_by_hand_and_by_bench():
-    rows = run(config("raters", coefficients=["tau_b"], draws=8)).rows
+    rows = run(config("raters", coefficients=["tau_b"], draws=8)).frames["sensitivity.csv"]
     assert rows["size"].unique().tolist() == [1, 2, 3]
     whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
     mine = rows[rows["metric"] == "rouge_1"].set_index("size")
@@ -65,13 +66,17 @@ def test_raters_by_hand_and_by_bench():
 
 
 def test_means_of_more_raters_agree_better():
-    rows = run(config("raters", coefficients=["pearson"], ratings="mean", draws=8)).rows
+    rows = run(config("raters", coefficients=["pearson"], ratings="mean", draws=8)).frames[
+        "sensitivity.csv"
+    ]
     for _, curve in rows.groupby("metric"):
         assert (np.diff(curve["value"]) > 0).all()
 
 
 def test_references_up_to_all():
-    rows = run(config("references", metrics=["rouge_1"], coefficients=["tau_b"], draws=2)).rows
+    rows = run(config("references", metrics=["rouge_1"], coefficients=["tau_b"], draws=2)).frames[
+        "sensitivity.csv"
+    ]
     assert rows["size"].tolist() == [1, 2, 3, 4, 5]
     assert rows["draws"].tolist() == [2, 2, 2, 2, 1]
     whole = captau.bench("demo", ["rouge_1"], ceilings=False, protocol={"coefficients": "tau_b"})
@@ -96,7 +101,7 @@ def own(tmp_path, scores: dict[str, Any], frame: pd.DataFrame, kind: str, **chan
         SensitivityOptions(
             {"file": protocol}, resolve_metrics(specs), (kind,), draws=400, locations=locations
         )
-    ).rows
+    ).frames["sensitivity.csv"]
 
 
 def two_metrics(rng: np.random.Generator, n_images: int, apart: float):
@@ -144,7 +149,7 @@ def test_power_is_how_often_the_difference_is_found(tmp_path):
 
 def test_protocols_are_those_of_bench():
     found = run(config("protocols"))
-    rows = found.rows
+    rows = found.frames["sensitivity.csv"]
     one = rows[(rows["protocol"] == "median, max_over_single") & (rows["coefficient"] == "tau_b")]
     bench = captau.bench(
         "demo",
@@ -182,7 +187,7 @@ def test_duplicates_out(tmp_path):
             "references": [("y",), ("y",), ("X ",)],
         }
     )
-    assert duplicates(items).tolist() == [False, True, True]
+    assert find_duplicates(items).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("kind", ["images", "power", "protocols"])
@@ -206,9 +211,11 @@ def test_one_image_leaves_nothing_to_draw(kind, tmp_path):
 
 
 def test_what_is_undefined_everywhere_is_not_drawn():
-    rows = run(config("images", coefficients=["soft_pairwise_accuracy"], level="system")).rows
+    rows = run(config("images", coefficients=["soft_pairwise_accuracy"], level="system")).frames[
+        "sensitivity.csv"
+    ]
     assert rows["value"].isna().all()
-    assert sensitivity._pictures(rows, {"rouge_1": "A", "rouge_l": "B"}) == {}
+    assert sensitivity_figure(rows, {"rouge_1": "A", "rouge_l": "B"}) == {}
 
 
 def test_the_command_writes_and_draws(tmp_path, capsys):

@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.commands.thresholds import Curve
+from captau.benchmarks.evaluation.threshold_curves import ThresholdCurve
 from tests.conftest import run_captau
 
 
 def test_a_curve_by_hand():
     """Scores .9 good, .8 bad, .8 good, .1 bad: thresholds .9, .8, .1."""
-    curve = Curve.of(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
+    curve = ThresholdCurve.of(np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 0.0, 1.0, 0.0]))
     assert curve.thresholds.tolist() == [0.9, 0.8, 0.1]
     np.testing.assert_allclose(curve.precision, [1, 2 / 3, 2 / 4])
     np.testing.assert_allclose(curve.recall, [1 / 2, 1, 1])
-    assert curve.kept.tolist() == [1, 3, 4]
+    assert curve.n_served.tolist() == [1, 3, 4]
     assert curve.auc == pytest.approx(1 / 2 * 1 + 1 / 2 * 2 / 3)
-    assert curve.at(0.6) == (1.0, 0.8)
-    assert curve.at(0.9) == (0.5, 0.9)
+    assert curve.recall_at(0.6) == (1.0, 0.8)
+    assert curve.recall_at(0.9) == (0.5, 0.9)
 
 
 def test_a_precision_that_is_not_reached():
-    curve = Curve.of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    assert np.isnan(curve.at(0.8)).all()
+    curve = ThresholdCurve.of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert np.isnan(curve.recall_at(0.8)).all()
 
 
 @given(
@@ -40,7 +40,7 @@ def test_as_scikit_learn_has_it(rows):
     metrics = pytest.importorskip("sklearn.metrics")
     scores = np.array([s for s, _ in rows], dtype=float)
     good = np.array([g for _, g in rows], dtype=float)
-    curve = Curve.of(scores, good)
+    curve = ThresholdCurve.of(scores, good)
     precision, recall, thresholds = metrics.precision_recall_curve(good, scores)
     # It goes from the least threshold on, and adds a point without captions.
     np.testing.assert_allclose(curve.thresholds, thresholds[::-1])

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from ....benchmarks.commands.validate import Faults, check_scores
-from ....benchmarks.evaluation.measured_dataset import Measured, measure
+from ....benchmarks.evaluation.evaluation_set import EvaluationSet
+from ....benchmarks.evaluation.measured_dataset import (
+    ScoredDataset,
+    build_panels,
+    correlate_dataset,
+    score_dataset,
+)
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.statistics.bootstrap import resample
@@ -73,30 +79,30 @@ class MetricEvaluator(Evaluator):
         table = read_table(path)
         name = str(table.column("metric")[0]) if "metric" in table else None
         metric = ScoreFile(path=str(path), name=SUBMITTED, metric=name)
+        selection = EvaluationSet.select(self.caption_set, protocol)
         progress = ReportedProgress(1, report)
-        results = measure(self.caption_set, protocol, [metric], ScoreStore(None), progress)
+        scored = score_dataset(selection, [metric], ScoreStore(None), progress)
         report(0.3, "intervals")
-        results.judge(
-            options, ReportedProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
-        )
-        items = results.items[["item_id", "image_id"]].reset_index(drop=True)
-        items["score"] = np.asarray(results.by_metric[SUBMITTED])
+        progress = ReportedProgress(0, lambda share, _: report(0.3 + 0.7 * share, "intervals"))
+        measured = correlate_dataset(scored, progress, statistics=options)
+        items = selection.items[["item_id", "image_id"]].reset_index(drop=True)
+        items["score"] = np.asarray(scored.by_metric[SUBMITTED])
         run = {
             "kind": "metrics",
-            "protocol": vars(results.protocol),
+            "protocol": vars(selection.protocol),
             "statistics": vars(options),
             "dataset": self.caption_set.card.title,
             **describe_environment(),
         }
-        scores = [_score_row(row) for row in results.correlations.to_dict("records")]
-        replicates = self._resample(results) if options.uses_resampling else {}
+        scores = [_score_row(row) for row in measured.correlations.to_dict("records")]
+        replicates = self._resample(scored) if options.uses_resampling else {}
         return Evaluation(scores, run, items, replicates)
 
-    def _resample(self, results: Measured) -> dict[tuple[str, str], Floats]:
+    def _resample(self, scored: ScoredDataset) -> dict[tuple[str, str], Floats]:
         """Return bootstrap replicates of each correlation."""
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
-        for panel, _ in results.panels():
+        for panel, _ in build_panels(scored.selection, scored.oriented):
             keep = panel.comparable_points(SUBMITTED)
             if keep is None or panel.n_images < 2:
                 continue

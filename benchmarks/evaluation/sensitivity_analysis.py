@@ -1,0 +1,400 @@
+"""Correlations under variation: more or fewer images, raters and references, and other protocols.
+
+`SensitivityAnalysis` holds one method a kind of `captau sensitivity`; each yields rows of `sensitivity.csv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats
+from ..scoring.protocol import RATINGS, REFERENCES
+from ..statistics.bootstrap import BLOCK
+from ..statistics.coefficients import Coefficient
+from ..statistics.weighted_levels import prepare_at
+from .evaluation_set import EvaluationSet
+from .study import Study
+from .wording import join_notes
+
+SENSITIVITY_COLUMNS = (
+    "dataset",
+    "protocol",
+    "dimension",
+    "kind",
+    "metric",
+    "other",
+    "coefficient",
+    "size",
+    "value",
+    "low",
+    "high",
+    "difference",
+    "power",
+    "rank",
+    "draws",
+    "note",
+)
+#: Sizes of a curve over images, in parts of the dataset's.
+SIZE_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
+#: The share of draws within a band.
+BAND = 0.95
+#: The level of the tests whose power is computed, and the power that is looked for.
+TEST_LEVEL, POWER = 0.05, 0.8
+#: The coefficients that `kind=protocols` goes through.
+USUAL_COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
+#: The number of draws of each kind where `draws` does not say; `references` scores anew each time.
+DRAWS = {"images": 1000, "raters": 50, "references": 5}
+
+Row = dict[str, Any]
+#: Dimension, metric and coefficient.
+CurveKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class SensitivityAnalysis:
+    """The variations of one dataset.
+
+    Attributes:
+        study: the dataset and its metrics.
+        seed: of all draws.
+        n_draws: the number of draws of every kind; None for `DRAWS`.
+    """
+
+    study: Study
+    seed: int
+    n_draws: int | None
+
+    def rows(self, kind: str) -> list[Row]:
+        """Return the rows of a kind of variation.
+
+        Raises:
+            InputError: where the dataset has too few images, ratings or references, or too few
+                metrics are compared.
+        """
+        kinds: dict[str, Callable[[], Iterator[Row]]] = {
+            "images": self.images,
+            "raters": self.raters,
+            "references": self.references,
+            "power": self.power,
+            "protocols": self.protocols,
+        }
+        return list(kinds[kind]())
+
+    @property
+    def selection(self) -> EvaluationSet:
+        """The study's items."""
+        return self.study.selection
+
+    def images(self) -> Iterator[Row]:
+        """Yield curves over the number of images, drawn with replacement."""
+        scores = self.study.scores()
+        for dimension in self.selection.protocol.dimension:
+            points = self.selection.points(dimension)
+            for size in self._sizes(points, "images"):
+                drawn = self._resample(scores, points, size)
+                for metric, table in drawn.items():
+                    reason = self.selection.data_points(scores[metric], points).reason
+                    for coefficient, values in zip(self.study.coefficients, table, strict=True):
+                        names = self._names("images", dimension, metric, coefficient, size)
+                        yield names | _curve_point(values, reason)
+
+    def raters(self) -> Iterator[Row]:
+        """Yield curves over the number of ratings an item, drawn anew each time."""
+        scores = self.study.scores()
+        rng = np.random.default_rng(self.seed)
+        for dimension in self.selection.protocol.dimension:
+            ratings = self.selection.ratings
+            ratings = ratings[ratings["dimension"] == dimension]
+            counts = ratings["item_id"].value_counts()
+            usual = int(np.median(counts)) if len(counts) else 0
+            if usual < 2:
+                raise InputError(
+                    f"dataset {self.study.name}: most items have one rating of {dimension}; "
+                    f"kind=raters needs two"
+                )
+            complete = set(counts.index[counts >= usual])
+            ratings = ratings[ratings["item_id"].isin(complete)]
+            n_left_out = len(counts) - len(complete)
+            note = f"{n_left_out} items left out, with fewer than {usual} ratings"
+            for size in range(1, usual + 1):
+                drawn: dict[CurveKey, list[Coefficient]] = {}
+                for _ in self._draws("raters", size, usual, is_whole=size == int(counts.max())):
+                    shuffled = ratings.assign(lot=rng.random(len(ratings))).sort_values("lot")
+                    place = shuffled.groupby("item_id", sort=False).cumcount()
+                    points = self.selection.protocol.data_points_of(
+                        shuffled[place < size].sort_index(), self.selection.items, dimension
+                    )
+                    self._add_draw(drawn, self.selection, scores, points, dimension)
+                yield from self._curves("raters", size, drawn, note if n_left_out else "")
+
+    def references(self) -> Iterator[Row]:
+        """Yield curves over the number of references, drawn anew and scored again each time."""
+        metrics = [m for m in self.study.metrics if "references" in m.needs]
+        if not metrics:
+            raise InputError("kind=references: none of the metrics uses references")
+        counts = self.selection.items["references"].map(len)
+        most = int(counts.max())
+        if most < 2:
+            raise InputError(
+                f"dataset {self.study.name}: no item has two references; kind=references needs them"
+            )
+        rng = np.random.default_rng(self.seed)
+        n_fewer = int((counts < most).sum())
+        note = f"{n_fewer} items have fewer than {most} references" if n_fewer else ""
+        for size in range(1, most + 1):
+            drawn: dict[CurveKey, list[Coefficient]] = {}
+            for _ in self._draws("references", size, most, is_whole=size == most):
+                items = draw_references(self.selection.items, size, rng)
+                selection = self.selection.with_items(items)
+                scores = self.study.scores(selection, metrics)
+                for dimension in self.selection.protocol.dimension:
+                    points = selection.points(dimension)
+                    self._add_draw(drawn, selection, scores, points, dimension)
+            yield from self._curves("references", size, drawn, note)
+
+    def power(self) -> Iterator[Row]:
+        """Yield the least difference of two metrics that is detected four times in five, by bootstrap.
+
+        Resampled datasets of a size give the standard error of a difference; the least difference
+        is (z of the test + z of the power) times it. The power of the observed difference is the
+        share of resampled datasets in which it would be significant.
+        """
+        scores = self.study.scores()
+        if len(scores) < 2:
+            raise InputError("kind=power compares metrics; name two at least")
+        significant = float(stats.norm.ppf(1 - TEST_LEVEL / 2))
+        detectable = significant + float(stats.norm.ppf(POWER))
+        protocol, coefficients = self.selection.protocol, self.study.coefficients
+        for dimension in protocol.dimension:
+            points = self.selection.points(dimension)
+            rated = {m: self.selection.data_points(s, points) for m, s in scores.items()}
+            observed = {
+                metric: [r.correlate(protocol, c).value for c in coefficients]
+                for metric, r in rated.items()
+            }
+            for size in self._sizes(points, "power"):
+                drawn = self._resample(scores, points, size)
+                for (a, b), (row, coefficient) in product(
+                    combinations(scores, 2), enumerate(coefficients)
+                ):
+                    differences = drawn[a][row] - drawn[b][row]
+                    error = float("nan")
+                    if len(differences) > 1:
+                        error = float(np.std(differences, ddof=1))
+                    is_undefined = bool(np.isnan(differences).any())
+                    power = float((np.abs(differences) > significant * error).mean())
+                    reason = rated[a].reason or rated[b].reason or "in some of the draws"
+                    yield {
+                        **self._names("power", dimension, a, coefficient, size),
+                        "other": b,
+                        "value": detectable * error,
+                        "difference": observed[a][row] - observed[b][row],
+                        "power": float("nan") if is_undefined else power,
+                        "draws": len(differences),
+                        "note": f"undefined: {reason}" if is_undefined else "",
+                    }
+
+    def protocols(self) -> Iterator[Row]:
+        """Yield every sensible combination of ratings, references, coefficient and duplicates."""
+        items = self.selection.items
+        counts = items["references"].map(len)
+        policies = [r for r in REFERENCES if counts.max() > 1 or r == "all"]
+        is_duplicate = find_duplicates(items)
+        for without, references in product(
+            (False, True) if is_duplicate.any() else (False,), policies
+        ):
+            item_ids = (
+                items.loc[~is_duplicate.to_numpy(), "item_id"] if without else items["item_id"]
+            )
+            k = 1 if references == "first_k" else None
+            for dimension in self.selection.protocol.dimension:
+                usual = self.selection.protocol
+                several = self._has_several_ratings(dimension)
+                for ratings in RATINGS if several else (usual.ratings,):
+                    protocol = replace(
+                        usual, references=references, k=k, ratings=ratings, dimension=(dimension,)
+                    )
+                    selection = EvaluationSet.select(self.selection.caption_set, protocol)
+                    counted = selection.items[selection.items["item_id"].isin(item_ids)]
+                    selection = selection.with_items(counted.reset_index(drop=True))
+                    name = f"{ratings}, {references}" + (" k=1" if k else "")
+                    name += ", without duplicates" if without else ""
+                    note = f"{int(is_duplicate.sum())} duplicates left out" if without else ""
+                    yield from self._ranked(selection, dimension, name, note)
+
+    def _ranked(
+        self, selection: EvaluationSet, dimension: str, name: str, note: str
+    ) -> Iterator[Row]:
+        """Yield each metric's value and rank under one protocol, coefficient by coefficient."""
+        points = selection.points(dimension)
+        rated = {
+            m: selection.data_points(s, points) for m, s in self.study.scores(selection).items()
+        }
+        for coefficient in dict.fromkeys((*USUAL_COEFFICIENTS, *self.study.coefficients)):
+            values = {
+                m: r.correlate(selection.protocol, coefficient).value for m, r in rated.items()
+            }
+            ranks = stats.rankdata([-v for v in values.values()], "min", nan_policy="omit")
+            for (metric, value), rank in zip(values.items(), ranks, strict=True):
+                reason = rated[metric].reason
+                yield {
+                    **self._names("protocols", dimension, metric, coefficient, len(points)),
+                    "protocol": name,
+                    "value": value,
+                    "rank": rank,
+                    "note": join_notes(f"undefined: {reason}" if reason else "", note),
+                }
+
+    def _has_several_ratings(self, dimension: str) -> bool:
+        """Return whether any item of the dataset has two ratings of a dimension."""
+        ratings = self.selection.caption_set.ratings
+        ratings = ratings[ratings["dimension"] == dimension]
+        return bool(ratings["item_id"].duplicated().any())
+
+    def _sizes(self, points: pd.DataFrame, kind: str) -> list[int]:
+        """Return the sizes of a curve over images.
+
+        Raises:
+            InputError: where there is one image alone, of which all samples are alike.
+        """
+        n_images = self.selection.image_of(points).nunique()
+        if n_images < 2:
+            raise InputError(
+                f"dataset {self.study.name}: too few images with judgements ({n_images}); "
+                f"kind={kind} draws images and needs two"
+            )
+        return sorted({max(2, round(n_images * factor)) for factor in SIZE_FACTORS})
+
+    def _resample(
+        self, scores: Mapping[str, pd.Series], points: pd.DataFrame, size: int
+    ) -> dict[str, Floats]:
+        """Compute the coefficients in samples of so many images, the same for all metrics.
+
+        Returns:
+            by metric, shape (n_coefficients, n_draws).
+        """
+        n_images = self.selection.image_of(points).nunique()
+        n_draws = self.n_draws or DRAWS["images"]
+        rng = np.random.default_rng([self.seed, size])
+        weights = rng.multinomial(size, np.full(n_images, 1 / n_images), n_draws).T.astype(float)
+        level, coefficients = self.selection.protocol.level, self.study.coefficients
+        drawn: dict[str, Floats] = {}
+        for metric, by_item in scores.items():
+            rated = self.selection.data_points(by_item, points)
+            if rated.reason:
+                drawn[metric] = np.full((len(coefficients), n_draws), np.nan)
+                continue
+            statistic = prepare_at(
+                level, rated.scores, rated.ratings, rated.keys, coefficients, rated.image
+            )
+            drawn[metric] = np.concatenate(
+                [statistic(weights[:, i : i + BLOCK]) for i in range(0, n_draws, BLOCK)], axis=1
+            )
+        return drawn
+
+    def _draws(self, kind: str, size: int, most: int, *, is_whole: bool) -> Iterator[None]:
+        """Count the draws of a size on the progress bar; one where nothing is left to chance."""
+        n_draws = 1 if is_whole else self.n_draws or DRAWS[kind]
+        for draw in range(1, n_draws + 1):
+            step = f"{self.study.name}: {size} of {most} {kind}, draw {draw} of {n_draws}"
+            with self.study.progress.step(step):
+                yield
+
+    def _add_draw(
+        self,
+        drawn: dict[CurveKey, list[Coefficient]],
+        selection: EvaluationSet,
+        scores: Mapping[str, pd.Series],
+        points: pd.DataFrame,
+        dimension: str,
+    ) -> None:
+        """Append one draw of every coefficient."""
+        for metric, by_item in scores.items():
+            rated = selection.data_points(by_item, points)
+            for coefficient in self.study.coefficients:
+                correlation = rated.correlate(selection.protocol, coefficient)
+                drawn.setdefault((dimension, metric, coefficient), []).append(correlation)
+
+    def _curves(
+        self, kind: str, size: int, drawn: Mapping[CurveKey, Sequence[Coefficient]], note: str
+    ) -> Iterator[Row]:
+        """Yield a point of each curve."""
+        for key, correlations in drawn.items():
+            values = np.array([c.value for c in correlations])
+            reasons = dict.fromkeys(c.note for c in correlations if np.isnan(c.value))
+            reason = ", ".join(r.removeprefix("undefined: ") for r in reasons)
+            yield self._names(kind, *key, size) | _curve_point(values, reason, note)
+
+    def _names(self, kind: str, dimension: str, metric: str, coefficient: str, size: int) -> Row:
+        return {
+            "dataset": self.study.name,
+            "protocol": self.selection.protocol.name,
+            "dimension": dimension,
+            "kind": kind,
+            "metric": metric,
+            "coefficient": coefficient,
+            "size": size,
+        }
+
+
+def _curve_point(drawn: Floats, reason: str, note: str = "") -> Row:
+    """Return the mean over draws and the band that holds most of them.
+
+    Args:
+        drawn: shape (n_draws,); NaN where the coefficient is undefined.
+        reason: the reason why it is.
+        note: added to the row's.
+    """
+    defined = drawn[~np.isnan(drawn)]
+    value, low, high = (float("nan"),) * 3
+    if len(defined):
+        value = float(defined.mean())
+    if len(defined) > 1:
+        low, high = map(float, np.quantile(defined, [(1 - BAND) / 2, (1 + BAND) / 2]))
+    undefined = ""
+    if n_undefined := len(drawn) - len(defined):
+        undefined = f"undefined: {reason}"
+        if len(defined):
+            undefined = f"undefined in {n_undefined} of {len(drawn)} draws"
+            undefined += f": {reason}" if reason else ""
+    return {
+        "value": value,
+        "low": low,
+        "high": high,
+        "draws": len(drawn),
+        "note": join_notes(undefined, note),
+    }
+
+
+def draw_references(items: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Draw so many references of each image, the same for all its captions; fewer where it has fewer."""
+    places_by_image: dict[tuple[str, int], np.ndarray] = {}
+    drawn: list[tuple[str, ...]] = []
+    for image, texts in zip(items["image_id"], items["references"], strict=True):
+        key = (image, len(texts))
+        if key not in places_by_image:
+            places_by_image[key] = np.sort(rng.permutation(len(texts))[:size])
+        drawn.append(tuple(texts[i] for i in places_by_image[key]))
+    return items.assign(references=pd.Series(drawn, dtype=object))
+
+
+def find_duplicates(items: pd.DataFrame) -> pd.Series:
+    """Mark the items that repeat a reference of theirs, or an earlier caption of the image.
+
+    Captions are compared without regard to case and to blanks around them.
+    """
+    captions = items["caption"].str.strip().str.casefold()
+    repeats_reference = [
+        caption in {r.strip().casefold() for r in references}
+        for caption, references in zip(captions, items["references"], strict=True)
+    ]
+    pairs = pd.DataFrame({"image": items["image_id"], "caption": captions})
+    return pairs.duplicated() | pd.Series(repeats_reference, index=items.index)
