@@ -153,7 +153,7 @@ def _table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTable:
     rows = [(m, [cells.get((m, d), "") for d in datasets]) for m in measures]
     counts = agreement.groupby("dataset", sort=False)["n_items"].max()
     notes = [
-        f"{name}: SYNTHETIC data, drawn by rule: nothing about real raters follows."
+        f"{name}: SYNTHETIC data: it only shows that captau works, and says nothing about real raters."
         for name in synthetic
     ]
     notes.append(

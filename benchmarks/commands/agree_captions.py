@@ -442,7 +442,10 @@ def _table(
         "±: standard deviation over the choices. 95 %: over images, by random groups.",
     ]
     if one.caption_set is not None and one.caption_set.card.synthetic:
-        notes.insert(0, "SYNTHETIC data, drawn by rule: nothing about real people follows.")
+        notes.insert(
+            0,
+            "SYNTHETIC data: it only shows that captau works, and says nothing about real people.",
+        )
     if one.left_out:
         notes.append(f"{one.left_out}.")
     notes += [n for n in dict.fromkeys(s.note for s, _ in styles) if n]

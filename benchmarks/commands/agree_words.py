@@ -569,7 +569,10 @@ def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> Res
         f"captions held out ({config.held_out}); 95 %: percentile bootstrap over images."
     ]
     if one.caption_set is not None and one.caption_set.card.synthetic:
-        notes.insert(0, "SYNTHETIC data, drawn by rule: nothing about real people follows.")
+        notes.insert(
+            0,
+            "SYNTHETIC data: it only shows that captau works, and says nothing about real people.",
+        )
     return ResultTable(
         f"{one.name}: people's words",
         "word",

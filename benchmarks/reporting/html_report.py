@@ -310,9 +310,7 @@ def _notes(part: Part, heads: set[str]) -> list[str]:
         )
         notes.append(f"Intervals: {share} ({how}).")
     if "rank" in heads:
-        notes.append(
-            "Ranks: a new one begins with the first metric that one of the rank before beats significantly."
-        )
+        notes.append("Ranks: metrics that share a rank do not differ significantly.")
     return [note for note in dict.fromkeys(notes) if note]
 
 

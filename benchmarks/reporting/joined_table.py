@@ -501,7 +501,10 @@ def _notes(
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
     if any(column.over.endswith(" (synthetic)") for column in columns.values()):
-        notes.insert(0, "SYNTHETIC data, drawn by rule: nothing about real metrics follows.")
+        notes.insert(
+            0,
+            "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics.",
+        )
     if any(c.low for c in cells):
         what = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
         notes += [f"{what[config.intervals]} {w}." for w in words_of(sources, interval_words)]
