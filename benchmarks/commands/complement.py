@@ -27,7 +27,7 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import correlate, why_undefined
+from ..statistics.coefficients import correlate, undefined_reason
 
 COMPLEMENT_COLUMNS = (
     "dataset",
@@ -137,8 +137,8 @@ def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> str:
     if np.isinf(column).any():
         return "an infinite score, which has no mean"
     if not drop and not is_defined.all():
-        return why_undefined(column, ratings)
-    return why_undefined(column[is_defined], ratings[is_defined])
+        return undefined_reason(column, ratings)
+    return undefined_reason(column[is_defined], ratings[is_defined])
 
 
 def _partial_correlations(

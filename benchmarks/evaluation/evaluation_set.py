@@ -16,7 +16,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import Coefficient, why_undefined
+from ..statistics.coefficients import Coefficient, undefined_reason
 from ..statistics.levels import correlate_at_level
 from ..statistics.weighted_coefficients import Ints
 
@@ -136,7 +136,7 @@ class EvaluationSet:
             self.keys.loc[counted["item_id"]],
             number_images(self.image_of(points))[0][~is_gap],
             int(is_gap.sum()),
-            why_undefined(point_scores[~is_gap], ratings),
+            undefined_reason(point_scores[~is_gap], ratings),
         )
 
     def with_items(self, items: pd.DataFrame) -> EvaluationSet:

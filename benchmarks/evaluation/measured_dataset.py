@@ -28,7 +28,7 @@ from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
 from ..statistics.intervals import (
     DISATTENUATED_COLUMNS,
-    Key,
+    RowKey,
     Uncertainty,
     disattenuate,
     fisher_intervals,
@@ -103,7 +103,7 @@ class MeasuredDataset:
     correlations: pd.DataFrame
     statistics: StatisticsOptions
     differences: pd.DataFrame | None
-    ranks: Mapping[Key, int]
+    ranks: Mapping[RowKey, int]
     disattenuated: pd.DataFrame
     ceiling_remark: str
 
@@ -213,8 +213,8 @@ def correlate_dataset(
             rows += metric_rows(selection, name, column, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
     rows += of_people.rows
-    intervals: Mapping[Key, Interval] = {}
-    ranks: Mapping[Key, int] = {}
+    intervals: Mapping[RowKey, Interval] = {}
+    ranks: Mapping[RowKey, int] = {}
     differences = None
     panels = build_panels(selection, scores) if _needs_panels(statistics) else []
     if statistics.interval == "fisher":
@@ -247,7 +247,7 @@ def correlate_dataset(
     )
 
 
-def row_key(row: Mapping[str, Any]) -> Key:
+def row_key(row: Mapping[str, Any]) -> RowKey:
     """Return the metric, dimension and coefficient of a row of correlations."""
     return row["metric"], row["dimension"], row["coefficient"]
 
@@ -322,7 +322,7 @@ def _resample(
     )
 
 
-def _with_interval(row: Row, intervals: Mapping[Key, Interval]) -> Row:
+def _with_interval(row: Row, intervals: Mapping[RowKey, Interval]) -> Row:
     interval = intervals.get(row_key(row))
     if interval is None or np.isnan(row["value"]):
         return row

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...metrics.base import Floats
 from ..statistics.coefficients import correlate
-from ..statistics.weighted_coefficients import Ints, Ranked
+from ..statistics.weighted_coefficients import Ints, RankedPairs
 
 #: The number of folds of a cross-validation.
 FOLDS = 5
@@ -99,7 +99,7 @@ class CrossValidation:
         for fold, (_, beta) in zip(np.unique(self.fold), self._fits(used, weights), strict=True):
             is_tested = self.fold[self.image] == fold
             predicted[is_tested] = self.columns[is_tested][:, used] @ beta
-        ranked = Ranked(np.round(predicted, 10), self.columns[:, -1], self.image)
+        ranked = RankedPairs(np.round(predicted, 10), self.columns[:, -1], self.image)
         return float(ranked.pairs(weights[:, None]).tau_b[0])
 
     def _fits(self, used: list[int], weights: Floats) -> Iterator[tuple[Floats, Floats]]:

@@ -16,10 +16,10 @@ from scipy import stats
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..scoring.protocol import RATINGS, REFERENCES
+from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients import Coefficient
-from ..statistics.weighted_levels import prepare_at
+from ..statistics.weighted_levels import prepare_at_level
 from .evaluation_set import EvaluationSet
 from .study import Study
 from .wording import join_notes
@@ -206,7 +206,7 @@ class SensitivityAnalysis:
         """Yield every sensible combination of ratings, references, coefficient and duplicates."""
         items = self.selection.items
         counts = items["references"].map(len)
-        policies = [r for r in REFERENCES if counts.max() > 1 or r == "all"]
+        policies = [r for r in REFERENCE_POLICIES if counts.max() > 1 or r == "all"]
         is_duplicate = find_duplicates(items)
         for without, references in product(
             (False, True) if is_duplicate.any() else (False,), policies
@@ -218,7 +218,7 @@ class SensitivityAnalysis:
             for dimension in self.selection.protocol.dimension:
                 usual = self.selection.protocol
                 several = self._has_several_ratings(dimension)
-                for ratings in RATINGS if several else (usual.ratings,):
+                for ratings in RATING_POLICIES if several else (usual.ratings,):
                     protocol = replace(
                         usual, references=references, k=k, ratings=ratings, dimension=(dimension,)
                     )
@@ -292,7 +292,7 @@ class SensitivityAnalysis:
             if rated.reason:
                 drawn[metric] = np.full((len(coefficients), n_draws), np.nan)
                 continue
-            statistic = prepare_at(
+            statistic = prepare_at_level(
                 level, rated.scores, rated.ratings, rated.keys, coefficients, rated.image
             )
             drawn[metric] = np.concatenate(

@@ -152,7 +152,7 @@ def test_designs_want_their_number_of_datasets():
 def test_the_control_has_the_same_ratings_elsewhere():
     one = corpus("one", PICTURES).examples
     control = shuffled_labels(one, 0)
-    assert sorted(control.values) == sorted(one.values)
+    assert sorted(control.mean_ratings) == sorted(one.mean_ratings)
     assert list(control.mean_ratings) != list(one.mean_ratings)
     assert control.rows is one.rows
 
