@@ -16,15 +16,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from captau.server.collect.simulate import Played, Server, play_all
-from captau.server.collect.studies import read_study
+from captau.server.collect.simulation.players import PlayRecord, play_all
+from captau.server.collect.simulation.server_process import StudyServer
+from captau.server.collect.study.study_file import read_study
 
 PROCESSES = 2
 
 
-def play(url: str, raters: int, answers: int, pace: float, seed: int) -> tuple[list[Played], float]:
+def play(
+    url: str, raters: int, answers: int, pace: float, seed: int
+) -> tuple[list[PlayRecord], float]:
     study = read_study("demo_good_bad")  # players go by the captions, which are the demo's
-    return play_all(url, study, ["honest"] * raters, answers, seed, told=False, pace=pace)
+    return play_all(url, study, ["honest"] * raters, answers, seed, reads_feedback=False, pace=pace)
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -51,7 +54,7 @@ def main() -> None:
             "database": given.get("database", str(Path(folder) / "load.sqlite3")),
             "data": {"root": None},
         }
-        server = Server(options)
+        server = StudyServer(options)
         context = multiprocessing.get_context("spawn")
         with context.Pool(PROCESSES) as pool:
             jobs = [

@@ -32,6 +32,7 @@ class YamlFields:
         self._file, self._prefix = file, prefix
         self._line = node.start_mark.line + 1 if node else 1
         self._nodes: dict[str, tuple[int, yaml.Node]] = {}
+        self._sections: dict[str, YamlFields] = {}
         self._names_read: set[str] = set()
         if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
             return
@@ -167,8 +168,10 @@ class YamlFields:
     def section(self, name: str) -> YamlFields:
         """Return the fields of an inner mapping; if it is missing, so are all of its fields."""
         self._names_read.add(name)
-        _, node = self._nodes.get(name, (0, None))
-        return YamlFields(node, self._file, self._dotted(name))
+        if name not in self._sections:
+            _, node = self._nodes.get(name, (0, None))
+            self._sections[name] = YamlFields(node, self._file, self._dotted(name))
+        return self._sections[name]
 
     def sections(self, name: str) -> Iterator[YamlFields]:
         """Yield the fields of each mapping of a list."""
@@ -185,11 +188,13 @@ class YamlFields:
         return name in self._nodes and isinstance(self._nodes[name][1], yaml.SequenceNode)
 
     def reject_unknown(self) -> None:
-        """Check that every field of the mapping has been read.
+        """Check that every field of the mapping, and of its sections, has been read.
 
         Raises:
             InputError: on a field that nothing has read.
         """
+        for section in self._sections.values():
+            section.reject_unknown()
         for name in self._nodes:
             if name not in self._names_read:
                 raise self.error(name, str(unknown("field", name, self._names_read)))

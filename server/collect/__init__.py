@@ -1,1 +1,6 @@
-"""Studies in which people judge captions: `captau collect`."""
+"""A site on which people rate captions: `captau collect`.
+
+Imports run in this direction: `items` (captions and images to rate) → `forms` (one module a form) → `study`
+(the definition in YAML) → `store` (its database) → `export` and `quality` → `web` (its pages) → `simulation`.
+`commands` holds what the command line calls.
+"""

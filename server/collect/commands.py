@@ -1,55 +1,56 @@
-"""What `captau collect` and its kin do; the command line finds these by the package's entry points."""
+"""Functions that `captau collect` and its subcommands call; the command line finds them by entry points.
+
+Each imports what it needs when it runs, since the command line imports this module for its help.
+"""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...datasets.errors import InputError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from .app import Site
-
 
 def collect(config: DictConfig) -> int:
     """Serve a study until it is stopped."""
     from ...benchmarks.options import collect_config
     from ..web.listener import listen, public_url, serve
-    from .app import make_app
+    from .web.app import make_app
+    from .web.site import open_site
 
     options = collect_config(config)
-    taken = listen(options["host"], options["port"])
+    listener = listen(options["host"], options["port"])
     site = open_site(options)
-    url = public_url(options["url"], taken)
+    url = public_url(options["url"], listener)
     store = site.store
     print(f"{site.study.title}: {url}/")
-    print(f"{store.pools['main']:,} to judge, kept in {store.database.display_name}")
+    print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.display_name}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
-    serve(make_app(site), taken, proxy=options["proxy"])
+    serve(make_app(site), listener, proxy=options["proxy"])
     print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
     return 0
 
 
 def export(config: DictConfig) -> None:
-    """Write what a study gathered."""
+    """Write the answers of a study."""
     from ...benchmarks.options import collect_config
     from ...benchmarks.runs.output_folder import OutputFolder
-    from .export import files
+    from .export.export_files import export_files
+    from .web.site import open_site
 
     options = collect_config(config)
     site = open_site(options, create=False)
     try:
         with OutputFolder(options["output_dir"], "collect-export") as folder:
-            rows = site.store.database.run_blocking(site.store.all_rows)
-            found = files(site.store, rows, options["form"])
-            folder.write(found)
+            rows = site.store.database.run_blocking(site.store.load_rows)
+            files = export_files(site.store, rows, options["form"])
+            folder.write(files)
     finally:
         site.store.database.close()
-    for name, content in found.items():
+    for name, content in files.items():
         print(f"{name}: {len(content):,} bytes")
     print(f"\nwritten to {folder.path}")
 
@@ -59,67 +60,22 @@ def stability(config: DictConfig) -> None:
     from ...benchmarks.options import stability_config
     from ...benchmarks.runs.output_folder import OutputFolder
     from ...benchmarks.runs.tables import markdown_of
-    from .stability import compare
+    from .quality.rerun_stability import compare_runs
 
-    folders, least, output_dir = stability_config(config)
+    folders, min_ratings, output_dir = stability_config(config)
     with OutputFolder(output_dir, "collect-stability") as folder:
-        compared = compare(folders, least)
-        folder.write(compared.files())
-    print("\n\n".join(map(markdown_of, compared.tables)))
+        comparison = compare_runs(folders, min_ratings)
+        folder.write(comparison.files())
+    print("\n\n".join(map(markdown_of, comparison.tables)))
     print(f"\nwritten to {folder.path}")
 
 
 def simulate(config: DictConfig) -> None:
-    """Play raters of given skill through a study's own web site."""
+    """Play raters of known skill through a study's own web site."""
     from ...benchmarks.options import collect_config
-    from .simulate import run
+    from .simulation.simulate import run_simulation
 
-    run(collect_config(config))
-
-
-def open_site(options: dict[str, Any], *, create: bool = True, wait: float | None = None) -> Site:
-    """The study in its database, ready to be served.
-
-    Args:
-        options: as `captau collect` takes them.
-        create: whether to begin a database that is not there.
-        wait: for simulated players: another wait than the study's, and no limits.
-
-    Raises:
-        InputError: on a fault of the study, the database or the password.
-    """
-    from ..storage.database import Database
-    from ..web.admin_account import password_from_environment
-    from ..web.public_address import parse_public_address
-    from .app import Site
-    from .migrations import FOLDER
-    from .store import Store
-    from .studies import Limits, read_study
-
-    study = read_study(options["study"], _path(options["data"]["root"]))
-    if wait is not None:
-        free = Limits(*[1_000_000] * 3)
-        study = replace(study, rules=replace(study.rules, wait=wait), limits=free)
-    password = password_from_environment()
-    public_address = parse_public_address(options.get("url"))
-    address_of = options["database"] or f"collected/{study.name}.sqlite3"
-    if not create and "://" not in address_of and not Path(address_of).expanduser().is_file():
-        raise InputError(f"{address_of}: no such file; name the study's with database=FILE")
-    database = Database(
-        address_of,
-        FOLDER,
-        "captau collect",
-        lambda line: print(f"captau: {line}", file=sys.stderr),
-        pipelined=True,
-    )
-    try:
-        site = Site(Store(database, study), public_address)
-        site.admin_account.adopt_password(password)
-    except BaseException:
-        database.close()
-        raise
-    return site
-
-
-def _path(text: str | None) -> Path | None:
-    return Path(text).expanduser() if text else None
+    report = run_simulation(collect_config(config))
+    print(report.text)
+    if report.fault:
+        raise InputError(report.fault)

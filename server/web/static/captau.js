@@ -1,24 +1,24 @@
-// Everything works without this script; it adds keys, the zoom, a countdown and checks while typing.
+// Every page works without this script; it adds keys, the zoom, a countdown and checks while typing.
 "use strict";
 (() => {
   const form = document.querySelector("form[data-answer]");
   const submit = form && form.querySelector("button[data-submit]");
 
-  // The server holds the wait; the page only shows it.
-  if (submit && Number(submit.dataset.left) > 0) {
-    const text = submit.textContent;
-    const end = performance.now() + Number(submit.dataset.left) * 1000 + 100;
+  // The server enforces the wait; the page only shows it.
+  if (submit && Number(submit.dataset.wait) > 0) {
+    const label = submit.textContent;
+    const end = performance.now() + Number(submit.dataset.wait) * 1000 + 100;
     submit.disabled = true;
-    const tick = () => {
-      const left = Math.ceil((end - performance.now()) / 1000);
-      submit.disabled = left > 0;
-      submit.textContent = left > 0 ? `${text} (${left} s)` : text;
-      if (left > 0) setTimeout(tick, 100);
+    const countDown = () => {
+      const seconds = Math.ceil((end - performance.now()) / 1000);
+      submit.disabled = seconds > 0;
+      submit.textContent = seconds > 0 ? `${label} (${seconds} s)` : label;
+      if (seconds > 0) setTimeout(countDown, 100);
     };
-    tick();
+    countDown();
   }
 
-  // One click, one request. A page that the back button brings again is fetched anew.
+  // Two clicks send one request. A page that the back button restores is loaded again.
   if (form) {
     form.addEventListener("submit", (event) => {
       if (form.dataset.sent) event.preventDefault();
@@ -40,14 +40,14 @@
   document.addEventListener("keydown", (event) => {
     if (!form || event.ctrlKey || event.metaKey || event.altKey || (dialog && dialog.open)) return;
     if (event.target.matches("textarea, input[type=text], select")) return;
-    const keyed = form.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
-    if (keyed && keyed.type === "radio") {
-      keyed.checked = true;
-      keyed.focus();
-      keyed.dispatchEvent(new Event("input", { bubbles: true }));
+    const control = form.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    if (control && control.type === "radio") {
+      control.checked = true;
+      control.focus();
+      control.dispatchEvent(new Event("input", { bubbles: true }));
       event.preventDefault();
-    } else if (keyed) {
-      keyed.click();
+    } else if (control) {
+      control.click();
       event.preventDefault();
     } else if (event.key === "Enter" && submit && !event.target.matches("button, a, summary")) {
       event.preventDefault();
@@ -55,53 +55,53 @@
     }
   });
 
-  // The server says what is wrong so far; there is one set of rules, and it is there.
-  const said = form && form.querySelector("[data-said]");
-  if (said) {
-    let waiting = 0;
-    const ask = async () => {
-      const asked = new URLSearchParams(new FormData(form));
-      asked.delete("token");
+  // The server checks what is filled in so far, by the rules that it applies when the form is sent.
+  const checkMessage = form && form.querySelector("[data-answer-check]");
+  if (checkMessage) {
+    let timer = 0;
+    const check = async () => {
+      const fields = new URLSearchParams(new FormData(form));
+      fields.delete("token");
       try {
-        const answer = await fetch(`${form.dataset.check}?${asked}`, { headers: { accept: "application/json" } });
-        if (answer.ok) said.textContent = (await answer.json()).said;
+        const response = await fetch(`${form.dataset.check}?${fields}`, { headers: { accept: "application/json" } });
+        if (response.ok) checkMessage.textContent = (await response.json()).said;
       } catch { /* offline: the form is checked when it is sent */ }
     };
-    form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 300); });
+    form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, 300); });
   }
 
-  // How far a submission is; when that is over, the page has all of it.
-  const polled = document.querySelector("[data-poll]");
-  if (polled) {
-    const first = document.title;
-    const look = async () => {
+  // Show a submission's progress; when its state changes, load the page again.
+  const progress = document.querySelector("[data-poll]");
+  if (progress) {
+    const title = document.title;
+    const poll = async () => {
       try {
-        const answer = await fetch(polled.dataset.poll, { headers: { accept: "application/json" } });
-        if (answer.ok) {
-          const now = await answer.json();
-          if (now.state !== polled.dataset.state) { location.reload(); return; }
-          polled.querySelector("progress").value = now.progress;
-          polled.querySelector("[data-step]").textContent = now.step;
-          if (now.progress) document.title = `${Math.round(100 * now.progress)} % · ${first}`;
+        const response = await fetch(progress.dataset.poll, { headers: { accept: "application/json" } });
+        if (response.ok) {
+          const submission = await response.json();
+          if (submission.state !== progress.dataset.state) { location.reload(); return; }
+          progress.querySelector("progress").value = submission.progress;
+          progress.querySelector("[data-step]").textContent = submission.step;
+          if (submission.progress) document.title = `${Math.round(100 * submission.progress)} % · ${title}`;
         }
-      } catch { /* offline, or the server starts anew: asked again */ }
-      setTimeout(look, 1500);
+      } catch { /* offline, or the server restarts: polled again */ }
+      setTimeout(poll, 1500);
     };
-    setTimeout(look, 500);
+    setTimeout(poll, 500);
   }
 
-  // Sorted by the server, as without this script; the rest of the page stays where it is.
+  // Replace a table that the server sorts, without moving the rest of the page.
   document.addEventListener("click", async (event) => {
     const link = event.target.closest("a[data-swap]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     try {
-      const answer = await fetch(link.href);
-      const there = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const old = document.querySelector("[data-swapped]");
-      const left = old.querySelector(".scroll").scrollLeft;
-      old.replaceWith(document.adoptNode(there.querySelector("[data-swapped]")));
-      document.querySelector("[data-swapped] .scroll").scrollLeft = left;
+      const response = await fetch(link.href);
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const table = document.querySelector("[data-swapped]");
+      const scrolled = table.querySelector(".scroll").scrollLeft;
+      table.replaceWith(document.adoptNode(page.querySelector("[data-swapped]")));
+      document.querySelector("[data-swapped] .scroll").scrollLeft = scrolled;
       document.getElementById(link.id).focus({ preventScroll: true });
       history.pushState(null, "", link.href);
     } catch { location.assign(link.href); }

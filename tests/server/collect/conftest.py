@@ -64,7 +64,7 @@ def write_study(folder, protocol="game", **changes):
 
 def make_site(folder, protocol="game", database=None, url="", **changes):
     """The site of a small study, its database beside it."""
-    from captau.server.collect.commands import open_site
+    from captau.server.collect.web.site import open_site
 
     path = folder / "study.yaml"
     if changes or not path.exists():
@@ -80,7 +80,7 @@ def make_site(folder, protocol="game", database=None, url="", **changes):
 
 def running(site):
     """A server of the site; the address is what is given."""
-    from captau.server.collect.app import make_app
+    from captau.server.collect.web.app import make_app
 
     return serving(make_app(site))
 

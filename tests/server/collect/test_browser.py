@@ -173,12 +173,12 @@ def test_each_form(chromium, tmp_path, protocol, width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_dashboard_and_disagreements(chromium, tmp_path, width):
-    from captau.server.collect.simulate import joined
+    from captau.server.collect.simulation.browser import join_study
 
     site = make_site(tmp_path, "thumb", ratings=3, participants="open")
     with running(site) as url:
         for k in range(3):
-            other = joined(url)
+            other = join_study(url)
             for n in range(12):
                 page = other.get("/rate")
                 level = {"precision": 1 + (n + k) % 5, "recall": 1 + n % 5, "inclusive": 0}

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from captau.server.collect.simulate import joined
+from captau.server.collect.simulation.browser import join_study
 from tests.server.collect.conftest import make_site, write_study
 
 MAIN = "from captau.benchmarks.cli.main import main; main()"
@@ -27,7 +27,7 @@ def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
     assert lines[1] == "18 to judge, kept in kept/here.sqlite3\n"
     assert "/admin/setup?code=" in lines[2]
     url = lines[0].split(": ")[1].strip().rstrip("/")
-    browser = joined(url)
+    browser = join_study(url)
     browser.post("/rate", {**browser.get("/rate").hidden, "answer": "good"})
     server.send_signal(signal.SIGINT)
     _, said = server.communicate(timeout=60)
@@ -35,7 +35,7 @@ def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
     assert "captau: stopped" in said
     assert "Traceback" not in said
     site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
-    assert len(site.store.database.run_blocking(site.store.all_rows)["answers"]) == 1
+    assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
     site.store.database.close()
 
 

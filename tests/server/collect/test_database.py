@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, insert, inspect, select
 
 from captau.server.collect import migrations
 from captau.server.collect.migrations import FOLDER
-from captau.server.collect.models import meta, metadata
-from captau.server.collect.simulate import joined
+from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.store.tables import metadata, site_settings
 from captau.server.storage.clock import Clock
 from captau.server.storage.database import Database, StoreError
 from captau.server.storage.database_url import parse_database_url
@@ -28,11 +28,13 @@ from tests.server.collect.conftest import make_site, running, write_study
 
 
 def put(key, value="x"):
-    return lambda c: c.execute(insert(meta).values(key=key, value=value)) and None
+    return lambda c: c.execute(insert(site_settings).values(key=key, value=value)) and None
 
 
 def keys(database):
-    return set(database.run_blocking(lambda c: c.execute(select(meta.c.key)).scalars().all()))
+    return set(
+        database.run_blocking(lambda c: c.execute(select(site_settings.c.key)).scalars().all())
+    )
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_what_many_ask_for_is_done_in_one_go(database):
     def each(c, asked):
         calls.append(dict(asked))
         rows = [{"key": str(k), "value": str(who)} for who, k in asked.items() if k is not None]
-        c.execute(insert(meta), rows)
+        c.execute(insert(site_settings), rows)
         return {who: ValueError("no") if k is None else who * k for who, k in asked.items()}
 
     async def many(*asked):
@@ -124,7 +126,7 @@ def test_a_full_disk_loses_nothing_and_is_told(tmp_path):
     site = make_site(tmp_path, "good_bad", ratings=20)
     do = site.store.database.run_blocking
     with running(site) as url:
-        browsers = [joined(url) for _ in range(6)]
+        browsers = [join_study(url) for _ in range(6)]
         # As full as it can be: SQLite gets no page more.
         pages = do(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
         do(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar_one())
@@ -144,7 +146,7 @@ def test_a_full_disk_loses_nothing_and_is_told(tmp_path):
         do(lambda c: c.exec_driver_sql("PRAGMA max_page_count=1000000").scalar_one())
         page = browser.get("/rate")
         assert browser.post("/rate", {**page.hidden, "answer": "good"}).status == 200
-        assert len(do(site.store.all_rows)["answers"]) == acknowledged + 1
+        assert len(do(site.store.load_rows)["answers"]) == acknowledged + 1
 
 
 def test_an_older_database_is_copied_then_brought_up_to_date(tmp_path):
@@ -156,7 +158,7 @@ def test_an_older_database_is_copied_then_brought_up_to_date(tmp_path):
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-        connection.execute(insert(meta).values(key="kept", value="yes"))
+        connection.execute(insert(site_settings).values(key="kept", value="yes"))
     assert "resolutions" not in inspect(engine).get_table_names()
     engine.dispose()
     notes = []

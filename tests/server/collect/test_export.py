@@ -14,9 +14,11 @@ import captau
 from captau.benchmarks.statistics.rater_agreement import RatingTable, compute_measures
 from captau.datasets.imports import take
 from captau.datasets.registry import card, load
-from captau.server.collect.export import Gathered, Said, _coco, caption_set, files, gather
-from captau.server.collect.quality import agreement, rated
-from captau.server.collect.simulate import joined
+from captau.server.collect.export.answer_collection import collect_answers, make_caption_set
+from captau.server.collect.export.export_files import export_files
+from captau.server.collect.forms.counted_answers import CountedAnswer, CountedAnswers
+from captau.server.collect.quality.rater_figures import compute_rater_figures, measure_agreement
+from captau.server.collect.simulation.browser import join_study
 from tests.server.collect.conftest import CAPTIONS, make_site, running
 
 
@@ -28,10 +30,10 @@ def gathered(tmp_path):
         site = make_site(tmp_path, protocol, ratings=raters, **changes)
         with running(site) as url:
             for k in range(raters):
-                browser = joined(url)
+                browser = join_study(url)
                 while "key" in (page := browser.get("/rate")).hidden:
                     browser.post("/rate", {**page.hidden, **rule(k, page.captions)})
-            rows = site.store.database.run_blocking(site.store.all_rows)
+            rows = site.store.database.run_blocking(site.store.load_rows)
         return site.store, rows
 
     return run
@@ -53,7 +55,7 @@ def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
     store, rows = gathered(
         "game", 3, rule, game={"points": -100, "tutorial_pairs": 0, "tutorial": []}
     )
-    folder = write(files(store, rows, "captau"), tmp_path / "out")
+    folder = write(export_files(store, rows, "captau"), tmp_path / "out")
     back = load("file", path=folder / "ratings.csv", low=1, high=5, step=1)
     assert len(back.items) == len(CAPTIONS)
     assert len(back.ratings) == 3 * len(CAPTIONS)
@@ -65,7 +67,7 @@ def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
     # The dashboard's agreement is the suite's own of what reads back.
     table = RatingTable.from_ratings(back.ratings, back.items["item_id"], "overall")
     measured, _ = compute_measures(table, back.card.scales["overall"], draws=5)
-    shown = agreement(store, rows)
+    shown = measure_agreement(store, rows)
     for name in ("kendall_w", "fleiss_kappa", "krippendorff_alpha_ordinal"):
         assert shown[name][0] == pytest.approx(measured[name].value, abs=1e-12)
     results = captau.bench(
@@ -85,7 +87,7 @@ def test_the_game_on_coco_reads_back_by_data_import(gathered, tmp_path):
     )
     units = {n: type(u)(**{**vars(u), "image_id": "391895"}) for n, u in store.units.items()}
     store.units.update(units)
-    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("cocog"), folder, root)
     back = load("cocog", root)
@@ -104,7 +106,7 @@ def test_good_bad_reads_back_as_caption_quality(gathered, tmp_path):
         return {"answer": "good" if k < yes[captions[0]] else "bad"}
 
     store, rows = gathered("good_bad", 10, rule)
-    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("caption_quality"), folder, root)
     back = load("caption_quality", root)
@@ -123,14 +125,14 @@ def test_good_bad_reads_back_as_caption_quality(gathered, tmp_path):
     (few,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[2][1])
     late = {r["id"] for r in [a for a in rows["answers"] if a["item"] == few][7:]}
     some = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in late]}
-    fewer = files(store, some, "paper")
+    fewer = export_files(store, some, "paper")
     assert json.loads(fewer["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
     take(card("caption_quality"), write(fewer, tmp_path / "fewer"), tmp_path / "less")
     assert set(load("caption_quality", tmp_path / "less").items["caption"]) == set(captions) - {
         CAPTIONS[2][1]
     }
     # Our own form leaves the same pair out, and its answers are those of people.
-    mine = write(files(store, rows, "captau"), tmp_path / "mine")
+    mine = write(export_files(store, rows, "captau"), tmp_path / "mine")
     own = pd.read_csv(mine / "ratings.csv")
     assert set(own["dimension"]) == {"good"}
     assert len(own) == 10 * (len(CAPTIONS) - 2) + 8
@@ -146,16 +148,16 @@ def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
         return {"precision": 5 - off, "recall": 3, "inclusive": 5, "fault": "grammar"}
 
     store, rows = gathered("thumb", 2, rule)
-    before = files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
+    before = export_files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
     assert len(before) == len(CAPTIONS) - 1  # one is not settled
     (item,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[0][1])
     value = {"precision": 1, "recall": 2, "faults": {}, "wordy": False, "inclusive": 0}
     rows["resolutions"].append({"id": 1, "item": item, "rater": 1, "value": value, "at": 0.0})
     # What somebody settled who is left out is not settled.
     rows["raters"][0]["excluded_at"] = 1.0
-    assert not gather(store, rows).settled
+    assert not collect_answers(store, rows).settled
     rows["raters"][0]["excluded_at"] = None
-    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
     back = load("thumb", root)
@@ -165,7 +167,7 @@ def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
     for item_id, caption in captions.items():
         settled = caption == "A square number 0."
         assert total[item_id] == (1.5 if settled else 4 - 0.5 - 0.1)
-    mine = write(files(store, rows, "captau"), tmp_path / "mine")
+    mine = write(export_files(store, rows, "captau"), tmp_path / "mine")
     kept = load("file", path=mine / "ratings.csv")
     assert len(kept.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
     assert set(pd.read_csv(mine / "settled.csv")["rater"]) == {"settled"}
@@ -175,14 +177,14 @@ def test_four_reads_back_as_capeval1k(gathered, tmp_path):
     store, rows = gathered(
         "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}
     )
-    table = pd.read_csv(pd.io.common.BytesIO(files(store, rows, "paper")["capeval.csv"]))
+    table = pd.read_csv(pd.io.common.BytesIO(export_files(store, rows, "paper")["capeval.csv"]))
     assert len(table) == len(CAPTIONS)
     assert table["value"].between(0, 1).all()
     assert set(table["ratings"]) == {2}
-    back = caption_set(store, gather(store, rows))
+    back = make_caption_set(store, collect_answers(store, rows))
     mean = back.ratings.groupby("item_id")["value"].mean()
     assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
-    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     take(card("capeval1k"), folder, tmp_path / "root")
     read = load("capeval1k", tmp_path / "root")  # nothing else is there: no vocabulary, no COCO
     assert Counter(zip(read.items["image_id"], read.items["caption"], strict=True)) == Counter(
@@ -214,10 +216,11 @@ def test_an_image_has_one_number_and_keeps_it(tmp_path, ids, numbers):
     expected = dict(zip(ids, numbers, strict=True)) if numbers else at
     for order in (ids, ids[::-1], ids[2:4]):  # whatever is answered first
         said = [
-            Said(store.units[at[i]], store.units[at[i]].items[0], "r", {"text": i}, 1)
+            CountedAnswer(store.units[at[i]], store.units[at[i]].items[0], "r", {"text": i}, 1)
             for i in order
         ]
-        found = json.loads(_coco(store, Gathered(tuple(said), {}, {})))
+        answers = CountedAnswers(tuple(said), {}, {}, tuple(store.units.values()))
+        found = json.loads(store.form.paper_files(answers)["captions.json"])
         assert {i["file_name"]: i["id"] for i in found["images"]} == {i: expected[i] for i in order}
         assert all(expected[a["caption"]] == a["image_id"] for a in found["annotations"])
     store.database.close()
@@ -228,7 +231,7 @@ def test_references_are_coco_s_annotations(gathered, tmp_path):
         return {"text": f"A picture, seen by person number {k}, of one plain colour"}
 
     store, rows = gathered("references", 2, rule)
-    folder = write(files(store, rows, "paper"), tmp_path / "out")
+    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     found = json.loads((folder / "captions.json").read_text())
     assert len(found["annotations"]) == 12
     assert len(found["images"]) == 6
@@ -243,12 +246,12 @@ def test_excluded_raters_are_left_out_and_figures_say_who_to_look_at(gathered):
         return {"answer": "good" if k == 2 or len(captions[0]) % 2 else "bad"}
 
     store, rows = gathered("good_bad", 3, rule)
-    figures = rated(store, rows)
+    figures = compute_rater_figures(store, rows)
     assert [bool(f.notes) for f in figures.values()] == [False, False, True]
     assert figures[3].notes == ("nearly always the same answer",)
-    assert figures[3].run == len(CAPTIONS)
+    assert figures[3].longest_run == len(CAPTIONS)
     # Worked by hand: two who always agree, and the third's mean distance from them.
-    assert figures[1].apart == pytest.approx(figures[3].apart / 2)
+    assert figures[1].distance == pytest.approx(figures[3].distance / 2)
     rows["raters"][2]["excluded_at"] = 1.0
-    assert len(gather(store, rows).said) == 2 * len(CAPTIONS)
-    assert rated(store, rows)[1].correlation == pytest.approx(1.0)
+    assert len(collect_answers(store, rows).answers) == 2 * len(CAPTIONS)
+    assert compute_rater_figures(store, rows)[1].correlation == pytest.approx(1.0)

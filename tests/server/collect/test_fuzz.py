@@ -8,8 +8,8 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
-from captau.server.collect.app import make_app
-from captau.server.collect.simulate import joined
+from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.web.app import make_app
 from tests.server.collect.conftest import make_site, running
 from tests.server.collect.test_site import signed_in
 
@@ -25,7 +25,7 @@ def test_no_request_breaks_the_server(tmp_path, protocol):
     seen: Counter[int] = Counter()
     with running(site) as url:
         # As somebody who takes part, and runs the study as well.
-        rater, admin = joined(url), signed_in(site, url)
+        rater, admin = join_study(url), signed_in(site, url)
         cookies = "; ".join(
             f"{name}={value}" for name, value in {**rater.cookies, **admin.cookies}.items()
         )

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.server.collect.game import (
+from captau.server.collect.forms.errors import OutOfTurnError, TooEarlyError
+from captau.server.collect.forms.game_rules import (
     LEVELS,
-    RefusedError,
+    GameState,
+    OpenPair,
     Rules,
-    Served,
-    State,
-    TooEarlyError,
     answer,
     consensus,
     score,
@@ -80,7 +79,7 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
             if state.open is None:
                 state = serve(state, str(serial), now)
             else:
-                with pytest.raises(RefusedError):
+                with pytest.raises(OutOfTurnError):
                     serve(state, str(serial), now)
             continue
         if event == "answer":
@@ -91,7 +90,7 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
         level = 6 if event == "no level" else rating
         before = state
         if state.open is None or sent != key or level not in LEVELS:
-            with pytest.raises(RefusedError):
+            with pytest.raises(OutOfTurnError):
                 answer(state, sent, level, at, previous, rules)
             assert state == before
             continue
@@ -125,7 +124,7 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
         if state.phase == "playing" and before.phase in ("trial", "probation"):
             assert before.phase_points + told.score >= rules.points
         # An answer counts once.
-        with pytest.raises(RefusedError):
+        with pytest.raises(OutOfTurnError):
             answer(state, sent, level, at + 10, previous, rules)
     assert phases.count("trial") <= 1
 
@@ -133,8 +132,8 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
 @given(st.lists(st.integers(1, 5), min_size=1), st.lists(st.integers(1, 5), min_size=1))
 def test_a_shown_pair_says_nothing_of_its_ratings(one, other):
     # Ratings come in with an answer alone: the states before it are equal whatever they are.
-    shown = serve(State(phase="playing"), "k", 0.0)
-    assert shown == State(phase="playing", open=Served("k", 0.0))
+    shown = serve(GameState(phase="playing"), "k", 0.0)
+    assert shown == GameState(phase="playing", open=OpenPair("k", 0.0))
     for previous in (one, other):
         with pytest.raises(TooEarlyError) as refusal:
             answer(shown, "k", 3, 1.0, previous, RULES)
@@ -150,13 +149,13 @@ def test_the_last_attempt_of_probation_ends_it():
     assert turns == ["trial_failed", "again", "out"]
     assert (state.phase, state.points, state.attempt) == ("out", 0, 2)
     # The last attempt may be the one that succeeds.
-    state = State(phase="probation", attempt=2)
+    state = GameState(phase="probation", attempt=2)
     state, told = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], rules)
     assert (told.turn, state.phase) == ("probation_passed", "playing")
 
 
 def test_probation_is_repeated_until_it_is_passed():
-    state = State(phase="trial")
+    state = GameState(phase="trial")
     for turn_of in range(4):  # the worst ratings there are
         state, told = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], RULES)
         assert (told.turn == "trial_failed") == (turn_of == 3)

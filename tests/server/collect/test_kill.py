@@ -11,9 +11,10 @@ from collections import Counter
 
 from sqlalchemy import func, select
 
-from captau.server.collect.models import answers, serves, units
-from captau.server.collect.simulate import Browser, Server, joined
-from captau.server.collect.store import COUNTED
+from captau.server.collect.forms.form import COUNTED_PHASES
+from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.simulation.server_process import StudyServer
+from captau.server.collect.store.tables import answers, serves, units
 from tests.server.collect.conftest import make_site, write_study
 
 KILLS, RATERS = 20, 6
@@ -40,7 +41,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
                 browser = Browser(url, timeout=20)
                 browser.cookies = dict(cookies[k])
             else:
-                browser = joined(url)
+                browser = join_study(url)
                 cookies[k] = dict(browser.cookies)
             while True:
                 if not sent[k]:
@@ -56,7 +57,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
             return  # killed
 
     for _ in range(KILLS):
-        server = Server(options)
+        server = StudyServer(options)
         threads = [threading.Thread(target=rate, args=(server.url, k)) for k in range(RATERS)]
         for thread in threads:
             thread.start()
@@ -80,6 +81,6 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
     shown = do(lambda c: c.execute(select(serves.c.rater, serves.c.unit)).all())
     assert max(Counter(map(tuple, shown)).values()) == 1
     total = do(lambda c: c.execute(select(func.sum(units.c.given))).scalar_one())
-    counted = select(func.count()).where(answers.c.phase.in_(COUNTED))
+    counted = select(func.count()).where(answers.c.phase.in_(COUNTED_PHASES))
     assert total == do(lambda c: c.execute(counted).scalar_one()) == len(stored)
     site.store.database.close()

@@ -18,8 +18,8 @@ from alembic.config import Config
 from sqlalchemy import create_engine, insert, inspect, select, text
 
 from captau.server.collect.migrations import FOLDER
-from captau.server.collect.models import meta, raters
-from captau.server.collect.simulate import joined
+from captau.server.collect.simulation.browser import join_study
+from captau.server.collect.store.tables import raters, site_settings
 from captau.server.storage.database import Database, StoreError
 from captau.server.storage.database_url import parse_database_url
 from tests.conftest import says
@@ -77,7 +77,7 @@ def test_many_raters_at_once_each_answer_once(address, tmp_path):
 
         def rate():
             try:
-                browser = joined(url)
+                browser = join_study(url)
                 while "key" in (page := browser.get("/rate")).hidden:
                     sent = {**page.hidden, "answer": "good"}
                     for _ in range(2):  # and once more, as after a lost connection
@@ -119,10 +119,10 @@ def test_a_change_that_fails_fails_alone(address):
     hold, seen = threading.Event(), []
 
     def put(key):
-        return lambda c: c.execute(insert(meta).values(key=key, value="x")) and None
+        return lambda c: c.execute(insert(site_settings).values(key=key, value="x")) and None
 
     def keys(c):
-        return set(c.execute(select(meta.c.key)).scalars())
+        return set(c.execute(select(site_settings.c.key)).scalars())
 
     async def many():
         first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
@@ -174,7 +174,7 @@ def test_older_tables_are_copied_then_brought_up_to_date(address):
             c.exec_driver_sql("DROP SCHEMA public CASCADE")
             c.exec_driver_sql("CREATE SCHEMA public")
             command.upgrade(config, "0001")
-            c.execute(insert(meta).values(key="kept", value="yes"))
+            c.execute(insert(site_settings).values(key="kept", value="yes"))
 
     back()
     notes = []

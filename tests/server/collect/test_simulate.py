@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from captau.server.collect.simulate import _players, deserved
-from captau.server.collect.studies import read_study
+from captau.server.collect.simulation.players import deserved_levels
+from captau.server.collect.simulation.simulate import list_players
+from captau.server.collect.study.study_file import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
@@ -62,13 +63,13 @@ def test_a_fault_of_the_study_is_one_line(captau, tmp_path):
 
 
 def test_players_and_what_captions_deserve():
-    assert _players({"honest": 2, "random": 1}) == ["honest", "honest", "random"]
+    assert list_players({"honest": 2, "random": 1}) == ["honest", "honest", "random"]
     with says("unknown kind of player 'honset'", "honest"):
-        _players({"honset": 1})
+        list_players({"honset": 1})
     for wrong in ({}, [], {"honest": -1}, {"honest": "x"}, {"honest": 0}):
         with says("players"):
-            _players(wrong)
-    known = deserved(read_study("demo_game"))
+            list_players(wrong)
+    known = deserved_levels(read_study("demo_game"))
     assert known["An orange rhombus placed right of a pink star on white."] == pytest.approx(
         5, abs=0.7
     )

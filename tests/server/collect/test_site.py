@@ -7,18 +7,18 @@ import re
 
 import pytest
 
-from captau.server.collect.export import gather
-from captau.server.collect.simulate import Browser, joined
+from captau.server.collect.export.answer_collection import collect_answers
+from captau.server.collect.simulation.browser import Browser, join_study
 from tests.server.collect.conftest import CAPTIONS, make_site, running
 
 
 def rows(site):
-    return site.store.database.run_blocking(site.store.all_rows)
+    return site.store.database.run_blocking(site.store.load_rows)
 
 
 def tutored(url, nickname=""):
     """A player who is through the tutorial of two pairs."""
-    browser = joined(url, nickname)
+    browser = join_study(url, nickname)
     for _ in range(2):
         browser.post("/rate", {**browser.get("/rate").hidden, "rating": 4})
     return browser
@@ -33,7 +33,7 @@ def test_the_game_from_consent_to_feedback(small):
     assert refused.status == 400
     assert "Tick the box" in refused.text
     assert rows(site)["raters"] == []
-    browser = joined(url, "Ann")
+    browser = join_study(url, "Ann")
     page = browser.get("/rate")
     assert "Tutorial 1 of 2" in page.text
     assert page.captions == ["practice 0"]
@@ -77,7 +77,7 @@ def test_failing_the_trial_leads_to_probation_and_back(small):
 def rows_of_open(site):
     from sqlalchemy import select
 
-    from captau.server.collect.models import serves
+    from captau.server.collect.store.tables import serves
 
     query = select(serves.c.unit).where(serves.c.answered_at.is_(None))
     return site.store.database.run_blocking(lambda c: c.execute(query).scalar_one())
@@ -85,7 +85,7 @@ def rows_of_open(site):
 
 def test_the_server_holds_the_wait(small):
     site, url = small(game={"wait": 60})
-    browser = joined(url)
+    browser = join_study(url)
     page = browser.get("/rate")
     early = browser.post("/rate", {**page.hidden, "rating": 4})
     assert early.status == 425
@@ -103,7 +103,7 @@ def test_the_server_holds_the_wait(small):
 
 def test_the_page_is_the_same_whatever_others_rated(small, tmp_path):
     site, url = small(game={"tutorial_pairs": 0, "tutorial": []})
-    browser = joined(url)
+    browser = join_study(url)
     before = browser.get("/rate").text
     unit = site.store.units[rows_of_open(site)]
     site.store.units[unit.id] = type(unit)(**{**vars(unit), "fixed": (1, 1)})
@@ -135,7 +135,7 @@ def test_two_tabs_show_one_pair(small):
 
 
 def test_computed_ratings_give_way_to_peoples(small):
-    from captau.server.collect.game import score
+    from captau.server.collect.forms.game_rules import score
 
     site, url = small(ratings=6, items={"limit": 3}, game={"pairs": 3, "points": -100})
     seen = {}
@@ -166,13 +166,13 @@ def test_ratings_stay_even(small):
 def test_good_bad_skip_until_all_are_in(small):
     site, url = small("good_bad", ratings=2)
     for _ in range(2):
-        browser = joined(url)
+        browser = join_study(url)
         for k in range(len(CAPTIONS)):
             page = browser.get("/rate")
             browser.post("/rate", {**page.hidden, "answer": ("good", "bad", "skip")[k % 3]})
         assert "you are through" in browser.get("/rate").text
     assert {u["given"] for u in rows(site)["units"]} == {2}
-    assert "the study has all its answers" in joined(url).get("/rate").text
+    assert "the study has all its answers" in join_study(url).get("/rate").text
     bad = browser.post("/rate", {**page.hidden, "answer": "perhaps"})
     assert bad.status == 400
 
@@ -180,23 +180,23 @@ def test_good_bad_skip_until_all_are_in(small):
 def test_attention_items_come_in_between_and_stay_apart(small):
     known = {"image": "p0.png", "caption": "not at all this", "accepted": [0]}
     site, url = small("good_bad", attention=[known], attention_every=4)
-    browser = joined(url)
+    browser = join_study(url)
     for _ in range(10):
         page = browser.get("/rate")
         browser.post("/rate", {**page.hidden, "answer": "good"})
     phases = [a["phase"] for a in rows(site)["answers"]]
     assert [k for k, p in enumerate(phases) if p == "attention"] == [4]
-    from captau.server.collect.quality import rated
+    from captau.server.collect.quality.rater_figures import compute_rater_figures
 
-    (figures,) = rated(site.store, rows(site)).values()
-    assert figures.known == (1, 0)
+    (figures,) = compute_rater_figures(site.store, rows(site)).values()
+    assert (figures.n_attention, figures.n_attention_right) == (1, 0)
     assert "missed most known answers" in figures.notes
-    assert figures.answers == 9
+    assert figures.n_answers == 9
 
 
 def test_thumb_is_blind_and_settled_by_both(small):
     site, url = small("thumb", ratings=2, items={"limit": 2})
-    one, two = joined(url), joined(url)
+    one, two = join_study(url), join_study(url)
     given = {"precision": 4, "recall": 3, "inclusive": 0}
     for browser, more in ((one, {}), (two, {"fault": ["grammar", "broken"], "tenths_broken": 15})):
         for _ in range(2):
@@ -217,7 +217,7 @@ def test_thumb_is_blind_and_settled_by_both(small):
     found = rows(site)
     assert len(found["resolutions"]) == 1
     assert len(found["answers"]) == 4
-    stranger = joined(url)
+    stranger = join_study(url)
     token = stranger.get("/resolve").hidden.get("token", "")
     assert "None: you agree" in stranger.get("/resolve").text
     assert stranger.post(page.action, {"token": token, **given}).status in (400, 404)
@@ -225,7 +225,7 @@ def test_thumb_is_blind_and_settled_by_both(small):
 
 def test_what_an_annotator_settled_who_is_left_out_is_open_again(small):
     site, url = small("thumb", ratings=3, items={"limit": 1})
-    people = [joined(url) for _ in range(3)]
+    people = [join_study(url) for _ in range(3)]
     for k, browser in enumerate(people):
         page = browser.get("/rate")
         browser.post("/rate", {**page.hidden, "precision": 3 + k, "recall": 3, "inclusive": 0})
@@ -241,13 +241,13 @@ def test_what_an_annotator_settled_who_is_left_out_is_open_again(small):
     assert is_open() == [1, 1, 1]
     settle(people[0], 1)
     assert is_open() == [0, 0, 0]
-    asyncio.run(site.store.exclude(1, "not careful", out=True))
+    asyncio.run(site.store.participants.set_excluded(1, "not careful", excluded=True))
     assert is_open() == [0, 1, 1]
-    assert not gather(site.store, rows(site)).settled
+    assert not collect_answers(site.store, rows(site)).settled
     settle(people[1], 2)
     assert is_open() == [0, 0, 0]
-    asyncio.run(site.store.exclude(1, "a mistake", out=False))
-    (value,) = gather(site.store, rows(site)).settled.values()
+    asyncio.run(site.store.participants.set_excluded(1, "a mistake", excluded=False))
+    (value,) = collect_answers(site.store, rows(site)).settled.values()
     assert value["precision"] == 2  # the last one holds
 
 
@@ -255,7 +255,7 @@ def test_four_captions_at_once_in_any_order(small):
     site, url = small("four", ratings=8)
     orders = set()
     for _ in range(6):
-        browser = joined(url)
+        browser = join_study(url)
         page = browser.get("/rate")
         orders.add(tuple(c.split(" number")[0] for c in page.captions))
         assert "a reference of picture" in page.text
@@ -276,7 +276,7 @@ def test_four_captions_at_once_in_any_order(small):
 
 def test_references_are_checked_while_typing_and_when_sent(small):
     site, url = small("references", ratings=2)
-    browser = joined(url)
+    browser = join_study(url)
     page = browser.get("/rate")
     assert page.captions == []
     status, _, body = browser.raw("GET", "/check?text=There%20is%20a%20dog")
@@ -296,7 +296,7 @@ def test_references_are_checked_while_typing_and_when_sent(small):
 
 def test_captions_are_escaped(small):
     _, url = small("good_bad")
-    browser = joined(url)
+    browser = join_study(url)
     for _ in range(len(CAPTIONS)):
         page = browser.get("/rate")
         assert "<b>bold</b>" not in page.text
@@ -361,7 +361,7 @@ def test_cookies_and_headers(small):
 
 def test_bodies_are_bounded(small):
     _, url = small()
-    browser = joined(url)
+    browser = join_study(url)
     page = browser.get("/rate")
     huge = {**page.hidden, "rating": "4", "more": "x" * 70_000}
     status, _, _ = browser.raw("POST", "/rate", "&".join(f"{k}={v}" for k, v in huge.items()))
@@ -379,10 +379,10 @@ def test_bodies_are_bounded(small):
 
 def test_limits(small):
     _, url = small(limits={"joins": 2, "logins": 2, "requests": 2})
-    joined(url, "a")
-    joined(url, "b")
+    join_study(url, "a")
+    join_study(url, "b")
     with pytest.raises(RuntimeError, match="429"):
-        joined(url, "c")
+        join_study(url, "c")
     admin = Browser(url)
     page = admin.get("/admin/login")
     token = page.hidden.get("token", "")
@@ -393,11 +393,11 @@ def test_limits(small):
 
 def test_a_nickname_is_one_person_s(small):
     _, url = small()
-    joined(url, "Ann")
+    join_study(url, "Ann")
     with pytest.raises(RuntimeError, match="400"):
-        joined(url, "ann")
+        join_study(url, "ann")
     with pytest.raises(RuntimeError, match="400"):
-        joined(url, "<script>")
+        join_study(url, "<script>")
 
 
 def test_a_nickname_is_one_person_s_in_every_script(small):
@@ -408,16 +408,16 @@ def test_a_nickname_is_one_person_s_in_every_script(small):
         ("Straße", "STRASSE"),
         ("Ann", "Ａｎｎ"),
     ):
-        joined(url, first)
+        join_study(url, first)
         with pytest.raises(RuntimeError, match="400"):
-            joined(url, other)
-    joined(url, "Ana")  # and another is another
+            join_study(url, other)
+    join_study(url, "Ana")  # and another is another
 
 
 def test_answers_are_spread_over_all_while_people_are_at_it(small):
     """18 captions, 12 people at once: nothing gets its second answer while another awaits its first."""
     site, url = small("good_bad", ratings=9)
-    browsers = [joined(url) for _ in range(12)]
+    browsers = [join_study(url) for _ in range(12)]
     for turn in range(6):
         pages = [browser.get("/rate") for browser in browsers]
         if turn % 2:  # those who leave in the midst are not waited for by the others
@@ -432,18 +432,18 @@ def test_answers_are_spread_over_all_while_people_are_at_it(small):
 def test_who_was_asked_first_and_answers_late_is_counted_in(small):
     """A caption with an answer awaited counts as having it: the next goes to one with fewer."""
     site, url = small("good_bad", ratings=9, items={"limit": 2})
-    ann, bob = joined(url), joined(url)  # each is shown one
+    ann, bob = join_study(url), join_study(url)  # each is shown one
     page = bob.get("/rate")
     assert page.captions != ann.get("/rate").captions
     bob.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
     bob.get("/rate")  # Ann's too: one answered, one awaited twice
-    assert joined(url).get("/rate").captions == page.captions
+    assert join_study(url).get("/rate").captions == page.captions
     assert sorted(u["given"] for u in rows(site)["units"]) == [0, 1]
 
 
 def test_an_excluded_rater_does_not_fill_the_study(small):
     site, url = small("good_bad", ratings=1, items={"limit": 2})
-    ann, bob = joined(url), joined(url)
+    ann, bob = join_study(url), join_study(url)
     page = ann.get("/rate")
     admin = signed_in(site, url)
     why = {"token": admin.get("/admin").hidden["token"], "why": "asleep"}
@@ -472,7 +472,7 @@ def signed_in(site, url, password="correct horse battery"):
 def test_the_admin_s_password_is_chosen_once_and_asked_for(small):
     from sqlalchemy import select
 
-    from captau.server.collect.models import meta
+    from captau.server.collect.store.tables import site_settings
 
     site, url = small()
     admin = Browser(url)
@@ -483,7 +483,9 @@ def test_the_admin_s_password_is_chosen_once_and_asked_for(small):
     signed_in(site, url)
     assert Browser(url).raw("GET", f"/admin/setup?code={site.setup_code}")[0] == 404
     kept = site.store.database.run_blocking(
-        lambda c: c.execute(select(meta.c.value).where(meta.c.key == "password")).scalar_one()
+        lambda c: c.execute(
+            select(site_settings.c.value).where(site_settings.c.key == "password")
+        ).scalar_one()
     )
     assert kept.startswith("$argon2id$")
     other = Browser(url)
@@ -536,7 +538,7 @@ def test_exclusion_is_recorded_and_undone_and_deletion_is_for_good(small):
     admin = signed_in(site, url)
     token = admin.get("/admin").hidden["token"]
     number = next(r["id"] for r in rows(site)["raters"] if r["nickname"] == "Bob")
-    code = site.store.code(number)
+    code = site.store.rater_code(number)
 
     def given():
         return sum(u["given"] for u in rows(site)["units"])
@@ -560,7 +562,7 @@ def test_exclusion_is_recorded_and_undone_and_deletion_is_for_good(small):
     assert number not in {a["rater"] for a in left["answers"]}
     # Whose session it was is a stranger now, and the number is nobody else's.
     assert "Before you begin" in bob.get("/rate").text
-    joined(url, "Cid")
+    join_study(url, "Cid")
     assert number not in {r["id"] for r in rows(site)["raters"]}
     assert ann.post(f"/admin/raters/{number}/delete", why).status == 200  # the page to sign in
 
@@ -568,17 +570,17 @@ def test_exclusion_is_recorded_and_undone_and_deletion_is_for_good(small):
 def test_invitations_are_for_one_person_each(small):
     site, url = small("good_bad", participants="invitation")
     with pytest.raises(RuntimeError, match="400"):
-        joined(url)
+        join_study(url)
     admin = signed_in(site, url)
     token = admin.get("/admin").hidden["token"]
     page = admin.post("/admin/invitations", {"token": token, "many": 2, "note": "lab"})
     links = re.findall(r"http://\S+(/i/[\w-]+)", page.text)
     assert len(links) == 2
-    ann = joined(url, path=links[0])
+    ann = join_study(url, path=links[0])
     key = ann.get("/rate").hidden["key"]
     elsewhere = Browser(url)  # the same person, by the link, on another device
     assert elsewhere.get(links[0]).hidden["key"] == key
-    assert joined(url, path=links[1]).get("/rate").hidden["key"] != key
+    assert join_study(url, path=links[1]).get("/rate").hidden["key"] != key
     assert len(rows(site)["raters"]) == 2
     assert Browser(url).raw("GET", "/i/made-up")[0] == 404
 
@@ -591,38 +593,38 @@ def test_a_crowd_s_worker_gets_a_code_and_takes_part_once(small):
         per_rater=2,
     )
     with pytest.raises(RuntimeError, match="400"):
-        joined(url)
-    browser = joined(url, path="/?PROLIFIC_PID=worker-77")
+        join_study(url)
+    browser = join_study(url, path="/?PROLIFIC_PID=worker-77")
     for _ in range(2):
         page = browser.get("/rate")
         assert "C0DE-123" not in browser.get("/done").text
         browser.post("/rate", {**page.hidden, "answer": "good"})
     assert "C0DE-123" in browser.get("/rate").text
     with pytest.raises(RuntimeError, match="400"):
-        joined(url, path="/?PROLIFIC_PID=worker-77")
+        join_study(url, path="/?PROLIFIC_PID=worker-77")
     assert "worker-77" not in str(rows(site))  # a hash is kept
 
 
 def test_there_is_no_code_for_no_answers(small):
     site, url = small("good_bad", participants="crowd", ratings=1, items={"limit": 1})
-    ann = joined(url, path="/?worker=a")
-    bob = joined(url, path="/?worker=b").get("/rate")
+    ann = join_study(url, path="/?worker=a")
+    bob = join_study(url, path="/?worker=b").get("/rate")
     assert "Others are at the rest just now" in bob.text
     assert "no completion code yet" in bob.text
     done = ann.post("/rate", {**ann.get("/rate").hidden, "answer": "good"})
     assert "you are through" in done.heading
-    assert site.store.completion(1) in done.text
-    cid = joined(url, path="/?worker=c").get("/rate")
+    assert site.store.completion_code(1) in done.text
+    cid = join_study(url, path="/?worker=c").get("/rate")
     assert "the study has all its answers" in cid.heading
     assert "return your place" in cid.text
-    assert not [k for k in (1, 2, 3) if site.store.completion(k) in bob.text + cid.text]
+    assert not [k for k in (1, 2, 3) if site.store.completion_code(k) in bob.text + cid.text]
 
 
 def test_a_crowd_s_player_who_fails_practice_for_good_is_done_without_a_code(small):
     site, url = small(
         participants="crowd", game={"attempts": 1, "tutorial_pairs": 0, "tutorial": []}
     )
-    browser = joined(url, path="/?worker=a")
+    browser = join_study(url, path="/?worker=a")
     for turn in range(6):
         page = browser.get("/rate")
         unit = site.store.units[rows_of_open(site)]
@@ -636,7 +638,7 @@ def test_a_crowd_s_player_who_fails_practice_for_good_is_done_without_a_code(sma
     done = browser.get("/rate")
     assert done.heading == "Thank you: your part ends here"
     assert "There is no completion code for that" in done.text
-    assert site.store.completion(1) not in done.text
+    assert site.store.completion_code(1) not in done.text
     assert rows(site)["raters"][0]["state"]["phase"] == "out"
 
 
@@ -645,13 +647,13 @@ def test_nobody_practises_where_nothing_is_left(small):
     ann = tutored(url)
     for _ in range(3):
         ann.post("/rate", {**ann.get("/rate").hidden, "rating": 3})
-    assert "the study has all its answers" in joined(url).get("/rate").heading
+    assert "the study has all its answers" in join_study(url).get("/rate").heading
     assert [r["given"] for r in rows(site)["raters"]] == [3, 0]
 
 
 def test_another_worker_s_link_in_the_same_browser_is_another_person_s(small):
     site, url = small("good_bad", participants="crowd")
-    browser = joined(url, path="/?worker=W1")
+    browser = join_study(url, path="/?worker=W1")
     key = browser.get("/rate").hidden["key"]
     assert browser.get("/?worker=W1").hidden["key"] == key  # goes on
     assert browser.get("/").hidden["key"] == key

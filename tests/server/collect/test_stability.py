@@ -10,7 +10,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.datasets.caption_quality import p_hat
-from captau.server.collect.stability import compare
+from captau.server.collect.quality.rerun_stability import compare_runs
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
@@ -44,7 +44,7 @@ def test_p_hat_s_differences_by_hand(tmp_path):
         tmp_path / "b",
         {"c1": yes(7, 2), "c2": yes(4, 4), "c3": yes(4, 6), "c4": yes(8, 0), "c5": yes(8, 0)},
     )
-    found = compare([first, again])
+    found = compare_runs([first, again])
     value = found.measures.set_index("measure")["value"]
     apart = [0.25, 0, -0.125, -1]  # mean -.21875
     assert value["mean"] == pytest.approx(-0.21875)
@@ -65,7 +65,7 @@ def test_p_hat_s_differences_by_hand(tmp_path):
     published = found.measures.set_index("measure")["published"].dropna()
     assert dict(published) == {"mean": 0.015, "std": 0.212, "within_0.25": 0.85}
     assert "| good: std | 0.471 | 0.212 | 4 |" in found.files()["table.md"].decode()
-    assert set(compare([first, again], least=1).measures["n_items"]) == {5}
+    assert set(compare_runs([first, again], least=1).measures["n_items"]) == {5}
 
 
 def test_other_scales_by_their_width_and_without_the_paper_s_numbers(tmp_path):
@@ -73,7 +73,7 @@ def test_other_scales_by_their_width_and_without_the_paper_s_numbers(tmp_path):
         exported(tmp_path / n, said, "game", "overall")
         for n, said in (("a", {"x": [5, 4], "y": [1]}), ("b", {"x": [4], "y": [2, 2], "z": [3]}))
     ]
-    found = compare(runs)
+    found = compare_runs(runs)
     value = found.measures.set_index("measure")["value"]
     assert value["mean"] == pytest.approx((0.5 - 1) / 2 / 4)
     assert value["std"] == pytest.approx(0.75 / 4)
@@ -83,16 +83,16 @@ def test_other_scales_by_their_width_and_without_the_paper_s_numbers(tmp_path):
 def test_what_is_no_export_is_told(tmp_path):
     good = exported(tmp_path / "a", {"c": yes(8, 0)})
     with says("run has 1 folders", "run=[FIRST,AGAIN]"):
-        compare([good])
+        compare_runs([good])
     with says("nowhere", "captau collect export"):
-        compare([good, tmp_path / "nowhere"])
+        compare_runs([good, tmp_path / "nowhere"])
     with says("its protocol is game, not good_bad"):
-        compare([good, exported(tmp_path / "b", {"c": [3]}, "game", "overall")])
+        compare_runs([good, exported(tmp_path / "b", {"c": [3]}, "game", "overall")])
     with says("no item has 8 ratings or more in both", "least="):
-        compare([good, exported(tmp_path / "d", {"c": yes(7, 0)})])
+        compare_runs([good, exported(tmp_path / "d", {"c": yes(7, 0)})])
     (good / "run.json").write_text('{"command": "bench"}')
     with says("no folder of captau collect export"):
-        compare([good, good])
+        compare_runs([good, good])
 
 
 def test_a_simulated_study_and_its_re_run(tmp_path, monkeypatch, capsys):

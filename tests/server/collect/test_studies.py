@@ -13,11 +13,12 @@ from PIL import Image
 
 from captau.conf import group
 from captau.datasets.errors import InputError
-from captau.server.collect.pages import picture
-from captau.server.collect.protocols import FORMS, FormError
-from captau.server.collect.protocols.references import faults
-from captau.server.collect.protocols.thumb import normalised
-from captau.server.collect.studies import read_study
+from captau.server.collect.forms import FORMS
+from captau.server.collect.forms.errors import FormError
+from captau.server.collect.forms.references import caption_faults
+from captau.server.collect.forms.thumb import normalise_caption
+from captau.server.collect.study.study_file import read_study
+from captau.server.collect.web.image_response import image_response
 from captau.server.web.errors import NotFoundError
 from captau.server.yaml_fields import YamlFields
 from tests.conftest import says
@@ -31,7 +32,7 @@ def test_captau_s_own_studies(name):
     study = read_study(name)
     assert study.name == name
     assert all(u.image for u in study.units)
-    if study.protocol == "game":
+    if study.form.name == "game":
         pools = [u.pool for u in study.units]
         assert (pools.count("tutorial"), pools.count("probation")) == (10, 20)
         main = {(u.image_id, u.items[0].caption) for u in study.units if u.pool == "main"}
@@ -153,7 +154,7 @@ def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
     with says("p0.png", "too many pixels"):
         read_study(str(path))
     with pytest.raises(NotFoundError):
-        picture(str(tmp_path / "p0.png"))
+        image_response(str(tmp_path / "p0.png"))
 
 
 @given(
@@ -191,7 +192,7 @@ def test_no_yaml_breaks_the_reader(value):
 )
 def test_thumb_s_text_processing(caption, shown):
     """Kasai et al. 2022, section 2.2.3: blanks, capital, period."""
-    assert normalised(caption) == shown
+    assert normalise_caption(caption) == shown
 
 
 @pytest.mark.parametrize(
@@ -207,8 +208,8 @@ def test_thumb_s_text_processing(caption, shown):
     ],
 )
 def test_thumb_s_total(fields, total):
-    form = FORMS["thumb"]
-    (value,) = form.read(fields, 1, 8)
+    form = FORMS["thumb"]()
+    (value,) = form.read_answer(fields, 1)
     found = form.ratings(value)
     assert found["total"] == total
     assert set(found) == set(form.scales)
@@ -228,7 +229,7 @@ def test_thumb_s_total(fields, total):
 )
 def test_thumb_takes_no_other_values(fields):
     with pytest.raises(FormError):
-        FORMS["thumb"].read(fields, 1, 8)
+        FORMS["thumb"]().read_answer(fields, 1)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_thumb_takes_no_other_values(fields):
 )
 def test_the_rules_of_a_reference(text, wrong):
     """Chen et al. 2015, section 2: what can be checked of the instructions."""
-    found = faults(text)
+    found = caption_faults(text)
     assert bool(found) == bool(wrong)
     assert wrong in " ".join(found)
 

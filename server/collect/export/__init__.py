@@ -1,0 +1,1 @@
+"""A study's answers as files and as a dataset."""

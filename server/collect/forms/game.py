@@ -1,0 +1,288 @@
+"""The rating game: five levels, feedback and points (Scott et al. 2023); its rules are in `game_rules`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ....benchmarks.scoring.catalog import resolve_metrics
+from ....datasets.coco import coco_id
+from ....datasets.errors import InputError
+from ....datasets.schema import Scale
+from ...yaml_fields import YamlFields
+from ..items.item_pool import ItemPool
+from ..items.units import StudyItem, StudyUnit
+from . import game_rules
+from .counted_answers import CountedAnswers, csv_bytes
+from .form import (
+    COUNTED_PHASES,
+    Floats,
+    Form,
+    FormFields,
+    RaterProgress,
+    SubmittedAnswer,
+    Task,
+    read_level,
+)
+from .game_rules import LEVELS, GameState, OpenPair, Rules
+
+#: Each level's name and meaning, in our own words (Table 2).
+LEVEL_MEANINGS = {
+    5: (
+        "Complete",
+        "Everything that matters is named rightly: things, scene, what happens, and where. It also says "
+        "what the whole is about.",
+    ),
+    4: (
+        "Good",
+        "Right in what it says, with where things are, but something is missing, and it does not say "
+        "what the whole is about.",
+    ),
+    3: (
+        "Fair",
+        "The things that matter are right, but not where they are, nor the setting, nor what happens.",
+    ),
+    2: (
+        "Flawed",
+        "Some things are wrong or missing, yet it still gives an idea of the picture.",
+    ),
+    1: ("Wrong", "The things it names are not the things shown. It misleads."),
+}
+#: The computed ratings that a pair starts with; people's ratings take their places.
+_N_COMPUTED = 2
+
+
+@dataclass(frozen=True)
+class GameForm(Form):
+    """One caption, five levels; points for being close to the others."""
+
+    name = "game"
+    template = "forms/game.html"
+    feedback_template = "forms/game_feedback.html"
+    end_template = "forms/game_end.html"
+    scales: ClassVar[Mapping[str, Scale]] = {"overall": Scale(1, 5, 1)}
+    main_dimension = "overall"
+    study_fields = ("game",)
+    accepted_answers = (1, 5)
+    has_points = True
+    gives_feedback = True
+    rater_columns = ("points", "phase")
+
+    rules: Rules = field(default_factory=Rules)
+
+    @classmethod
+    def from_study(cls, study: YamlFields, participants: str) -> Self:
+        """Read the rules in the section `game`."""
+        game, defaults = study.section("game"), Rules()
+        is_crowd = participants == "crowd"
+        return cls(
+            Rules(
+                wait=game.number("wait", defaults.wait, 0, 3600),
+                tutorial=game.count("tutorial_pairs", defaults.tutorial, 0),
+                pairs=game.count("pairs", defaults.pairs, 1),
+                points=game.count("points", defaults.points, -2_000_000),
+                attempts=game.count("attempts", 3, 1)
+                if is_crowd
+                else game.optional_count("attempts"),
+            )
+        )
+
+    def digest_rules(self, participants: str) -> dict[str, Any]:
+        """Return the rules but for the wait, which changes nothing of what is rated."""
+        del participants
+        return asdict(replace(self.rules, wait=0.0))
+
+    def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return the pairs of tutorial and probation."""
+        game, rules = study.section("game"), self.rules
+        tutorial = [
+            pool.listed_unit("tutorial", pair, pair.levels("ratings", 1, 5))
+            for pair in game.sections("tutorial")
+        ]
+        if len(tutorial) != rules.tutorial:
+            raise game.error(
+                "tutorial",
+                f"{len(tutorial)} pairs; game.tutorial_pairs is {rules.tutorial}; make them equal",
+            )
+        if game.is_list("probation"):
+            probation = [
+                pool.listed_unit("probation", pair, pair.levels("ratings", 1, 5))
+                for pair in game.sections("probation")
+            ]
+        else:
+            n_pairs = game.count("probation", rules.pairs, 0)
+            probation = pool.take_unanimous("probation", n_pairs, LEVELS, game)
+        if len(probation) < rules.pairs:
+            raise game.error(
+                "probation",
+                f"{len(probation)} pairs; game.pairs={rules.pairs} at least are needed",
+            )
+        return tutorial + probation
+
+    def check_unit_count(self, n_units: int, limit: int | None, source: YamlFields) -> None:
+        """Check that there are as many pairs as the trial has."""
+        n_pairs = self.rules.pairs
+        if min(n_units, limit or n_units) >= n_pairs:
+            return
+        if limit is not None and limit < n_pairs:
+            raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
+        raise InputError(
+            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
+        )
+
+    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
+        """Check that the points can be won, in as many pairs as a rater gets."""
+        del ratings
+        rules = self.rules
+        if rules.points > 2 * rules.pairs:
+            raise study.section("game").error(
+                "points",
+                f"{rules.points}; game.pairs={rules.pairs} bring {2 * rules.pairs} at most",
+            )
+        if per_rater is not None and per_rater < rules.pairs:
+            raise study.error(
+                "per_rater", f"{per_rater}; game.pairs={rules.pairs} at least are needed"
+            )
+
+    def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+        """Return the pairs with the computed ratings that they start with (section 3.2)."""
+        game = study.section("game")
+        items = [item for unit in units for item in unit.items]
+        if not game.is_list("cold_start") and game.text("cold_start", "") == "ratings":
+            means = [item.mean_rating for item in items if item.mean_rating is not None]
+            if len(means) < len(items):
+                raise game.error("cold_start", "not every item comes with ratings; name metrics")
+            computed = [[math.floor(mean + 0.5) for mean in means]]
+        else:
+            computed = _metric_levels(items, units, game)
+        columns = [computed[k % len(computed)] for k in range(_N_COMPUTED)]
+        computed_by_unit = zip(*columns, strict=True)
+        return [
+            replace(unit, fixed=fixed) for unit, fixed in zip(units, computed_by_unit, strict=True)
+        ]
+
+    def with_wait(self, seconds: float) -> Self:
+        """Return the game with another wait."""
+        return replace(self, rules=replace(self.rules, wait=seconds))
+
+    def initial_state(self) -> dict[str, Any]:
+        """Return the state of a new player."""
+        return asdict(game_rules.start(self.rules))
+
+    def next_task(self, state: Mapping[str, Any]) -> Task | None:
+        """Return the task of the player's phase; None once practice has ended for good."""
+        phase, attempt = state["phase"], state["attempt"]
+        return {
+            "tutorial": Task("tutorial", "tutorial"),
+            "trial": Task("trial", allows_attention=False),
+            "probation": Task("probation", "probation", attempt, is_shuffled=True),
+            "playing": Task("playing"),
+        }.get(phase)
+
+    def start_unit(self, state: dict[str, Any], task: Task, key: str, now: float) -> dict[str, Any]:
+        """Return a player's state with a pair open; attention items are no part of the game."""
+        if task.phase == "attention":
+            return state
+        return asdict(game_rules.serve(_game_state(state), key, now))
+
+    def remaining_wait(self, served_at: float, now: float) -> float:
+        """Return the seconds until a rating is accepted."""
+        return max(0.0, served_at + self.rules.wait - now)
+
+    def n_done(self, progress: RaterProgress, n_answers: int) -> int:
+        """Return the answers given in this phase."""
+        del n_answers
+        return progress.state["done"]
+
+    def respond(
+        self, answer: SubmittedAnswer, progress: RaterProgress, others: Sequence[float]
+    ) -> tuple[dict[str, Any] | None, RaterProgress]:
+        """Return a rating's outcome, and the player's progress after it."""
+        rating, rules, fixed = int(answer.value["overall"]), self.rules, answer.unit.fixed
+        key, now = answer.key, answer.submitted_at
+        if answer.phase == "attention":
+            # Nothing can be won by attention items.
+            state = GameState(phase="playing", open=OpenPair(key, answer.served_at))
+            _, outcome = game_rules.answer(state, key, rating, now, fixed, rules)
+            return {**asdict(outcome), "score": 0}, progress
+        others = others if answer.phase in COUNTED_PHASES else ()
+        previous = [*others, *fixed[min(len(others), _N_COMPUTED) :]]
+        state, outcome = game_rules.answer(
+            _game_state(progress.state), key, rating, now, previous, rules
+        )
+        return asdict(outcome), RaterProgress(asdict(state), state.points)
+
+    def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
+        """Return the rating."""
+        del n_captions
+        return [{"overall": read_level(fields, "rating", "a rating")}]
+
+    def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
+        """Return the overall rating."""
+        return {"overall": float(value["overall"])}
+
+    def template_variables(self) -> dict[str, Any]:
+        """Return the levels' meanings and the rules."""
+        return {"level_meanings": LEVEL_MEANINGS, "rules": self.rules}
+
+    def rater_cells(self, progress: RaterProgress) -> tuple[Any, ...]:
+        """Return a player's points, and their phase with the attempt at practice."""
+        phase, attempt = progress.state["phase"], progress.state["attempt"]
+        return progress.points, f"{phase} ({attempt})" if attempt else phase
+
+    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return ratings as `captau data import` takes CocoG (images by COCO's number) and FlickrG."""
+        is_coco = all(coco_id(a.unit.image_id).isdecimal() for a in answers.answers)
+        rows = [
+            [a.unit.image_id, a.item.caption, a.rater, a.value["overall"], a.item.system or ""]
+            for a in answers.without_repeats()
+        ]
+        name = "cocog.csv" if is_coco else "flickrg.csv"
+        return {name: csv_bytes(["image", "caption", "rater", "value", "source"], rows)}
+
+    def simulate_answer(
+        self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return a rating."""
+        del rng
+        return {"rating": level(captions[0])}
+
+
+def _game_state(state: Mapping[str, Any]) -> GameState:
+    fields: dict[str, Any] = dict(state)
+    open_pair = fields.pop("open")
+    return GameState(**fields, open=OpenPair(**open_pair) if open_pair else None)
+
+
+def _metric_levels(
+    items: Sequence[StudyItem], units: Sequence[StudyUnit], game: YamlFields
+) -> list[list[int]]:
+    """Return each item's level by each of the metrics in `cold_start`.
+
+    Raises:
+        InputError: if these are not one or two metrics, or a metric cannot score the items.
+    """
+    specs = game.texts("cold_start", ("rouge_l", "cider"))
+    if not 1 <= len(specs) <= _N_COMPUTED:
+        raise game.error("cold_start", "one metric or two are expected")
+    rows = [
+        {"caption": item.caption, "references": list(item.references), "image": unit.image}
+        for item, unit in zip(items, units, strict=True)
+    ]
+    try:
+        return [_score_levels(metric.score(rows)) for metric in resolve_metrics(list(specs))]
+    except InputError as error:
+        raise game.error("cold_start", str(error)) from error
+
+
+def _score_levels(scores: Floats) -> list[int]:
+    """Return scores as levels: the worst fifth is 1, the best 5; equal scores get equal levels."""
+    ascending = np.sort(scores)
+    low = np.searchsorted(ascending, scores, side="left")
+    high = np.searchsorted(ascending, scores, side="right")
+    share = (low + high) / 2 / len(scores)
+    return np.clip(1 + np.floor(share * 5), 1, 5).astype(int).tolist()

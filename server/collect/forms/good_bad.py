@@ -1,0 +1,120 @@
+"""Good, bad or skip: "Is this a good caption for the image?" (Levinboim et al. 2021, section 3.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ....datasets.caption_quality import FEWEST, MOST_SKIPS, p_hat
+from ....datasets.schema import Scale
+from ...web.forms import field_value
+from .counted_answers import CountedAnswers
+from .errors import FormError
+from .form import Floats, Form, FormFields
+
+_RATINGS = {"good": 1.0, "bad": 0.0}
+#: Caption-Quality's words for answers, and its folds by our names of splits.
+_PAPER_ANSWERS = {"good": "YES", "bad": "NO"}
+_FOLDS = {"train": "train", "validation": "dev", "test": "test"}
+
+
+class GoodBadForm(Form):
+    """One caption, three buttons."""
+
+    name = "good_bad"
+    template = "forms/good_bad.html"
+    scales: ClassVar[Mapping[str, Scale]] = {"good": Scale(0, 1, 1)}
+    main_dimension = "good"
+    accepted_answers = (0, 1)
+    default_ratings = 10
+    stability_min_ratings = FEWEST
+    published_stability: ClassVar[Mapping[str, float]] = {
+        "mean": 0.015,
+        "std": 0.212,
+        "within_0.25": 0.85,
+    }
+    stability_source = (
+        "Levinboim et al. 2021, section 3.3: 509 pairs, ten people each, 4 weeks apart"
+    )
+
+    def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
+        """Return good, bad or skip."""
+        del n_captions
+        answer = field_value(fields, "answer")
+        if answer not in (*_RATINGS, "skip"):
+            raise FormError("Choose good, bad or skip.")
+        return [{"answer": answer}]
+
+    def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
+        """Return 1 for good and 0 for bad; a skip is no rating."""
+        answer = value["answer"]
+        return {"good": _RATINGS[answer]} if answer in _RATINGS else {}
+
+    def drop_unusable(self, answers: CountedAnswers) -> CountedAnswers:
+        """Leave out pairs that more raters skipped than Caption-Quality allows."""
+        n_skips = Counter(a.item.id for a in answers.answers if a.value["answer"] == "skip")
+        skipped = {item_id for item_id, count in n_skips.items() if count > MOST_SKIPS}
+        return replace(
+            answers,
+            answers=tuple(a for a in answers.answers if a.item.id not in skipped),
+            left_out={
+                **answers.left_out,
+                f"pairs_of_more_than_{MOST_SKIPS}_skips": len(skipped),
+            },
+        )
+
+    def drop_unpublished(self, answers: CountedAnswers) -> CountedAnswers:
+        """Leave out pairs with fewer answers than Caption-Quality's reader accepts."""
+        n_ratings = Counter(a.item.id for a in answers.answers if a.value["answer"] != "skip")
+        published = tuple(a for a in answers.answers if n_ratings[a.item.id] >= FEWEST)
+        n_dropped = len({a.item.id for a in answers.answers}) - len({a.item.id for a in published})
+        return replace(
+            answers,
+            answers=published,
+            left_out={**answers.left_out, f"pairs_of_fewer_than_{FEWEST}_answers": n_dropped},
+        )
+
+    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return Caption-Quality's three folds, with p̂ and the answers behind it."""
+        has_models = all(a.item.system for a in answers.answers)
+        folds: dict[str, list[list[str]]] = {fold: [] for fold in _FOLDS.values()}
+        for group in answers.by_item():
+            words = [_PAPER_ANSWERS.get(a.value["answer"], "SKIP") for a in group]
+            is_good = [word == "YES" for word in words if word != "SKIP"]
+            estimate = float(p_hat(np.array([sum(is_good) / len(is_good)]))[0])
+            unit, item = group[0].unit, group[0].item
+            folds[_FOLDS.get(item.split, "test")].append(
+                [
+                    unit.image_id,
+                    " ".join(item.caption.split()),
+                    *([str(item.system)] if has_models else []),
+                    ",".join(words),
+                    f"{estimate:g}",
+                ]
+            )
+        columns = ["IMAGE_KEY", "CAPTION_PRED", *(["MODEL"] if has_models else [])]
+        columns += ["ANSWERS", "ROUNDED_AVG_USER_RATING"]
+        return {
+            f"OID-rated-image-captions.v1.{fold}.tsv": "".join(
+                "\t".join(row) + "\n" for row in [columns, *rows]
+            ).encode()
+            for fold, rows in folds.items()
+        }
+
+    @classmethod
+    def stability_estimate(cls, means: Floats) -> Floats:
+        """Return the paper's p̂: round(8 mean) / 8."""
+        return p_hat(means)
+
+    def simulate_answer(
+        self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return good above level 2, else bad; now and then skip."""
+        opinion = level(captions[0])
+        if rng.random() < 0.03:
+            return {"answer": "skip"}
+        return {"answer": "good" if opinion > 2 else "bad"}

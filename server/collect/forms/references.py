@@ -1,0 +1,135 @@
+"""Writing reference captions by COCO's instructions (Chen et al. 2015, section 2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ....datasets.coco import coco_id
+from ....datasets.schema import Scale
+from ...web.forms import field_value
+from ...yaml_fields import YamlFields
+from ..items.units import StudyItem, StudyUnit, unit_of_item
+from .counted_answers import CountedAnswers
+from .errors import FormError
+from .form import Form, FormFields
+
+MAX_LENGTH = 500
+#: Most of the instructions are for the writer's eye; these expressions check the others.
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+#: The end of a sentence: `!`, `?`, or a period that belongs to no abbreviation, and a capital after it.
+_SENTENCE_END = re.compile(r"([^\W_]*)([.!?])[\"”’)]*\s+[\"“‘(]*(\w)")
+_ABBREVIATIONS = frozenset(
+    ["st", "mr", "mrs", "ms", "dr", "prof", "jr", "sr", "mt", "ft", "no", "vs", "ave", "rd", "blvd"]
+)
+_THERE_IS = re.compile(r"\W*there\s+(is|are|was|were)\b|\W*there['’]s\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ReferencesForm(Form):
+    """One caption an image; `min_words` is the fewest words that it may have."""
+
+    name = "references"
+    template = "forms/references.html"
+    scales: ClassVar[Mapping[str, Scale]] = {}
+    study_fields = ("min_words",)
+    has_captions = False
+    unit_noun = "images"
+
+    min_words: int = 8
+
+    @classmethod
+    def from_study(cls, study: YamlFields, participants: str) -> Self:
+        """Read `min_words`."""
+        del participants
+        return cls(study.count("min_words", 8, 1, 50))
+
+    def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
+        """Return a unit without caption for each image."""
+        first_items: dict[str, StudyItem] = {}
+        for item in items:
+            first_items.setdefault(item.image_id, item)
+        return [
+            unit_of_item("main", StudyItem(i, i, item.image, "", (), None, item.split))
+            for i, item in first_items.items()
+        ]
+
+    def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
+        """Return the caption."""
+        del n_captions
+        text = " ".join(field_value(fields, "text").split())
+        if faults := caption_faults(text, self.min_words):
+            raise FormError(" ".join(faults))
+        return [{"text": text}]
+
+    def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
+        """Return none: these are captions."""
+        del value
+        return {}
+
+    def template_variables(self) -> dict[str, Any]:
+        """Return the limits on a caption's length."""
+        return {"min_words": self.min_words, "max_length": MAX_LENGTH}
+
+    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return COCO's caption annotations, for `captau score references=captions.json`."""
+        numbers = _image_numbers(answers.units)
+        content = {
+            "images": [
+                {"id": numbers[i], "file_name": i}
+                for i in dict.fromkeys(a.unit.image_id for a in answers.answers)
+            ],
+            "annotations": [
+                {"id": k, "image_id": numbers[a.unit.image_id], "caption": a.value["text"]}
+                for k, a in enumerate(answers.answers, start=1)
+            ],
+        }
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        return {"captions.json": text.encode() + b"\n"}
+
+    def simulate_answer(
+        self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return a made-up caption."""
+        del level, captions
+        colours = ("red", "green", "blue", "black")
+        shapes = ("star", "circle", "square", "hexagon")
+        a, b = rng.permutation(4)[:2].tolist()
+        return {
+            "text": f"A {colours[a]} {shapes[b]} stands on white, not far from a {colours[b]} "
+            f"{shapes[a]}."
+        }
+
+
+def caption_faults(text: str, min_words: int = 8) -> list[str]:
+    """Return how a caption breaks the instructions that a program can check."""
+    faults: list[str] = []
+    n_words = len(_WORD.findall(text))
+    if n_words < min_words:
+        faults.append(f"Write at least {min_words} words; there are {n_words}.")
+    if _THERE_IS.match(text):
+        faults.append("Do not begin with “There is”: say what is there.")
+    if any(
+        first.isupper() and not (mark == "." and (len(word) < 2 or word.lower() in _ABBREVIATIONS))
+        for word, mark, first in _SENTENCE_END.findall(text)
+    ):
+        faults.append("Write one sentence.")
+    if len(text) > MAX_LENGTH:
+        faults.append(f"Write at most {MAX_LENGTH} characters; there are {len(text)}.")
+    return faults
+
+
+def _image_numbers(units: Sequence[StudyUnit]) -> dict[str, int]:
+    """Number images: by COCO's numbers if each image has its own, else by their units."""
+    unit_ids = {unit.image_id: unit.id for unit in units}
+    names = {image_id: coco_id(image_id) for image_id in unit_ids}
+    if all(name.isdecimal() and len(name) < 19 for name in names.values()):  # readers hold 64 bits
+        numbers = {image_id: int(name) for image_id, name in names.items()}
+        if len(set(numbers.values())) == len(numbers):
+            return numbers
+    return unit_ids

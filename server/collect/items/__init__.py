@@ -1,0 +1,1 @@
+"""Captions and images that a study shows, and where they are read from."""

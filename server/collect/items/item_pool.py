@@ -1,0 +1,116 @@
+"""The items of a study, from which practice and attention pairs are taken before the rest is rated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ....datasets.images import find_image
+from ....datasets.schema import item_ids
+from ...yaml_fields import YamlFields
+from .images import IMAGES_REMEDY
+from .units import StudyItem, StudyUnit, unit_of_item
+
+
+class ItemPool:
+    """Items by row number; rows that were taken for another pool are not rated.
+
+    Args:
+        frame: the items, as `read_items` returns them.
+        images: the folder of images, for pairs that are not among the items.
+    """
+
+    def __init__(self, frame: pd.DataFrame, images: Path | None) -> None:
+        self._frame = frame
+        self._images = images
+        self._image_files = dict(zip(frame["image_id"], frame["image"], strict=True))
+        self._rows: list[Any] = frame.to_dict("records")  # a frame's own rows are slow
+        self._row_numbers = {(r["image_id"], r["caption"]): n for n, r in enumerate(self._rows)}
+        self._used_rows: set[int] = set()
+
+    def listed_unit(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
+        """Return the unit of a pair that the study's file lists.
+
+        Args:
+            pool: the unit's pool.
+            pair: its `image`, `caption` and `explanation`; a tutorial pair needs an explanation.
+            fixed: its known ratings.
+        """
+        image_id, caption = pair.text("image"), pair.text("caption")
+        explanation = pair.text("explanation", None if pool == "tutorial" else "")
+        pair.reject_unknown()
+        number = self._row_numbers.get((image_id, caption))
+        if number is not None:
+            self._used_rows.add(number)
+            return unit_of_item(pool, self._item(number), fixed, explanation)
+        image = self._image_files.get(image_id)
+        if image is None and self._images is not None:
+            image = find_image(image_id, "", self._images)
+        if image is None:
+            raise pair.error("image", f"no image '{image_id}' among the items{IMAGES_REMEDY}")
+        (item_id,) = item_ids([image_id], [caption], [None])
+        item = StudyItem(item_id, image_id, str(image), caption, (), None, "")
+        return unit_of_item(pool, item, fixed, explanation)
+
+    def take_unanimous(
+        self, pool: str, n: int, levels: Sequence[int], game: YamlFields
+    ) -> list[StudyUnit]:
+        """Take up to `n` items whose ratings are all equal, as many of each level as there are.
+
+        Raises:
+            InputError: if the items come without ratings.
+        """
+        frame = self._frame
+        if "min" not in frame:
+            raise game.error(
+                pool, "the items come without ratings; list the pairs, each with its ratings"
+            )
+        unanimous = frame[(frame["min"] == frame["max"]) & (frame["size"] >= 2)]
+        rows_by_level = {
+            level: [
+                row
+                for row in unanimous.index[unanimous["mean"] == level]
+                if row not in self._used_rows
+            ]
+            for level in levels
+        }
+        taken: list[tuple[int, int]] = []
+        while len(taken) < n and any(rows_by_level.values()):
+            for level in levels:
+                if rows_by_level[level] and len(taken) < n:
+                    taken.append((rows_by_level[level].pop(0), level))
+        self._used_rows |= {row for row, _ in taken}
+        return [
+            unit_of_item(pool, self._item(row), [level] * int(frame["size"][row]))
+            for row, level in taken
+        ]
+
+    def remaining(self) -> list[StudyItem]:
+        """Return the items that are left to rate.
+
+        A caption that was taken is left out for every system that wrote it: its ratings are known.
+        """
+        used_pairs = {self._pair(row) for row in self._used_rows}
+        return [
+            self._item(row) for row in range(len(self._rows)) if self._pair(row) not in used_pairs
+        ]
+
+    def _pair(self, number: int) -> tuple[str, str]:
+        return self._rows[number]["image_id"], self._rows[number]["caption"]
+
+    def _item(self, number: int) -> StudyItem:
+        row = self._rows[number]
+        has_ratings = "mean" in row and row["mean"] == row["mean"]
+        return StudyItem(
+            item_id=row["item_id"],
+            image_id=row["image_id"],
+            image=row["image"] if isinstance(row["image"], str) else "",
+            caption=row["caption"],
+            references=row["references"],
+            system=row["system"] if isinstance(row["system"], str) else None,
+            split=row["split"],
+            mean_rating=float(row["mean"]) if has_ratings else None,
+        )

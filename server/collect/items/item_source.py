@@ -1,0 +1,97 @@
+"""The items of a study: a dataset of captau's, or a table of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ....datasets.errors import InputError, unknown
+from ....datasets.images import find_image
+from ....datasets.registry import load, names
+from ....datasets.schema import make_items
+from ....datasets.table import read_table
+from ...yaml_fields import YamlFields
+
+
+def read_items(
+    source: YamlFields, folder: Path, data_root: Path | None, *, has_captions: bool
+) -> tuple[pd.DataFrame, Path | None]:
+    """Read the items that a study names.
+
+    Args:
+        source: the section `items` of a study's file.
+        folder: the folder of that file.
+        data_root: the folder of the datasets.
+        has_captions: whether the form shows captions; without, a table needs none.
+
+    Returns:
+        The frame of the items, with `min`, `max`, `mean` (on 1 to 5) and `size` of their overall ratings
+        if the dataset has any; and the folder of the images, if the study names one.
+
+    Raises:
+        InputError: on a fault of the section or its table.
+    """
+    kinds = [key for key in ("dataset", "file") if key in source]
+    if len(kinds) != 1:
+        raise InputError(f"{source.location}: items: either dataset or file is needed")
+    images_option = source.optional("images")
+    images = (folder / Path(images_option).expanduser()).resolve() if images_option else None
+    if images and not images.is_dir():
+        raise source.error("images", f"{images} is no folder")
+    if kinds[0] == "dataset":
+        frame = _dataset_items(source.choice("dataset", names()), data_root, images)
+    else:
+        frame = _table_items(folder / source.text("file"), images, has_captions=has_captions)
+    systems = source.texts("systems")
+    for system in systems:
+        if system not in set(frame["system"]):
+            raise source.error("systems", str(unknown("system", system, map(str, frame["system"]))))
+    if systems:
+        frame = frame[frame["system"].isin(systems)]
+    return frame.reset_index(drop=True), images
+
+
+def _dataset_items(name: str, data_root: Path | None, images: Path | None) -> pd.DataFrame:
+    caption_set = load(name, data_root)
+    frame = caption_set.items
+    if images:
+        paths = {i: find_image(i, name, images) for i in frame["image_id"].unique()}
+        frame["image"] = [paths[i] and str(paths[i]) for i in frame["image_id"]]
+    ratings = caption_set.ratings
+    scale = caption_set.card.scales.get("overall")
+    if scale is not None and len(ratings):
+        ratings = ratings[ratings["dimension"] == "overall"]
+        statistics = ratings.groupby("item_id")["value"].agg(["min", "max", "mean", "size"])
+        frame = frame.join(statistics, on="item_id")
+        for column in ("min", "max", "mean"):
+            frame[column] = 1 + 4 * scale.share(frame[column])
+    return frame
+
+
+def _table_items(path: Path, images: Path | None, *, has_captions: bool) -> pd.DataFrame:
+    """Read a table with the columns `image` and `caption`, and perhaps `references` and `system`."""
+    table = read_table(path)
+    image_ids = table.filled("image")
+    captions = table.filled("caption") if has_captions else [""] * len(image_ids)
+    base = images or path.parent.resolve()
+    paths = {i: _file_inside(base, i) or find_image(i, "", base) for i in set(image_ids)}
+    outside = {i for i, path in paths.items() if path and not path.resolve().is_relative_to(base)}
+    for place, image_id in zip(table.places, image_ids, strict=True):
+        if image_id in outside:
+            raise InputError(f"{place}: '{image_id}' lies outside of {base}")
+    return make_items(
+        image_ids,
+        captions,
+        table.references("references") if "references" in table else [()] * len(image_ids),
+        systems=[s or None for s in table.texts("system")] if "system" in table else None,
+        images=[str(paths[i]) if paths[i] else None for i in image_ids],
+    )
+
+
+def _file_inside(base: Path, name: str) -> Path | None:
+    try:
+        path = (base / name).resolve()
+        return path if path.is_file() else None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,67 @@
+"""Units that a study shows and the items in them; forms, studies and the store all handle these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class StudyItem:
+    """A caption to be judged; the caption is empty where one is to be written.
+
+    Attributes:
+        image: the image's file; empty if it has none.
+        mean_rating: of the ratings in the source, on 1 to 5; None if it has none.
+        id: its number in the study, from 1.
+    """
+
+    item_id: str
+    image_id: str
+    image: str
+    caption: str
+    references: tuple[str, ...]
+    system: str | None
+    split: str
+    mean_rating: float | None = None
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class StudyUnit:
+    """Captions of one image that are shown together.
+
+    Attributes:
+        pool: `main`, whose answers are the dataset, or `tutorial`, `probation`, `attention`.
+        image: the image's file.
+        fixed: ratings of a tutorial or probation pair, accepted ratings of an attention item, or computed
+            ratings of a pair of the game.
+        explanation: the reason for a tutorial pair's ratings.
+        id: its number in the study, from 1.
+    """
+
+    pool: str
+    image_id: str
+    image: str
+    items: tuple[StudyItem, ...]
+    fixed: tuple[int, ...] = ()
+    explanation: str = ""
+    id: int = 0
+
+
+def unit_of_item(
+    pool: str, item: StudyItem, fixed: Iterable[int] = (), explanation: str = ""
+) -> StudyUnit:
+    """Return a unit of a single caption."""
+    return StudyUnit(pool, item.image_id, item.image, (item,), tuple(fixed), explanation)
+
+
+def number_units(units: Iterable[StudyUnit]) -> tuple[StudyUnit, ...]:
+    """Number units and their items from 1, in order."""
+    numbered: list[StudyUnit] = []
+    n_items = 0
+    for unit_id, unit in enumerate(units, start=1):
+        items = tuple(replace(item, id=n_items + k) for k, item in enumerate(unit.items, start=1))
+        n_items += len(items)
+        numbered.append(replace(unit, items=items, id=unit_id))
+    return tuple(numbered)

@@ -1,0 +1,172 @@
+"""Figures of raters for the dashboard: speed, agreement with the others, uniformity, attention items."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import fmean, median
+
+from ....benchmarks.statistics.rater_agreement import RatingTable, compute_measures
+from ..export.answer_collection import collect_answers, make_caption_set
+from ..forms.form import COUNTED_PHASES
+from ..store.study_database import TableRows
+from ..store.study_store import StudyStore
+
+#: A rater with this many answers is pointed out if this share of them is the same.
+_MIN_ANSWERS, _UNIFORM_SHARE = 10, 0.9
+#: How the names of the measures begin that the dashboard shows (`captau agree`).
+_MEASURE_PREFIXES = ("tau_", "kendall_w", "fleiss", "krippendorff", "percent")
+#: The seconds after which agreement is measured again.
+_AGREEMENT_AGE = 30.0
+
+
+@dataclass(frozen=True)
+class RaterFigures:
+    """A rater's figures; None where there is nothing to compute them from.
+
+    Attributes:
+        n_answers: their answers that count.
+        seconds: the median time of an answer.
+        distance: the mean absolute difference from the mean of the others' ratings of the same items.
+        correlation: Pearson's, with that mean.
+        uniform_share: the share of their most frequent answer.
+        longest_run: the longest run of equal answers.
+        n_attention, n_attention_right: attention items that they answered, and answered rightly.
+        notes: reasons to look at this rater.
+    """
+
+    n_answers: int
+    seconds: float | None
+    distance: float | None
+    correlation: float | None
+    uniform_share: float | None
+    longest_run: int
+    n_attention: int
+    n_attention_right: int
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _RaterAnswers:
+    """A rater's answers: items and ratings (None for a skip), their times, and attention items."""
+
+    ratings: list[tuple[int, float | None]] = field(default_factory=list[tuple[int, float | None]])
+    seconds: list[float] = field(default_factory=list[float])
+    attention: list[bool] = field(default_factory=list[bool])
+
+
+def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, RaterFigures]:
+    """Return the figures of every rater, excluded ones too, by number."""
+    dimension = store.form.main_dimension or ""
+    by_rater = {row["id"]: _RaterAnswers() for row in rows["raters"]}
+    excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+    ratings_by_item: dict[int, list[tuple[int, float]]] = {}
+    items_by_id = store.items_by_id()
+    for row in rows["answers"]:
+        rater_answers = by_rater[row["rater"]]
+        rating = store.form.ratings(row["value"]).get(dimension)
+        if row["phase"] == "attention":
+            unit, _ = items_by_id[row["item"]]
+            rater_answers.attention.append(rating in unit.fixed)
+        elif row["phase"] in COUNTED_PHASES:
+            rater_answers.ratings.append((row["item"], rating))
+            rater_answers.seconds.append(row["seconds"])
+            if rating is not None and row["rater"] not in excluded:
+                ratings_by_item.setdefault(row["item"], []).append((row["rater"], rating))
+    return {
+        rater_id: _figures(rater_id, answers, ratings_by_item)
+        for rater_id, answers in by_rater.items()
+    }
+
+
+def _figures(
+    rater_id: int,
+    answers: _RaterAnswers,
+    ratings_by_item: Mapping[int, Sequence[tuple[int, float]]],
+) -> RaterFigures:
+    own: list[float] = []
+    means_of_others: list[float] = []
+    for item_id, rating in answers.ratings:
+        others = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
+        if rating is not None and others:
+            own.append(rating)
+            means_of_others.append(fmean(others))
+    ratings = [rating for _, rating in answers.ratings]
+    n_most_frequent = max((ratings.count(r) for r in set(ratings)), default=0)
+    uniform_share = n_most_frequent / len(ratings) if ratings else None
+    correlation = _pearson(own, means_of_others)
+    attention = answers.attention
+    notes: list[str] = []
+    if (
+        uniform_share is not None
+        and len(ratings) >= _MIN_ANSWERS
+        and uniform_share >= _UNIFORM_SHARE
+    ):
+        notes.append("nearly always the same answer")
+    if attention and sum(attention) < len(attention) / 2:
+        notes.append("missed most known answers")
+    if correlation is not None and len(own) >= _MIN_ANSWERS and correlation < 0.2:
+        notes.append("little agreement with the rest")
+    distances = [abs(a - b) for a, b in zip(own, means_of_others, strict=True)]
+    return RaterFigures(
+        n_answers=len(ratings),
+        seconds=median(answers.seconds) if answers.seconds else None,
+        distance=fmean(distances) if distances else None,
+        correlation=correlation,
+        uniform_share=uniform_share,
+        longest_run=max((len(list(run)) for _, run in groupby(ratings)), default=0),
+        n_attention=len(attention),
+        n_attention_right=sum(attention),
+        notes=tuple(notes),
+    )
+
+
+def _pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+    if len(x) < 3:
+        return None
+    mx, my = fmean(x), fmean(y)
+    xx, yy = sum((a - mx) ** 2 for a in x), sum((b - my) ** 2 for b in y)
+    if xx * yy <= 0:
+        return None
+    return sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / (xx * yy) ** 0.5
+
+
+def measure_agreement(store: StudyStore, rows: TableRows) -> dict[str, tuple[float, str]]:
+    """Return captau's measures of agreement so far (`captau agree`), each with its note."""
+    dimension = store.form.main_dimension
+    caption_set = make_caption_set(store, collect_answers(store, rows))
+    if dimension is None or caption_set is None:
+        return {}
+    table = RatingTable.from_ratings(caption_set.ratings, caption_set.items["item_id"], dimension)
+    if not table.n_items:
+        return {}
+    measures, _ = compute_measures(table, store.form.scales[dimension], draws=5)
+    return {
+        name: (float(measure.value), measure.note)
+        for name, measure in measures.items()
+        if name.startswith(_MEASURE_PREFIXES)
+    }
+
+
+class AgreementCache:
+    """The agreement of a study, measured again when it is half a minute old."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._measured_at = -_AGREEMENT_AGE
+        self._agreement: dict[str, tuple[float, str]] = {}
+
+    def expire(self) -> None:
+        """Have it measured again next time."""
+        self._measured_at = -_AGREEMENT_AGE
+
+    async def get(self, store: StudyStore, rows: TableRows) -> dict[str, tuple[float, str]]:
+        """Return the agreement."""
+        async with self._lock:
+            if time.monotonic() - self._measured_at > _AGREEMENT_AGE:
+                self._agreement = await asyncio.to_thread(measure_agreement, store, rows)
+                self._measured_at = time.monotonic()
+        return self._agreement

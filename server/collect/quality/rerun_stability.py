@@ -1,0 +1,210 @@
+"""A study and its re-run by other raters, compared: `captau collect stability`.
+
+Levinboim et al. 2021, section 3.3: p̂ of each pair in both runs, and the distribution of their differences.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ....benchmarks.runs.results import table_files, to_csv, to_json
+from ....benchmarks.runs.tables import ResultTable, format_number
+from ....benchmarks.statistics.coefficients import correlate
+from ....benchmarks.statistics.rater_agreement import (
+    AgreementMeasure,
+    difference_histogram,
+    stability,
+)
+from ....datasets.errors import InputError
+from ....datasets.registry import load
+from ....datasets.schema import CaptionSet
+from ..forms import FORMS
+from ..forms.form import Form
+
+COLUMNS = ("dimension", "measure", "value", "published", "n_items", "note")
+
+
+@dataclass(frozen=True)
+class StabilityComparison:
+    """The agreement of two runs on the items that they share.
+
+    Attributes:
+        measures: a row for each dimension and measure, columns `COLUMNS`; differences in parts of the
+            scale's width, first run less second.
+        histograms: by dimension, the share of the differences nearest to -1, -0.75, …, 1.
+        run: the record of the comparison, as `run.json` has it.
+        source: the publication of the `published` column; empty if there is none.
+    """
+
+    measures: pd.DataFrame
+    histograms: dict[str, dict[float, float]]
+    run: dict[str, Any]
+    source: str
+
+    @property
+    def tables(self) -> list[ResultTable]:
+        """The measures, and the distribution of the differences."""
+        rows = [
+            (
+                f"{row['dimension']}: {row['measure']}",
+                [
+                    format_number(row["value"], 1, 3),
+                    format_number(row["published"], 1, 3),
+                    f"{row['n_items']:,}",
+                ],
+            )
+            for row in self.measures.to_dict("records")
+        ]
+        notes = ["Differences in parts of the scale's width, first run less second."]
+        if self.source:
+            notes.append(f"Published: {self.source}.")
+        notes += sorted({str(note) for note in self.measures["note"] if note})
+        steps = next(iter(self.histograms.values()))
+        shares = [
+            (
+                f"{step:+.2f}" if step else "0.00",
+                [format_number(shares[step], 100, 1) for shares in self.histograms.values()],
+            )
+            for step in steps
+        ]
+        return [
+            ResultTable(
+                "A study and its re-run",
+                "measure",
+                ["value", "published", "items"],
+                rows,
+                notes=notes,
+            ),
+            ResultTable(
+                "Differences of the items' means, to the nearest quarter: shares in %",
+                "difference",
+                list(self.histograms),
+                shares,
+            ),
+        ]
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the comparison, by name."""
+        return {
+            "stability.csv": to_csv(self.measures),
+            **table_files(self.tables),
+            "run.json": to_json(self.run),
+        }
+
+
+def compare_runs(folders: Sequence[Path], least: int | None = None) -> StabilityComparison:
+    """Compare two exports (`captau collect export`) of a study's two runs.
+
+    Args:
+        folders: the two, each with `ratings.csv` and `run.json`.
+        least: the ratings that an item needs in either run; None for the form's own number.
+
+    Raises:
+        InputError: if they are not two exports of one protocol, or have no item in common.
+    """
+    if len(folders) != 2:
+        raise InputError(f"run has {len(folders)} folders; two are compared: run=[FIRST,AGAIN]")
+    records = [_load_record(folder) for folder in folders]
+    protocol, second_protocol = (str(record["protocol"]) for record in records)
+    if protocol != second_protocol:
+        raise InputError(f"{folders[1]}: its protocol is {second_protocol}, not {protocol}")
+    form = FORMS[protocol]
+    if not form.scales:
+        raise InputError(f"{folders[0]}: {protocol} gathers captions, which have no stability")
+    min_ratings = least or form.stability_min_ratings
+    first, second = (load("file", path=folder / "ratings.csv") for folder in folders)
+    rows: list[dict[str, Any]] = []
+    histograms: dict[str, dict[float, float]] = {}
+    for dimension in form.scales:
+        means = pd.concat(
+            [_item_means(run, dimension, min_ratings) for run in (first, second)],
+            axis=1,
+            join="inner",
+        )
+        if means.empty:
+            raise InputError(
+                f"{folders[0]} and {folders[1]}: no item has {min_ratings} ratings or more in both "
+                f"runs; least= says how many it needs"
+            )
+        dimension_rows, histograms[dimension] = _compare_means(form, dimension, means)
+        rows += dimension_rows
+    run = {
+        "command": "collect stability",
+        "runs": [str(folder) for folder in folders],
+        "studies": [record["study"] for record in records],
+        "protocol": protocol,
+        "least": min_ratings,
+        "items": [len(first.items), len(second.items)],
+        "stability_histogram": histograms,
+    }
+    measures = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    return StabilityComparison(measures, histograms, run, form.stability_source)
+
+
+def _compare_means(
+    form: type[Form], dimension: str, means: pd.DataFrame
+) -> tuple[list[dict[str, Any]], dict[float, float]]:
+    """Return the rows of a dimension's measures, and the histogram of its differences.
+
+    Args:
+        form: the form of both runs.
+        dimension: the dimension.
+        means: the items' means, a column a run.
+    """
+    scale = form.scales[dimension]
+    first, second = (form.stability_estimate(means.iloc[:, k].to_numpy(float)) for k in (0, 1))
+    pairs = [(first, second)]
+    measures = {
+        name.removeprefix("stability_"): measure
+        for name, measure in stability(pairs, scale).items()
+    }
+    rho = correlate(first, second, "spearman")
+    measures["spearman"] = AgreementMeasure(rho.value, len(first), note=rho.note)
+    rows = [
+        {
+            "dimension": dimension,
+            "measure": name,
+            "value": measure.value,
+            "published": form.published_stability.get(name, float("nan")),
+            "n_items": measure.n_items,
+            "note": measure.note,
+        }
+        for name, measure in measures.items()
+    ]
+    return rows, difference_histogram(pairs, scale)
+
+
+def _load_record(folder: Path) -> dict[str, Any]:
+    """Return the `run.json` of an export.
+
+    Raises:
+        InputError: if there is none, or its format is a paper's, which does not have every rater's ratings.
+    """
+    path = folder / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}); captau collect export writes it"
+        ) from error
+    if (
+        not isinstance(record, dict)
+        or record.get("command") != "collect export"
+        or record.get("form") != "captau"
+        or record.get("protocol") not in FORMS
+    ):
+        raise InputError(f"{folder}: no folder of captau collect export with form=captau")
+    return record
+
+
+def _item_means(caption_set: CaptionSet, dimension: str, min_ratings: int) -> pd.Series[float]:
+    """Return the mean ratings of the items that have enough, by item."""
+    ratings = caption_set.ratings[caption_set.ratings["dimension"] == dimension]
+    by_item = ratings.groupby("item_id")["value"].agg(["mean", "size"])
+    return by_item.loc[by_item["size"] >= min_ratings, "mean"]

@@ -1,0 +1,1 @@
+"""Simulated raters, played through a study's own web site: `captau collect simulate`."""

@@ -1,0 +1,176 @@
+"""Participants of a study: joining, invitations, exclusion and deletion."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+
+from ...person_names import name_key
+from ...web.errors import NotFoundError, RefusedError
+from .statements import log_event, recount_units
+from .study_database import StudyDatabase
+from .tables import answers, invitations, raters, resolutions, serves
+
+
+class Participants:
+    """The raters of a study, in its database."""
+
+    def __init__(self, study: StudyDatabase) -> None:
+        self._data, self._study, self._database = study, study.study, study.database
+
+    async def join(self, nickname: str, worker: str, token: str) -> int:
+        """Add a participant and return their number.
+
+        Args:
+            nickname: empty for none.
+            worker: the crowd platform's name of them, of which a hash is stored.
+            token: of an invitation; a used one returns the number of its user.
+
+        Raises:
+            RefusedError: if the study does not accept them.
+        """
+        study, now = self._study, self._data.clock()
+        is_crowd = study.participants == "crowd"
+        worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
+
+        def add(c: Connection) -> int:
+            invitation = None
+            if study.participants == "invitation":
+                invitation = c.execute(
+                    select(invitations).where(invitations.c.hash == _hash(token))
+                ).first()
+                if invitation is None:
+                    raise RefusedError("This study is by invitation. Open the link you were sent.")
+                if invitation.rater is not None:
+                    return invitation.rater
+            if is_crowd and worker_hash is None:
+                raise RefusedError("Open this study from the crowd platform: its link names you.")
+            if worker_hash and _exists(c, raters.c.worker == worker_hash):
+                raise RefusedError("You have taken part already, in this or another browser.")
+            if nickname and _exists(c, raters.c.nickname_key == name_key(nickname)):
+                raise RefusedError("Somebody has that nickname. Take another.")
+            inserted = c.execute(
+                insert(raters).values(
+                    nickname=nickname or None,
+                    nickname_key=name_key(nickname) or None,
+                    worker=worker_hash,
+                    joined_at=now,
+                    consented=study.consent,
+                    state=study.form.initial_state(),
+                    points=0,
+                    given=0,
+                )
+            )
+            key = inserted.inserted_primary_key
+            assert key is not None
+            if invitation is not None:
+                used = update(invitations).where(invitations.c.id == invitation.id)
+                c.execute(used.values(rater=key[0]))
+            return int(key[0])
+
+        return await self._database.run(add)
+
+    async def find_invited(self, token: str) -> int | None:
+        """Return the participant who used an invitation; None if nobody has yet.
+
+        Raises:
+            NotFoundError: if there is no such invitation.
+        """
+        row = await self._database.run(
+            lambda c: c.execute(
+                select(invitations.c.rater).where(invitations.c.hash == _hash(token))
+            ).first()
+        )
+        if row is None:
+            raise NotFoundError
+        return row.rater
+
+    async def is_participant(self, rater_id: int, worker: str) -> bool:
+        """Return whether a participant exists, and is the worker that a crowd's link names, if any."""
+        row = await self._database.run(
+            lambda c: c.execute(select(raters.c.worker).where(raters.c.id == rater_id)).first()
+        )
+        if row is None:
+            return False
+        name = worker.strip() if self._study.participants == "crowd" else ""
+        return not name or row.worker == self._data.tag("worker", name)
+
+    async def invite(self, note: str, n_invitations: int) -> list[str]:
+        """Create invitations and return their tokens, of which the database stores only hashes."""
+        tokens = [secrets.token_urlsafe(16) for _ in range(n_invitations)]
+        now = self._data.clock()
+        rows = [{"hash": _hash(t), "note": note, "created_at": now} for t in tokens]
+        await self._database.run(lambda c: c.execute(insert(invitations), rows) and None)
+        return tokens
+
+    async def set_excluded(self, rater_id: int, reason: str, *, excluded: bool) -> None:
+        """Leave a participant's answers out, or include them again, and log it.
+
+        Raises:
+            NotFoundError: if there is no such participant.
+        """
+        now = self._data.clock()
+
+        def change(c: Connection) -> None:
+            row = c.execute(select(raters.c.excluded_at).where(raters.c.id == rater_id)).first()
+            if row is None:
+                raise NotFoundError
+            if (row.excluded_at is not None) == excluded:
+                return
+            excluded_at = now if excluded else None
+            c.execute(update(raters).where(raters.c.id == rater_id).values(excluded_at=excluded_at))
+            log_event(c, now, "exclude" if excluded else "include", rater_id, reason)
+            recount_units(c, _unit_ids(c, rater_id))
+
+        await self._database.run(change)
+
+    async def delete(self, rater_id: int, reason: str) -> None:
+        """Delete a participant with all their answers; the log has the deletion, but not who they were.
+
+        Raises:
+            NotFoundError: if there is no such participant.
+        """
+        now = self._data.clock()
+
+        def remove(c: Connection) -> None:
+            if not _exists(c, raters.c.id == rater_id):
+                raise NotFoundError
+            unit_ids = _unit_ids(c, rater_id)
+            for table in (answers, resolutions, serves, invitations):
+                c.execute(delete(table).where(table.c.rater == rater_id))
+            c.execute(delete(raters).where(raters.c.id == rater_id))
+            log_event(c, now, "delete", rater_id, reason)
+            recount_units(c, unit_ids)
+
+        await self._database.run(remove)
+
+    async def load_scoreboard(self, n_rows: int = 20) -> list[tuple[str, int, int]]:
+        """Return nicknames, points and numbers of answers, the best first."""
+        rows = await self._database.run(
+            lambda c: c.execute(
+                select(raters.c.nickname, raters.c.points, raters.c.given)
+                .where(
+                    raters.c.nickname.is_not(None),
+                    raters.c.excluded_at.is_(None),
+                    raters.c.given > 0,
+                )
+                .order_by(raters.c.points.desc(), raters.c.given, raters.c.id)
+                .limit(n_rows)
+            ).all()
+        )
+        return [(row.nickname, row.points, row.given) for row in rows]
+
+
+def _exists(c: Connection, condition: ColumnElement[bool]) -> bool:
+    return c.execute(select(raters.c.id).where(condition)).first() is not None
+
+
+def _unit_ids(c: Connection, rater_id: int) -> list[int]:
+    """Return the units that a rater was shown."""
+    return list(c.execute(select(serves.c.unit).where(serves.c.rater == rater_id)).scalars())
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

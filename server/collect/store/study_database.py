@@ -1,0 +1,156 @@
+"""A study's database, opened and filled: the units, the secret and the clock that the store works with."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from ....datasets.errors import InputError
+from ...storage.clock import Clock
+from ...storage.database import Database
+from ...storage.database_url import is_sqlite, sqlite_path
+from ..items.units import StudyItem, StudyUnit
+from ..study.definition import Study
+from .tables import (
+    answers,
+    events,
+    invitations,
+    items,
+    raters,
+    resolutions,
+    serves,
+    site_settings,
+    units,
+)
+
+#: All rows of some tables, by table.
+TableRows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+class StudyDatabase:
+    """A study and its database.
+
+    Attributes:
+        units: everything that is shown, by number.
+        pool_sizes: the number of units by pool.
+        secret: signs sessions and makes codes.
+
+    Raises:
+        InputError: if the database holds another study, or this one with other items.
+    """
+
+    def __init__(self, database: Database, study: Study) -> None:
+        self.database, self.study, self.form = database, study, study.form
+        self.secret = database.run_blocking(self._begin)
+        self.units = database.run_blocking(lambda c: _load_units(c, study))
+        self.pool_sizes = Counter(unit.pool for unit in self.units.values())
+        self.clock = Clock(database.run_blocking(_latest_time))
+
+    def tag(self, *parts: object) -> str:
+        """Return a hexadecimal tag that only this study's secret can make."""
+        text = "\0".join(map(str, parts))
+        return hmac.new(self.secret, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+    def rater_code(self, rater_id: int) -> str:
+        """Return the code by which exports and the dashboard name a rater."""
+        return f"r{self.tag('rater', rater_id)[:8]}"
+
+    def completion_code(self, rater_id: int) -> str:
+        """Return the code that a crowd's worker hands in: the study's, or else one of their own."""
+        return self.study.completion or self.tag("completion", rater_id)[:10].upper()
+
+    def items_by_id(self) -> dict[int, tuple[StudyUnit, StudyItem]]:
+        """Return each item with its unit, by the item's number."""
+        return {item.id: (unit, item) for unit in self.units.values() for item in unit.items}
+
+    def load_rows(self, c: Connection) -> dict[str, list[dict[str, Any]]]:
+        """Return all rows that the dashboard and exports need, by table."""
+        tables = (answers, raters, resolutions, events, invitations, units)
+        return {
+            t.name: [dict(r) for r in c.execute(select(t).order_by(t.c.id)).mappings()]
+            for t in tables
+        }
+
+    def _begin(self, c: Connection) -> bytes:
+        """Return the study's secret; the first to open a database fills it."""
+        settings = {row.key: row.value for row in c.execute(select(site_settings))}
+        name, study = self.database.display_name, self.study
+        if "secret" not in settings:
+            settings = {
+                "study": study.name,
+                "digest": study.digest,
+                "secret": secrets.token_hex(32),
+            }
+            rows = [{"key": key, "value": value} for key, value in settings.items()]
+            c.execute(insert(site_settings), rows)
+            _fill(c, study)
+            if is_sqlite(self.database.url):
+                with suppress(OSError):  # on a file system without permissions
+                    sqlite_path(self.database.url).chmod(0o600)
+        if settings["study"] != study.name:
+            raise InputError(
+                f"{name}: it holds the study '{settings['study']}'; name another database"
+            )
+        if settings["digest"] != study.digest:
+            raise InputError(
+                f"{name}: the items or rules of '{study.name}' are not those it was begun with; undo "
+                f"that, or begin anew with another database="
+            )
+        return bytes.fromhex(settings["secret"])
+
+
+def _fill(c: Connection, study: Study) -> None:
+    """Write a study's units and items."""
+    unit_rows = [
+        {
+            "id": unit.id,
+            "pool": unit.pool,
+            "position": unit.id,
+            "image_id": unit.image_id,
+            "fixed": list(unit.fixed),
+            "given": 0,
+            "last_served": 0,
+        }
+        for unit in study.units
+    ]
+    item_rows = [
+        {
+            "id": item.id,
+            "unit": unit.id,
+            "item_id": item.item_id,
+            "caption": item.caption,
+            "references": list(item.references),
+            "system": item.system,
+            "split": item.split,
+        }
+        for unit in study.units
+        for item in unit.items
+    ]
+    c.execute(insert(units), unit_rows)
+    c.execute(insert(items), item_rows)
+
+
+def _load_units(c: Connection, study: Study) -> dict[int, StudyUnit]:
+    """Return the study's units with the ratings that they had when the database was filled.
+
+    The digest covers the rest but for images and explanations, which may change.
+    """
+    rows = c.execute(select(units.c.id, units.c.fixed).order_by(units.c.id)).all()
+    return {
+        unit.id: replace(unit, fixed=tuple(row.fixed))
+        for unit, row in zip(study.units, rows, strict=True)
+    }
+
+
+def _latest_time(c: Connection) -> float:
+    """Return the latest time in the database."""
+    times = (serves.c.served_at, answers.c.at, raters.c.joined_at, events.c.at)
+    return max(float(c.execute(select(func.max(t))).scalar() or 0.0) for t in times)

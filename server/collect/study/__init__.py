@@ -1,0 +1,1 @@
+"""The definition of a study, and the reader of its YAML file."""

@@ -1,0 +1,71 @@
+"""The definition of a study: the units that are rated, by which form, and by whom."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from ..forms.form import Form
+from ..items.units import StudyUnit
+
+
+@dataclass(frozen=True)
+class StudyLimits:
+    """Limits on what an address or a rater may ask for: joins a minute, attempts to sign in, requests a second."""
+
+    joins: int = 60
+    logins: int = 10
+    requests: int = 20
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as its file defines it.
+
+    Attributes:
+        form: the way of judging.
+        ratings: the answers that each unit is to have.
+        per_rater: the most answers of one person; None for no limit.
+        participants: `open`, `invitation` or `crowd`.
+        worker_parameter: the parameter of a crowd platform's link that names the worker.
+        completion: the code that a crowd's worker gets in return; empty for one of their own.
+        nicknames: whether raters may choose nicknames and see the board.
+        attention_every: the answers after which an attention item comes.
+        units: everything that is shown.
+    """
+
+    name: str
+    title: str
+    form: Form
+    intro: str
+    consent: str
+    ratings: int
+    per_rater: int | None
+    participants: str
+    worker_parameter: str
+    completion: str
+    nicknames: bool
+    attention_every: int
+    limits: StudyLimits
+    units: tuple[StudyUnit, ...] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A hash of what is rated and by which rules; other texts may change while a study runs.
+
+        A game's computed ratings are not part of it: they stay as they were when the study began, even if
+        their metrics change.
+        """
+        units = [
+            (
+                unit.pool,
+                unit.image_id,
+                [(i.caption, i.references, i.system, i.split) for i in unit.items],
+                () if unit.pool == "main" else unit.fixed,
+            )
+            for unit in self.units
+        ]
+        rules = self.form.digest_rules(self.participants)
+        text = json.dumps([self.form.name, rules, units], ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()

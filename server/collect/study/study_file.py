@@ -1,0 +1,126 @@
+"""The reader of a study's YAML file; it checks the study, its items and images."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from ....conf import group
+from ....datasets.errors import InputError, unknown
+from ...yaml_fields import YamlFields, read_yaml_fields
+from ..forms import FORMS
+from ..forms.form import Form
+from ..items.images import check_images
+from ..items.item_pool import ItemPool
+from ..items.item_source import read_items
+from ..items.units import StudyUnit, number_units
+from .definition import Study, StudyLimits
+
+#: The ways to take part.
+PARTICIPANTS = ("open", "invitation", "crowd")
+
+
+def read_study(study: str, data_root: Path | None = None) -> Study:
+    """Read a study by its name among captau's own, or from its file.
+
+    Raises:
+        InputError: if there is none, its file has a fault (named with line and field), or an item has no
+            image that a browser can show.
+    """
+    own_studies = group("collect")
+    if study in own_studies:
+        path = Path(str(resources.files("captau.conf") / "collect" / f"{study}.yaml"))
+    else:
+        path = Path(study).expanduser()
+        if path.suffix not in (".yaml", ".yml"):
+            raise unknown("study", study, [*own_studies, "FILE.yaml"])
+    return _read_study(read_yaml_fields(path), path.parent, data_root)
+
+
+def _read_study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
+    name = top.text("name")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
+    protocol = top.choice("protocol", FORMS)
+    participants = top.choice("participants", PARTICIPANTS, "open")
+    for other_form in FORMS.values():
+        for field in other_form.study_fields:
+            if field in top and field not in FORMS[protocol].study_fields:
+                raise top.error(field, f"the protocol is {protocol}; leave it out")
+    if participants != "crowd" and "crowd" in top:
+        raise top.error("crowd", f"participants is {participants}; leave it out")
+    form = FORMS[protocol].from_study(top, participants)
+    crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()
+    study = Study(
+        name=name,
+        title=top.text("title", name, 200),
+        form=form,
+        intro=top.text("intro", ""),
+        consent=top.text("consent"),
+        ratings=top.count("ratings", form.default_ratings, 1, 1000),
+        per_rater=top.optional_count("per_rater"),
+        participants=participants,
+        worker_parameter=crowd.text("parameter", "worker", 64),
+        completion=crowd.text("completion", "", 64),
+        nicknames=top.flag("nicknames", form.has_points),
+        attention_every=top.count("attention_every", 10, 1),
+        limits=StudyLimits(
+            limits.count("joins", default_limits.joins, 1),
+            limits.count("logins", default_limits.logins, 1),
+            limits.count("requests", default_limits.requests, 1),
+        ),
+        units=_read_units(top, form, folder, data_root),
+    )
+    form.check_counts(top, study.ratings, study.per_rater)
+    _check_attention(study, top)
+    top.reject_unknown()
+    return study
+
+
+def _read_units(
+    top: YamlFields, form: Form, folder: Path, data_root: Path | None
+) -> tuple[StudyUnit, ...]:
+    source = top.section("items")
+    frame, images = read_items(source, folder, data_root, has_captions=form.has_captions)
+    pool = ItemPool(frame, images)
+    special = form.practice_units(top, pool) + _attention_units(top, form, pool)
+    main = form.group_items(pool.remaining())
+    if not main:
+        raise InputError(f"{source.location}: no items are left to rate")
+    limit = source.optional_count("limit")
+    form.check_unit_count(len(main), limit, source)
+    rng = np.random.default_rng(source.count("seed", 0, 0))
+    main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
+    source.reject_unknown()
+    units = number_units([*special, *form.prepare_units(main, top)])
+    check_images(units, source.location)
+    return units
+
+
+def _attention_units(top: YamlFields, form: Form, pool: ItemPool) -> list[StudyUnit]:
+    if form.accepted_answers is None:
+        if "attention" in top:
+            forms = " and ".join(f.name for f in FORMS.values() if f.accepted_answers)
+            raise top.error("attention", f"known answers go with {forms}, not {form.name}")
+        return []
+    low, high = form.accepted_answers
+    return [
+        pool.listed_unit("attention", pair, pair.levels("accepted", low, high))
+        for pair in top.sections("attention")
+    ]
+
+
+def _check_attention(study: Study, top: YamlFields) -> None:
+    """Check that an interval between attention items has any, and that a rater gets that far."""
+    if "attention_every" not in top:
+        return
+    if not any(unit.pool == "attention" for unit in study.units):
+        raise top.error("attention_every", "there is no attention item; list some, or leave it out")
+    if study.per_rater is not None and study.attention_every >= study.per_rater:
+        raise top.error(
+            "attention_every",
+            f"{study.attention_every}; per_rater={study.per_rater} answers end before the first comes",
+        )

@@ -1,0 +1,1 @@
+"""The pages of a study, for participants and for the admin."""

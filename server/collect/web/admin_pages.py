@@ -1,0 +1,136 @@
+"""The admin's pages: progress, raters, invitations and exports."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+
+from ....datasets.errors import InputError
+from ...web.errors import NotFoundError, RefusedError
+from ...web.forms import RowNumber, field_value, form_schema
+from ..export.export_files import export_files
+from ..forms.form import COUNTED_PHASES, RaterProgress
+from ..quality.rater_figures import compute_rater_figures
+from .site import CurrentSite
+
+_FORM = form_schema("token", "why", "sure", "note", "many")
+#: The most bars of the chart, and the spans of time that a bar may stand for, in seconds.
+_MAX_BARS = 48
+_SPANS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+
+router = APIRouter(prefix="/admin", default_response_class=Response)
+
+
+@router.get("")
+async def show_dashboard(request: Request, site: CurrentSite) -> Response:
+    """Show how the study goes."""
+    session = site.require_admin(request)
+    store, ratings = site.store, site.study.ratings
+    rows = await store.load_all_rows()
+    agreement = await site.agreement.get(store, rows)
+    figures = await asyncio.to_thread(compute_rater_figures, store, rows)
+    units_by_answers = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
+    return site.render(
+        "dashboard.html",
+        session,
+        raters=rows["raters"],
+        figures=figures,
+        form_cells={
+            row["id"]: store.form.rater_cells(RaterProgress(row["state"], row["points"]))
+            for row in rows["raters"]
+        },
+        rater_code=store.rater_code,
+        excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
+        agreement=agreement,
+        units_by_answers=sorted(units_by_answers.items()),
+        n_done=sum(min(n, ratings) * n_units for n, n_units in units_by_answers.items()),
+        n_needed=ratings * sum(units_by_answers.values()),
+        answers_over_time=_answers_over_time(rows["answers"]),
+        events=rows["events"][-50:][::-1],
+        invitations=rows["invitations"],
+        format_time=_format_time,
+    )
+
+
+@router.post("/raters/{number}/{action}", openapi_extra=_FORM)
+async def change_rater(
+    request: Request,
+    number: RowNumber,
+    action: Annotated[str, Path(pattern="^(exclude|include|delete)$")],
+    site: CurrentSite,
+) -> Response:
+    """Exclude a participant, include them again, or delete them."""
+    fields = await site.read_form(request, site.require_admin(request))
+    reason = field_value(fields, "why")[:500]
+    if not reason:
+        raise RefusedError("Say why; it is written down.")
+    participants = site.store.participants
+    if action == "delete":
+        if field_value(fields, "sure") != "yes":
+            raise RefusedError("Tick the box: what is deleted does not come back.")
+        await participants.delete(number, reason)
+    else:
+        await participants.set_excluded(number, reason, excluded=action == "exclude")
+    site.agreement.expire()
+    return site.redirect("/admin")
+
+
+@router.post("/invitations", openapi_extra=_FORM)
+async def invite(request: Request, site: CurrentSite) -> Response:
+    """Create invitation links and show them once: the database stores only their hashes."""
+    session = site.require_admin(request)
+    fields = await site.read_form(request, session)
+    count = field_value(fields, "many") or "1"
+    participants = site.study.participants
+    if participants != "invitation":
+        raise RefusedError(f"This study is {participants}; it has no invitations.")
+    if not count.isascii() or not count.isdecimal() or not 1 <= int(count[:6]) <= 500:
+        raise RefusedError("From 1 to 500 invitations at a time.")
+    note = field_value(fields, "note")[:200]
+    tokens = await site.store.participants.invite(note, int(count))
+    origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
+    links = [f"{origin}{site.base}/i/{token}" for token in tokens]
+    return site.render("invitations.html", session, links=links)
+
+
+@router.get("/export/{export_format}")
+async def export(
+    request: Request, export_format: Annotated[str, Path(max_length=20)], site: CurrentSite
+) -> Response:
+    """Return the study's answers as a zip archive."""
+    site.require_admin(request)
+    rows = await site.store.load_all_rows()
+    try:
+        files = await asyncio.to_thread(export_files, site.store, rows, export_format)
+    except InputError as error:
+        raise NotFoundError from error
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
+        for name, content in files.items():
+            zip_file.writestr(name, content)
+    name = f"{site.study.name}-{export_format}.zip".encode("ascii", "replace").decode()
+    headers = {"content-disposition": f'attachment; filename="{name.replace("?", "_")}"'}
+    return Response(archive.getvalue(), media_type="application/zip", headers=headers)
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _answers_over_time(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    """Count the answers that came in, by equal spans of time; return each one's beginning and count."""
+    times = [a["at"] for a in answers if a["phase"] in COUNTED_PHASES]
+    if not times:
+        return []
+    first, last = min(times), max(times)
+    span = next((s for s in _SPANS if (last - first) / s < _MAX_BARS), _SPANS[-1])
+    start = int(first // span)
+    counts = Counter(int(time // span) - start for time in times)
+    return [(_format_time((start + k) * span), counts[k]) for k in range(max(counts) + 1)]

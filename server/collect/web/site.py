@@ -1,0 +1,121 @@
+"""The site of a study, as every page sees it, and the function that opens it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from ....datasets.errors import InputError
+from ...storage.database import Database
+from ...web.admin_account import AdminAccount, password_from_environment
+from ...web.errors import SignInRequiredError, TooManyRequestsError
+from ...web.public_address import PublicAddress, parse_public_address
+from ...web.rate_limits import RateLimiter
+from ...web.sessions import Session
+from ...web.site import WebSite, current_site
+from ..migrations import FOLDER
+from ..quality.rater_figures import AgreementCache
+from ..store.study_store import StudyStore
+from ..study.definition import Study, StudyLimits
+from ..study.study_file import read_study
+
+
+class StudySite(WebSite):
+    """A study's pages and sessions.
+
+    Args:
+        store: the study in its database.
+        address: the site as visitors see it.
+
+    Attributes:
+        join_limiter: counts new participants by address.
+        request_limiter: counts requests by participant.
+        agreement: the raters' agreement, for the dashboard.
+    """
+
+    def __init__(self, store: StudyStore, address: PublicAddress) -> None:
+        limits, study = store.study.limits, store.study
+        template_globals = {
+            "title": study.title,
+            "study": study,
+            "form": study.form,
+            **study.form.template_variables(),
+        }
+        super().__init__(
+            "captau.server.collect",
+            AdminAccount(store.database),
+            store.secret,
+            address,
+            limits.logins,
+            template_globals,
+        )
+        self.store = store
+        self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)
+        self.request_limiter = RateLimiter(limits.requests * 3, limits.requests)
+        self.agreement = AgreementCache()
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self.store.study
+
+    def require_rater(self, request: Request) -> tuple[Session, int]:
+        """Return the participant's session and number.
+
+        Raises:
+            SignInRequiredError: if the visitor is no participant.
+            TooManyRequestsError: if they ask too often.
+        """
+        session = self.read_session(request)
+        if session is None or session.member is None:
+            raise SignInRequiredError("/")
+        if not self.request_limiter.take(str(session.member)):
+            raise TooManyRequestsError
+        return session, session.member
+
+
+#: The site of a request, for routers.
+CurrentSite = Annotated[StudySite, Depends(current_site)]
+
+
+def open_site(
+    options: dict[str, Any], *, create: bool = True, wait: float | None = None
+) -> StudySite:
+    """Open a study in its database, ready to be served.
+
+    Args:
+        options: those of `captau collect`.
+        create: whether to create a missing database.
+        wait: for simulated raters, another wait than the study's, and no limits.
+
+    Raises:
+        InputError: on a fault of the study, the database or the password.
+    """
+    root = options["data"]["root"]
+    study = read_study(options["study"], Path(root).expanduser() if root else None)
+    if wait is not None:
+        unlimited = StudyLimits(*[1_000_000] * 3)
+        study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
+    password = password_from_environment()
+    public_address = parse_public_address(options.get("url"))
+    address = options["database"] or f"collected/{study.name}.sqlite3"
+    if not create and "://" not in address and not Path(address).expanduser().is_file():
+        raise InputError(f"{address}: no such file; name the study's with database=FILE")
+    database = Database(
+        address,
+        FOLDER,
+        "captau collect",
+        lambda line: print(f"captau: {line}", file=sys.stderr),
+        pipelined=True,
+    )
+    try:
+        site = StudySite(StudyStore(database, study), public_address)
+        site.admin_account.adopt_password(password)
+    except BaseException:
+        database.close()
+        raise
+    return site
