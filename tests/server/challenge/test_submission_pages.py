@@ -56,7 +56,7 @@ def test_a_submission_from_its_upload_to_its_scores(serve_small):
     finish_evaluation(site, key, 0.423456789, "v")
     page = ann.get(f"/submissions/{key}")
     assert page.text.count(">42.3<") == 4  # two metrics by two reference sets side by side
-    assert '<th scope="col" class="n">c2</th>' in page.text
+    assert '<th scope="col" class="number">c2</th>' in page.text
     assert "cider|backend:x" in page.text
     # Neither pages nor programs get more digits than tables print.
     assert "42.345" not in page.text
