@@ -67,8 +67,8 @@ def test_a_public_leaderboard_has_ranks_filters_and_permalinks(serve_small):
         assert (page.status, "is no day" in page.text) == (400, True)
     for ignored in ("sort=nothing", "which=odd", "phase=none", "team=x", "turn=1"):
         assert read_board(stranger.get(f"{BOARD}?{ignored}").text) == expected
-    assert 'class="own"' in teams["Blues"].get(BOARD).text
-    assert 'class="own"' not in stranger.get(BOARD).text
+    assert 'class="own-team"' in teams["Blues"].get(BOARD).text
+    assert 'class="own-team"' not in stranger.get(BOARD).text
 
 
 def test_csv_and_json_files_agree_with_the_page(serve_small):
