@@ -1,7 +1,7 @@
 """Keep the results of a fixed list of captau commands, and compare two such folders value by value.
 
     python scripts/compare_results.py run OLD --captau old/.venv/bin/captau
-    python scripts/compare_results.py run NEW --captau .venv/bin/captau
+    python scripts/compare_results.py run NEW --captau .venv/bin/captau --databases OLD
     python scripts/compare_results.py compare OLD NEW
 
 For whoever restructures the code and must not change a number. `compare_results.yaml` lists the commands, and what
@@ -103,15 +103,21 @@ def select_steps(steps: list[Step], word: str) -> list[Step]:
     return [step for step in steps if step.name in names]
 
 
-def run_steps(out: Path, captau: Path, word: str) -> None:
+def run_steps(out: Path, captau: Path, word: str, databases: Path | None) -> None:
     """Run the steps that have not been done in `out`, and say how each ended."""
     steps = [step for step in select_steps(load_steps(), word) if step.is_possible()]
     began = time.monotonic()
+    fresh: set[str] = set()
     for number, step in enumerate(steps, 1):
         record = out / step.name / "step.json"
         is_done = record.is_file() and json.loads(record.read_text())["command"] == step.command
+        is_done &= not step.requirements & fresh
         if not is_done:
+            fresh.add(step.name)
             run_step(step, out, captau)
+            copies = databases.glob(f"{step.name}/study.sqlite3*") if databases else ()
+            for path in copies:
+                shutil.copy(path, out / step.name)
         result = json.loads(record.read_text())
         total = time.monotonic() - began
         print(
@@ -210,8 +216,11 @@ class Comparison:
             self.values += len(old.texts)
         if old.texts == new.texts:
             return
-        mask_old, mask_new = (self.rules.mask(root) for root in (self.old, self.new))
-        rows = zip(map(mask_old, old.texts), map(mask_new, new.texts), strict=False)
+        rows = zip(
+            (text.replace(str(self.old), "OUT") for text in old.texts),
+            (text.replace(str(self.new), "OUT") for text in new.texts),
+            strict=False,
+        )
         changes = [(row, a, b) for row, (a, b) in enumerate(rows, 1) if a != b]
         if len(old.texts) != len(new.texts):
             changes.append((0, f"{len(old.texts)} rows", f"{len(new.texts)} rows"))
@@ -269,6 +278,12 @@ def main() -> int:
     run.add_argument(
         "--captau", type=Path, required=True, help="the executable, in its environment's bin folder"
     )
+    run.add_argument(
+        "--databases",
+        type=Path,
+        metavar="OLD",
+        help="export the studies' answers in this folder of an earlier run",
+    )
     compare = commands.add_parser("compare", help="compare two folders")
     compare.add_argument("old", type=Path)
     compare.add_argument("new", type=Path)
@@ -285,7 +300,7 @@ def main() -> int:
     if "CAPTAU_DATA" not in os.environ:
         parser.error("CAPTAU_DATA has to name the folder of datasets")
     # Not resolved: a virtual environment's Python is a link.
-    run_steps(options.out.resolve(), options.captau.absolute(), options.only)
+    run_steps(options.out.resolve(), options.captau.absolute(), options.only, options.databases)
     return 0
 
 

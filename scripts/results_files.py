@@ -32,17 +32,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Rules:
-    """Patterns of the files and columns that are skipped or for people, and of texts that are masked.
+    """Patterns of the files and columns that are skipped or for people.
 
     Attributes:
         skip: patterns of files and of columns, with the reason.
         wording: patterns of files and of columns.
-        masks: patterns of texts, and what stands for them.
     """
 
     skip: list[tuple[list[str], list[str], str]]
     wording: list[tuple[list[str], list[str]]]
-    masks: list[tuple[str, str]]
 
     @classmethod
     def load(cls, path: Path) -> Rules:
@@ -53,7 +51,7 @@ class Rules:
             for r in table["skip"]
         ]
         wording = [(r["files"].split("|"), r["columns"].split("|")) for r in table["wording"]]
-        return cls(skip, wording, [(r["pattern"], r["text"]) for r in table["masks"]])
+        return cls(skip, wording)
 
     def reason_to_skip(self, file: str, column: str = "") -> str | None:
         """Return why a file, or a column of it, is not compared; None where it is."""
@@ -62,18 +60,6 @@ class Rules:
     def is_wording(self, file: str, column: str) -> bool:
         """Return whether a column of a file is for people."""
         return any(fits(file, f) and fits(column, c) for f, c in self.wording)
-
-    def mask(self, root: Path) -> Callable[[str], str]:
-        """Return a function that replaces the folder `root` and the masked patterns in a text."""
-        masks = [(re.compile(pattern), text) for pattern, text in self.masks]
-
-        def replace(text: str) -> str:
-            text = text.replace(str(root), "OUT")
-            for pattern, substitute in masks:
-                text = pattern.sub(substitute, text)
-            return text
-
-        return replace
 
 
 def fits(name: str, patterns: list[str]) -> bool:
@@ -126,8 +112,11 @@ def flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def read_json(text: str) -> dict[str, Column]:
-    """Return a column for each leaf of a JSON file."""
-    return {path: Column([leaf]) for path, leaf in flatten(json.loads(text))}
+    """Return a column for each leaf of a JSON file; some hold lines of JSON in spite of their ending."""
+    try:
+        return {path: Column([leaf]) for path, leaf in flatten(json.loads(text))}
+    except json.JSONDecodeError:
+        return read_json_lines(text)
 
 
 def read_json_lines(text: str) -> dict[str, Column]:
