@@ -36,14 +36,17 @@ def docstring(thing: Any) -> tuple[str, dict[str, dict[str, str]]]:
     """A docstring's text, and its sections `Args:`, `Raises:`, …: name → what is said of it."""
     paragraphs: list[str] = []
     found: dict[str, dict[str, str]] = {}
+    example = ""
     # A section's entries are indented, and so is a formula; but that has no heading.
     for block in re.split(r"\n\n(?=\S)", inspect.getdoc(thing) or ""):
         heading, _, inside = block.partition("\n")
         if match := re.fullmatch(r"(Args|Attributes|Returns|Raises):", heading):
             found[match[1]] = entries(dedent(inside))
+        elif heading == "Example:":
+            example = f"\n\n```python\n{dedent(inside)}\n```"
         else:
             paragraphs.append(block)
-    return escaped("\n\n".join(paragraphs)), {
+    return escaped("\n\n".join(paragraphs)) + example, {
         k: {n: escaped(t) for n, t in v.items()} for k, v in found.items()
     }
 

@@ -13,7 +13,7 @@ from ...datasets.errors import InputError
 from ...datasets.folder import missing, partly, silent, size, state, used
 from ...datasets.images import find_image
 from ...datasets.schema import CaptionSet, Card
-from ...metrics.text.cider import document_frequencies
+from ...metrics.text.document_frequencies import document_frequencies
 from ...metrics.text.spice import models as spice_models
 from ..runs.progress_bar import DownloadProgress, StepProgress
 from ..runs.tables import MISSING, ResultTable

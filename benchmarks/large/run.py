@@ -30,7 +30,7 @@ from ...datasets.object_store import is_url
 from ...datasets.shards.row_reader import CorruptError, column_types
 from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, kind_of
 from ...metrics.base import Metric
-from ...metrics.text import frequency_table as frequencies
+from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
 from ..options import LargeOptions
@@ -421,7 +421,7 @@ class _Run:
         for one in self.metrics:
             stages.needs_counts(one)
             if isinstance(one, Cider):
-                tables[one.shared] = one.df
+                tables[one.frequencies_key] = one.df
         self.plan = replace(
             self.plan,
             metrics=tuple(map(stages.described, self.metrics)),
@@ -460,7 +460,7 @@ class _Run:
         for _ in self._do("merge", merges):
             pass
         made = [self.plan.file("merge", f"{task['id']}.bin") for task in merges]
-        frequencies.join(self.plan.table_of(OWN_DF), made, sum(parts.values()))
+        frequency_table.join_partitions(self.plan.table_of(OWN_DF), made, sum(parts.values()))
         shutil.rmtree(self.work / "counts", ignore_errors=True)
 
     def _score(self, parts: Mapping[str, int]) -> dict[str, str]:

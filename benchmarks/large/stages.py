@@ -44,8 +44,9 @@ from ...datasets.shards.row_reader import IMAGES, Columns, CorruptError, batch_r
 from ...datasets.shards.shard_files import Shard, local_copy, plain_name
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
-from ...metrics.text import frequency_table as frequencies
-from ...metrics.text.cider import ORDERS, Cider, DocumentFrequencies, document_counts
+from ...metrics.text import frequency_table
+from ...metrics.text.cider import Cider
+from ...metrics.text.document_frequencies import ORDERS, DocumentFrequencies, count_documents
 from ...metrics.text.tokens.corpus import Corpus
 from ..scoring.caption_files import read_candidates
 from .exact import digit_counts, exact_sum, histogram
@@ -414,14 +415,16 @@ def _picture(folder: Path, image_id: str) -> str | None:
 
 def _count(plan: Plan, task: Task) -> Result:
     rows, _ = Rows(read_part(plan.file("rows", f"{task['id']}.arrow"))).unique
-    corpus = Corpus.of(rows)
+    corpus = Corpus.of_rows(rows)
     with replacing(plan.file("tokens", f"{task['id']}.npz")) as stream:
         corpus.write(stream)
         tokens = stream.tell()
-    held = document_counts(corpus, rows.weights)
-    found = frequencies.counted(frequencies.keys(corpus, ORDERS), held, int(rows.weights.sum()))
+    held = count_documents(corpus, rows.weights)
+    found = frequency_table.key_counts(
+        frequency_table.ngram_keys(corpus, ORDERS), held, int(rows.weights.sum())
+    )
     path = plan.file("counts", f"{task['id']}.bin")
-    written = frequencies.write(path, found, task["partitions"])
+    written = frequency_table.write_counts(path, found, task["partitions"])
     return {
         "rows": found.documents,
         "words": len(corpus.words),
@@ -433,10 +436,13 @@ def _count(plan: Plan, task: Task) -> Result:
 
 def _merge(plan: Plan, task: Task) -> Result:
     partition = int(task["id"])
-    parts = [frequencies.read(plan.file("counts", f"{p}.bin"), partition) for p in task["parts"]]
+    parts = [
+        frequency_table.read_partition(plan.file("counts", f"{p}.bin"), partition)
+        for p in task["parts"]
+    ]
     # What one document holds weighs as much as what none does.
-    total = frequencies.merged(parts, least=2)
-    written = frequencies.write(plan.file("merge", f"{task['id']}.bin"), total, 1)
+    total = frequency_table.merge(parts, min_documents=2)
+    written = frequency_table.write_counts(plan.file("merge", f"{task['id']}.bin"), total, 1)
     return {
         "documents": total.documents,
         "ngrams": len(total.counts),
@@ -448,13 +454,13 @@ def _merge(plan: Plan, task: Task) -> Result:
 def _table(plan: Plan, task: Task) -> Result:
     """A saved file of document frequencies as a table."""
     saved = DocumentFrequencies.read(Path(task["path"]).expanduser())
-    found = frequencies.of_file(saved.counts, saved.documents)
-    return {"written": frequencies.write(plan.table_of(task["name"]), found, 1)}
+    found = frequency_table.key_saved_counts(saved.counts, saved.documents)
+    return {"written": frequency_table.write_counts(plan.table_of(task["name"]), found, 1)}
 
 
 @lru_cache(maxsize=4)
-def _opened(path: Path, _modified: int) -> frequencies.Table:
-    return frequencies.Table(path)
+def _opened(path: Path, _modified: int) -> frequency_table.FrequencyTable:
+    return frequency_table.FrequencyTable(path)
 
 
 def _score(plan: Plan, task: Task) -> Result:
@@ -465,12 +471,12 @@ def _score(plan: Plan, task: Task) -> Result:
     tokens = plan.file("tokens", f"{part}.npz")
     if OWN_DF in plan.frequencies:
         unique.compute_once("corpus", lambda: Corpus.read(tokens))
-    keys: list[frequencies.Halves] = []
+    keys: list[frequency_table.KeyHalves] = []
     for name in plan.frequencies:
-        keys = keys or frequencies.keys(Corpus.of(unique), ORDERS)
+        keys = keys or frequency_table.ngram_keys(Corpus.of_rows(unique), ORDERS)
         path = plan.table_of(name)
         table = _opened(path, path.stat().st_mtime_ns)
-        held = [table.held(key) for key in keys]
+        held = [table.look_up(key) for key in keys]
         unique.compute_once(name, lambda table=table, held=held: (table.documents, held))
     ids = item_ids(frame["image_id"].tolist(), frame["caption"].tolist(), [None] * len(frame))
     columns: dict[str, Any] = {"item_id": ids, "image_id": frame["image_id"], "row": frame["row"]}

@@ -1,8 +1,8 @@
 """BLEU-1 to BLEU-4 as the COCO server computes them (Papineni et al. 2002; Chen et al. 2015, 3.3).
 
-Sentence-level scores carry pycocoevalcap's tiny constants instead of smoothing: with no matching
-4-gram BLEU-4 is about 1e-4 or less, not 0. Of several references the closest in length counts for
-the brevity penalty, the shorter of two equally close ones.
+Sentence-level scores have pycocoevalcap's tiny constants instead of smoothing: without a matching
+4-gram BLEU-4 is about 1e-4 or less, not 0. The brevity penalty uses the reference that is closest in
+length, the shorter of two equally close ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ..base import CorpusResampler, Floats
 from ..registry import register
 from ..rows import Items, Rows
-from .tokens.corpus import Corpus, Ints, added, spread
+from .tokens.corpus import Corpus, Ints, sum_by_place
 from .tokens.ptb import TokenMetric, tokenize_rows
 
 ORDERS = 4
@@ -33,7 +33,12 @@ TINY = 1e-15
 @register("bleu_4", n=4)
 @dataclass(frozen=True)
 class Bleu(TokenMetric):
-    """BLEU of n-grams up to length `n`, on PTB tokens."""
+    """BLEU of n-grams up to length `n`, on PTB tokens.
+
+    Example:
+        >>> Bleu(2).score([{"caption": "a dog runs", "references": ["a dog runs fast"]}]).round(4).tolist()
+        [0.7165]
+    """
 
     n: int = 4
     backend: Literal["captau", "pycocoevalcap"] = "captau"
@@ -46,55 +51,59 @@ class Bleu(TokenMetric):
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
-            return np.asarray(_by_pycocoevalcap(rows)[1][self.n - 1])
-        return _sentences(rows)[self.n - 1]
+            return np.asarray(_pycocoevalcap_scores(rows)[1][self.n - 1])
+        return _sentence_scores(rows)[self.n - 1]
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
-        """BLEU of the summed n-gram counts, not the mean of the sentence scores."""
+        """Compute BLEU of the summed n-gram counts, which is not the mean of the sentence scores."""
         rows = Rows.from_items(items).require_any()
         self.check_rows(rows)
         if self.backend == "pycocoevalcap":
-            return float(_by_pycocoevalcap(rows.repeat_by_weight())[0][self.n - 1])
+            return float(_pycocoevalcap_scores(rows.repeat_by_weight())[0][self.n - 1])
         return bleu((rows.weights @ _statistics(rows)).tolist())[self.n - 1]
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """BLEU of the summed n-gram counts."""
+        """Return BLEU of the summed n-gram counts as a function of the rows' weights."""
         if self.backend == "pycocoevalcap":
             return None
         statistics = _statistics(Rows.from_items(items))
 
-        def pooled(weights: Floats) -> Floats:
+        def corpus_scores(weights: Floats) -> Floats:
             return np.array([bleu(row)[self.n - 1] for row in (weights.T @ statistics).tolist()])
 
-        return pooled
+        return corpus_scores
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
-        """The counts of n-grams and words."""
+        """Return the counts of n-grams and words."""
         return None if self.backend == "pycocoevalcap" else _statistics(Rows.from_items(items))
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """BLEU of the summed counts."""
+        """Compute BLEU of the summed counts."""
         return bleu(sums)[self.n - 1]
 
 
 def bleu(statistics: Sequence[float]) -> list[float]:
-    """BLEU-1…4 from the matches of 1-grams to 4-grams, their number, and the reference's words."""
-    correct, guessed, wanted = statistics[:ORDERS], statistics[ORDERS:-1], statistics[-1]
-    words = guessed[0]
-    ratio = (words + TINY) / (wanted + SMALL)
+    """Compute BLEU-1 to BLEU-4.
+
+    Args:
+        statistics: the matches of 1-grams to 4-grams, the candidate's numbers of 1-grams to 4-grams,
+            and the reference's number of words.
+    """
+    matches, totals, reference_words = statistics[:ORDERS], statistics[ORDERS:-1], statistics[-1]
+    ratio = (totals[0] + TINY) / (reference_words + SMALL)
     penalty = math.exp(1 - 1 / ratio) if ratio < 1 else 1.0
     product, values = 1.0, []
     for n in range(ORDERS):
-        product *= (correct[n] + TINY) / (guessed[n] + SMALL)
+        product *= (matches[n] + TINY) / (totals[n] + SMALL)
         values.append(product ** (1.0 / (n + 1)) * penalty)
     return values
 
 
-def _sentences(rows: Rows) -> Floats:
-    """Sentence BLEU-1…4 of shape (4, n_rows), shared by the four metrics."""
+def _sentence_scores(rows: Rows) -> Floats:
+    """Compute sentence BLEU-1 to BLEU-4, shape (4, n_rows), shared by the four metrics."""
 
     def compute() -> Floats:
-        # Few rows differ in their statistics, and one way to compute BLEU serves sentence and corpus.
+        # Few rows differ in their statistics, and one function computes sentence and corpus BLEU.
         distinct, inverse = np.unique(_statistics(rows), axis=0, return_inverse=True)
         return np.array([bleu(row) for row in distinct.tolist()]).T[:, inverse]
 
@@ -102,42 +111,41 @@ def _sentences(rows: Rows) -> Floats:
 
 
 def _statistics(rows: Rows) -> Ints:
-    """What `bleu` wants of each row, shape (n_rows, 9)."""
+    """Compute the statistics of each row that `bleu` takes, shape (n_rows, 9)."""
 
     def compute() -> Ints:
-        corpus = Corpus.of(rows)
-        return np.concatenate([_chunk(corpus, chunk) for chunk in corpus.chunks()])
+        corpus = Corpus.of_rows(rows)
+        return np.concatenate([_chunk_statistics(corpus, chunk) for chunk in corpus.chunks()])
 
     return rows.compute_once("bleu statistics", compute)
 
 
-def _chunk(corpus: Corpus, chunk: slice) -> Ints:
+def _chunk_statistics(corpus: Corpus, chunk: slice) -> Ints:
     words = corpus.lengths[corpus.candidates[chunk]]
-    correct = [_correct(corpus, chunk, n + 1, len(words)) for n in range(ORDERS)]
-    guessed = [np.maximum(words - n, 0) for n in range(ORDERS)]
-    return np.stack([*correct, *guessed, _closest(corpus, chunk, words)], axis=1)
+    matches = [_count_matches(corpus, chunk, n + 1, len(words)) for n in range(ORDERS)]
+    totals = [np.maximum(words - n, 0) for n in range(ORDERS)]
+    return np.stack([*matches, *totals, _closest_lengths(corpus, chunk, words)], axis=1)
 
 
-def _correct(corpus: Corpus, chunk: slice, n: int, size: int) -> Ints:
-    """Matches of n-grams: each counts at most as often as in the reference that holds most of it."""
+def _count_matches(corpus: Corpus, chunk: slice, n: int, n_rows: int) -> Ints:
+    """Count matching n-grams, each at most as often as in the reference that has most of it."""
     matches = corpus.matches(chunk, n)
-    clipped = np.minimum(matches.count, matches.most)
-    return added(matches.row, clipped, size).astype(np.int64)
+    clipped = np.minimum(matches.count, matches.max_count)
+    return sum_by_place(matches.row, clipped, n_rows).astype(np.int64)
 
 
-def _closest(corpus: Corpus, chunk: slice, words: Ints) -> Ints:
-    """The length of the reference closest in length."""
-    sets = corpus.sets[chunk]
-    sizes = np.diff(corpus.set_starts)[sets]
-    lengths = corpus.lengths[corpus.members[spread(corpus.set_starts[sets], sizes)]]
-    away = np.abs(lengths - np.repeat(words, sizes))
+def _closest_lengths(corpus: Corpus, chunk: slice, words: Ints) -> Ints:
+    """Return the length of the reference that is closest in length."""
+    members, sizes = corpus.members_of(corpus.sets[chunk])
+    lengths = corpus.lengths[corpus.members[members]]
+    distances = np.abs(lengths - np.repeat(words, sizes))
     # The nearest first, of equally near ones the shorter.
-    wide = int(lengths.max(initial=0)) + 1
-    return np.minimum.reduceat(away * wide + lengths, np.cumsum(sizes) - sizes) % wide
+    base = int(lengths.max(initial=0)) + 1
+    return np.minimum.reduceat(distances * base + lengths, np.cumsum(sizes) - sizes) % base
 
 
-def _by_pycocoevalcap(rows: Rows) -> tuple[list[float], list[list[float]]]:
-    """Corpus BLEU-1…4, and sentence BLEU-1…4 as four lists; shared by the four metrics."""
+def _pycocoevalcap_scores(rows: Rows) -> tuple[list[float], list[list[float]]]:
+    """Return corpus BLEU-1 to BLEU-4, and sentence BLEU as four lists; shared by the four metrics."""
 
     def compute() -> Any:
         from pycocoevalcap.bleu.bleu_scorer import BleuScorer

@@ -7,6 +7,7 @@ are in the paper but not in its released code; they follow the formulas here.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -19,7 +20,7 @@ from ..base import Floats
 from ..registry import register
 from ..rows import Rows
 from .tokens.corpus import Corpus, Ints, spread
-from .tokens.ptb import TokenMetric, tokenize_rows
+from .tokens.ptb import Backend, TokenMetric, tokenize_rows
 
 #: Recall counts 1.44 times as much as precision (Chen et al. 2015, below equation 7).
 BETA = 1.2
@@ -31,6 +32,10 @@ class RougeL(TokenMetric):
     """Longest common subsequence: F-measure of the best recall and the best precision.
 
     The best recall and the best precision may come from different references, as in equation 7.
+
+    Example:
+        >>> RougeL().score([{"caption": "a dog runs", "references": ["a dog runs fast"]}]).round(4).tolist()
+        [0.8356]
     """
 
     backend: Literal["captau", "pycocoevalcap"] = "captau"
@@ -43,53 +48,54 @@ class RougeL(TokenMetric):
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
-            return self._by_pycocoevalcap(rows)
-        corpus = Corpus.of(rows)
-        return np.concatenate([_longest(corpus, chunk) for chunk in corpus.chunks()])
+            from pycocoevalcap.rouge.rouge import Rouge
 
-    def _by_pycocoevalcap(self, rows: Rows) -> Floats:
-        from pycocoevalcap.rouge.rouge import Rouge
-
-        scorer = Rouge()
-        return np.array(
-            [
-                scorer.calc_score([candidate], list(references))
-                for candidate, references in zip(*tokenize_rows(rows, "pycocoevalcap"), strict=True)
-            ]
-        )
+            scorer = Rouge()
+            return _score_each(
+                rows, lambda c, refs: scorer.calc_score([c], list(refs)), "pycocoevalcap"
+            )
+        corpus = Corpus.of_rows(rows)
+        return np.concatenate([_score_chunk(corpus, chunk) for chunk in corpus.chunks()])
 
 
-def _longest(corpus: Corpus, chunk: slice) -> Floats:
-    """ROUGE-L of some rows."""
+def _score_each(
+    rows: Rows, score: Callable[[str, tuple[str, ...]], float], backend: Backend = "captau"
+) -> Floats:
+    """Score the tokens of each row's caption and references."""
+    texts = zip(*tokenize_rows(rows, backend), strict=True)
+    return np.array([score(candidate, references) for candidate, references in texts])
+
+
+def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
+    """Compute ROUGE-L of some rows."""
     from rapidfuzz.distance import LCSseq
     from rapidfuzz.process import cpdist
 
-    sets = corpus.sets[chunk]
-    sizes = np.diff(corpus.set_starts)[sets]
-    references = corpus.members[spread(corpus.set_starts[sets], sizes)]
+    members, sizes = corpus.members_of(corpus.sets[chunk])
+    references = corpus.members[members]
     candidates = np.repeat(corpus.candidates[chunk], sizes)
     texts, place = np.unique(np.concatenate([candidates, references]), return_inverse=True)
-    strings = _as_characters(corpus, texts)
-    ours, theirs = place[: len(candidates)], place[len(candidates) :]
+    strings = _words_as_characters(corpus, texts)
+    candidate_place, reference_place = place[: len(candidates)], place[len(candidates) :]
     common = cpdist(
-        [strings[i] for i in ours],
-        [strings[i] for i in theirs],
+        [strings[i] for i in candidate_place],
+        [strings[i] for i in reference_place],
         scorer=LCSseq.similarity,
         dtype=np.int64,
     )
     lengths = np.array([len(s) for s in strings])
     begins = np.cumsum(sizes) - sizes
-    precision = np.maximum.reduceat(common / lengths[ours], begins)
-    recall = np.maximum.reduceat(common / lengths[theirs], begins)
-    with np.errstate(invalid="ignore"):  # 0 / 0 where nothing is common
+    precision = np.maximum.reduceat(common / lengths[candidate_place], begins)
+    recall = np.maximum.reduceat(common / lengths[reference_place], begins)
+    with np.errstate(invalid="ignore"):  # 0 / 0 if no word is common
         f = ((1 + BETA**2) * precision * recall) / (recall + BETA**2 * precision)
     return np.where(precision > 0, f, 0.0)
 
 
-def _as_characters(corpus: Corpus, texts: Ints) -> list[str]:
-    """Each text as a string with one character a word, which is what the LCS library reads.
+def _words_as_characters(corpus: Corpus, texts: Ints) -> list[str]:
+    """Return each text as a string with one character a word, the input of the LCS library.
 
-    Words are cut at blanks alone, as pycocoevalcap's ROUGE does; an empty text has one, empty word.
+    Words are split at blanks alone, as pycocoevalcap's ROUGE does; an empty text has one, empty word.
     """
     # Characters are numbered within the chunk: there are fewer of them than a corpus may have words.
     sizes = corpus.lengths[texts]
@@ -99,21 +105,20 @@ def _as_characters(corpus: Corpus, texts: Ints) -> list[str]:
     line = _characters(numbers)
     ends = np.cumsum(sizes).tolist()
     strings = [line[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
-    known: dict[int | str, int] = {w: i for i, w in enumerate(words.tolist())}
+    number_of: dict[int | str, int] = {w: i for i, w in enumerate(words.tolist())}
 
     def number(word: str) -> int:
-        # A word that no other text of the chunk has is added behind.
-        place = corpus.vocabulary.get(word, word)
-        return known.setdefault(place, len(known))
+        # Words that no text of the chunk has when split at all white space are numbered behind.
+        return number_of.setdefault(corpus.vocabulary.get(word, word), len(number_of))
 
     for i, text in enumerate(texts.tolist()):
-        if text in corpus.odd:
-            strings[i] = _characters(np.array([number(word) for word in corpus.odd[text]]))
+        if text in corpus.blank_split:
+            strings[i] = _characters(np.array([number(w) for w in corpus.blank_split[text]]))
     return strings
 
 
 def _characters(numbers: NDArray[Any]) -> str:
-    """A string of these code points, but for those that UTF-16 reserves."""
+    """Return a string of these code points, skipping those that UTF-16 reserves."""
     codes = numbers + np.where(numbers >= 0xD800, 0x800, 0)
     return codes.astype("<u4").tobytes().decode("utf-32-le")
 
@@ -122,7 +127,12 @@ def _characters(numbers: NDArray[Any]) -> str:
 @register("rouge_2", n=2)
 @dataclass(frozen=True)
 class RougeN(TokenMetric):
-    """n-gram recall over all references together (equation 4)."""
+    """n-gram recall over all references together (equation 4).
+
+    Example:
+        >>> RougeN(1).score([{"caption": "a dog runs", "references": ["a dog runs fast"]}]).tolist()
+        [0.75]
+    """
 
     n: int = 1
     backend: Literal["captau"] = "captau"
@@ -134,18 +144,15 @@ class RougeN(TokenMetric):
         return f"rouge_{self.n}"
 
     def compute(self, rows: Rows) -> Floats:
-        return np.array(
-            [
-                rouge_n(candidate.split(), [r.split() for r in references], self.n)
-                for candidate, references in zip(*tokenize_rows(rows), strict=True)
-            ]
+        return _score_each(
+            rows, lambda c, refs: rouge_n(c.split(), [r.split() for r in refs], self.n)
         )
 
 
 @register("rouge_s")
 @dataclass(frozen=True)
 class RougeS(TokenMetric):
-    """Skip bigrams whose words stand at most `distance` apart (equations 8 to 10)."""
+    """Skip bigrams whose words are at most `distance` apart (equations 8 to 10)."""
 
     distance: int = 4
     backend: Literal["captau"] = "captau"
@@ -159,47 +166,44 @@ class RougeS(TokenMetric):
         return "rouge_s"
 
     def compute(self, rows: Rows) -> Floats:
-        return np.array(
-            [
-                rouge_s(candidate.split(), [r.split() for r in references], self.distance)
-                for candidate, references in zip(*tokenize_rows(rows), strict=True)
-            ]
+        return _score_each(
+            rows, lambda c, refs: rouge_s(c.split(), [r.split() for r in refs], self.distance)
         )
 
 
 def rouge_n(candidate: list[str], references: list[list[str]], n: int) -> float:
-    """Matched over all n-grams of the references; 0 where these have none."""
-    counts = _ngrams(candidate, n)
+    """Return matched over all n-grams of the references; 0 if these have none."""
+    counts = _count_ngrams(candidate, n)
     matched = total = 0
     for reference in references:
-        wanted = _ngrams(reference, n)
-        matched += (counts & wanted).total()
-        total += wanted.total()
+        reference_counts = _count_ngrams(reference, n)
+        matched += (counts & reference_counts).total()
+        total += reference_counts.total()
     return matched / total if total else 0.0
 
 
 def rouge_s(candidate: list[str], references: list[list[str]], distance: int) -> float:
-    """F-measure of the best skip-bigram recall and precision; 0 where there is no skip bigram."""
-    counts = _skip_bigrams(candidate, distance)
+    """Return the F-measure of the best skip-bigram recall and precision; 0 without skip bigrams."""
+    counts = _count_skip_bigrams(candidate, distance)
     recall = precision = 0.0
     for reference in references:
-        wanted = _skip_bigrams(reference, distance)
-        matched = (counts & wanted).total()
+        reference_counts = _count_skip_bigrams(reference, distance)
+        matched = (counts & reference_counts).total()
         if matched:
-            recall = max(recall, matched / wanted.total())
+            recall = max(recall, matched / reference_counts.total())
             precision = max(precision, matched / counts.total())
     if not recall:
         return 0.0
     return (1 + BETA**2) * recall * precision / (recall + BETA**2 * precision)
 
 
-def _ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
+def _count_ngrams(words: list[str], n: int) -> Counter[tuple[str, ...]]:
     if n == 2:
         return Counter(pairwise(words))
     return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
-def _skip_bigrams(words: list[str], distance: int) -> Counter[tuple[str, str]]:
+def _count_skip_bigrams(words: list[str], distance: int) -> Counter[tuple[str, str]]:
     return Counter(
         (first, second)
         for i, first in enumerate(words)

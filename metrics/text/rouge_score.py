@@ -1,6 +1,6 @@
 """ROUGE by Google's rouge-score on untokenised text, as in THumB's tables.
 
-Its tokeniser keeps letters a–z and digits alone. Of several references the one with the greatest
+Its tokeniser only keeps the letters a–z and digits. Of several references the one with the greatest
 F-measure counts.
 """
 
@@ -26,6 +26,10 @@ class RougeScore(Metric):
 
     Args:
         stemmer: fold words of more than three letters by the Porter stemmer.
+
+    Example:
+        >>> RougeScore().score([{"caption": "A dog.", "references": ["a cat", "a big dog"]}]).tolist()
+        [0.8]
     """
 
     kind: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
@@ -42,17 +46,19 @@ class RougeScore(Metric):
     def compute(self, rows: Rows) -> Floats:
         from rouge_score.rouge_scorer import RougeScorer
 
-        scorer = RougeScorer([self.kind], tokenizer=_remembering_tokenizer(self.stemmer))
+        scorer = RougeScorer([self.kind], tokenizer=_caching_tokenizer(self.stemmer))
         return np.array(
             [
-                max(scorer.score(reference, candidate)[self.kind].fmeasure for reference in refs)
-                for candidate, refs in zip(rows.captions, rows.references, strict=True)
+                max(
+                    scorer.score(reference, caption)[self.kind].fmeasure for reference in references
+                )
+                for caption, references in zip(rows.captions, rows.references, strict=True)
             ]
         )
 
 
-def _remembering_tokenizer(stemmer: bool) -> Any:
-    """rouge-score's own tokeniser, which otherwise meets each candidate once a reference."""
+def _caching_tokenizer(stemmer: bool) -> Any:
+    """Return rouge-score's tokeniser with a cache; otherwise it tokenises a caption once a reference."""
     from rouge_score.tokenizers import DefaultTokenizer
 
     inner = DefaultTokenizer(stemmer)

@@ -22,8 +22,12 @@ class SacreBleu(Metric):
     Args:
         tokenize: sacreBLEU's tokeniser; `13a` is its default.
         lowercase: fold case first.
-        smooth_method: how n-grams without a match are smoothed.
+        smooth_method: the smoothing of n-gram lengths without a match.
         effective_order: leave out n-gram lengths that the sentence is too short for.
+
+    Example:
+        >>> SacreBleu().score([{"caption": "a dog runs", "references": ["a dog runs fast"]}]).round(2).tolist()
+        [71.65]
     """
 
     tokenize: Literal["13a", "intl", "none", "char"] = "13a"
@@ -49,51 +53,53 @@ class SacreBleu(Metric):
             effective_order=effective_order,
         )
 
+    def _sentence_scores(self, rows: Rows, effective_order: bool) -> list[Any]:
+        scorer = self._scorer(effective_order)
+        return [
+            scorer.sentence_score(caption, list(references))
+            for caption, references in zip(rows.captions, rows.references, strict=True)
+        ]
+
     def compute(self, rows: Rows) -> Floats:
-        scorer = self._scorer(self.effective_order)
-        return np.array(
-            [
-                scorer.sentence_score(candidate, list(references)).score
-                for candidate, references in zip(rows.captions, rows.references, strict=True)
-            ]
-        )
+        return np.array([s.score for s in self._sentence_scores(rows, self.effective_order)])
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
-        """SacreBLEU's corpus score; effective order is for sentences and is off here."""
+        """Compute sacreBLEU's corpus score, without effective order, which is for sentences."""
         rows = Rows.from_items(items).repeat_by_weight()
         self.check_rows(rows)
-        most = max(len(r) for r in rows.references)
-        # One stream a reference position; sacreBLEU passes over None.
-        streams = [[r[k] if k < len(r) else None for r in rows.references] for k in range(most)]
+        n_streams = max(len(r) for r in rows.references)
+        # A stream for each reference position; sacreBLEU passes over None.
+        streams = [
+            [r[k] if k < len(r) else None for r in rows.references] for k in range(n_streams)
+        ]
         return float(self._scorer(False).corpus_score(rows.captions, streams).score)
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """SacreBLEU of the summed n-gram counts."""
+        """Return sacreBLEU of the summed n-gram counts as a function of the rows' weights."""
         counts = self.corpus_summands(items, scores)
 
-        def pooled(weights: Floats) -> Floats:
-            return np.array(
-                [self.corpus_score_from_sums(row) for row in (weights.T @ counts).tolist()]
-            )
+        def corpus_scores(weights: Floats) -> Floats:
+            sums = (weights.T @ counts).tolist()
+            return np.array([self.corpus_score_from_sums(row) for row in sums])
 
-        return pooled
+        return corpus_scores
 
     def corpus_summands(self, items: Items, scores: Floats) -> NDArray[np.int64]:
-        """Matching n-grams and all of them, by length, and the words of both sides."""
-        rows = Rows.from_items(items)
-        # Of unsmoothed sentence scores the counts are as they were counted.
-        plain = replace(self, smooth_method="none")._scorer(True)
-        found = [
-            plain.sentence_score(candidate, list(references))
-            for candidate, references in zip(rows.captions, rows.references, strict=True)
-        ]
-        return np.array([[*f.counts, *f.totals, f.sys_len, f.ref_len] for f in found])
+        """Return matching n-grams and all n-grams, by length, and the words of both sides."""
+        # Smoothing would change the counts.
+        unsmoothed = replace(self, smooth_method="none")
+        sentences = unsmoothed._sentence_scores(Rows.from_items(items), True)
+        return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in sentences])
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """SacreBLEU of the summed counts."""
-        *grams, ours, theirs = (round(value) for value in sums)
-        half = len(grams) // 2
-        found = self._scorer(False).compute_bleu(
-            grams[:half], grams[half:], ours, theirs, smooth_method=self.smooth_method
+        """Compute sacreBLEU of the summed counts."""
+        *ngrams, candidate_words, reference_words = (round(value) for value in sums)
+        half = len(ngrams) // 2
+        bleu = self._scorer(False).compute_bleu(
+            ngrams[:half],
+            ngrams[half:],
+            candidate_words,
+            reference_words,
+            smooth_method=self.smooth_method,
         )
-        return float(found.score)
+        return float(bleu.score)

@@ -27,7 +27,7 @@ from captau.metrics.external import PythonFunction, ScoreFile
 from captau.metrics.registry import metric, metric_names, register, registered_name
 from captau.metrics.rows import Rows
 from captau.metrics.text import java
-from captau.metrics.text.cider import document_frequencies
+from captau.metrics.text.document_frequencies import document_frequencies
 from captau.metrics.text.tokens import ptb
 
 #: What a metric cannot be made without, by its registered name.

@@ -1,8 +1,8 @@
 """Tokenised rows as integers, on which BLEU, ROUGE-L and CIDEr are computed without loops over words.
 
 Words are numbers, an n-gram is one number, and each distinct text and each distinct set of references
-is held once. What a metric computes from it goes chunk by chunk (`Corpus.chunks`), so that memory does
-not grow with the number of rows beyond the rows themselves.
+is stored once. Metrics compute chunk by chunk (`Corpus.chunks`), so that memory does not grow with the
+number of rows beyond the rows themselves. A metric begins with `Corpus.of_rows`.
 """
 
 from __future__ import annotations
@@ -27,171 +27,200 @@ Ints = NDArray[np.int64]
 #: Texts that are tokenised at a time.
 TEXTS = 50_000
 
-#: Words, with those of all references, that a chunk of rows holds at most (unless one row has more).
+#: The most words of a chunk of rows, with those of all references (unless one row has more).
 WORDS = 500_000
 
 
-#: What a corpus is, beside its words.
-_ARRAYS = ("words", "starts", "candidates", "sets", "members", "set_starts")
+@dataclass(frozen=True)
+class TokenTable:
+    """The words of some texts.
+
+    Attributes:
+        vocabulary: the number of each word.
+        words: shape (n_words,), the words of all texts, one text after the other.
+        starts: shape (n_texts + 1,), the start of each text in `words`.
+        blank_split: by text, its words if it is split at blanks alone, where those differ: PTB tokens may
+            have other white space inside ("1 1/2" is one token), and an empty text has one empty word.
+    """
+
+    vocabulary: dict[str, int]
+    words: NDArray[np.int32]
+    starts: Ints
+    blank_split: dict[int, list[str]]
+
+    @classmethod
+    def tokenize(cls, texts: Iterator[str]) -> TokenTable:
+        """Tokenise texts, `TEXTS` at a time."""
+        lengths: list[int] = []
+        words: list[NDArray[np.int32]] = []
+        vocabulary: dict[str, int] = {}
+        blank_split: dict[int, list[str]] = {}
+        while batch := list(islice(texts, TEXTS)):
+            lines = tokenize(batch)
+            split_lines = [line.split() for line in lines]
+            for line, split_line in zip(lines, split_lines, strict=True):
+                if not split_line or " ".join(split_line) != line:
+                    blank_split[len(lengths)] = line.split(" ")
+                lengths.append(len(split_line))
+            flat = [word for split_line in split_lines for word in split_line]
+            for word in dict.fromkeys(flat):
+                vocabulary.setdefault(word, len(vocabulary))
+            words.append(np.fromiter(map(vocabulary.__getitem__, flat), np.int32, len(flat)))
+        all_words = np.concatenate(words) if words else np.empty(0, np.int32)
+        return cls(vocabulary, all_words, _starts(lengths), blank_split)
 
 
 class Corpus:
     """Candidates and sets of references of some rows, as word numbers.
 
     Attributes:
-        vocabulary: the number of each word.
-        words: shape (n_words,), the words of all distinct texts, one text after the other.
-        starts: shape (n_texts + 1,), where each text begins in `words`.
-        odd: the words of a text as cut at blanks alone, where those differ: PTB tokens may hold other
-            white space ("1 1/2" is one token), and an empty text has one empty word.
+        vocabulary, words, starts, blank_split: the words of all distinct texts, as in `TokenTable`.
         candidates: shape (n_rows,), the text of each row's candidate.
         sets: shape (n_rows,), the set of references of each row.
         members: shape (n_members,), the texts of all sets, one set after the other.
-        set_starts: shape (n_sets + 1,), where each set begins in `members`.
+        set_starts: shape (n_sets + 1,), the start of each set in `members`.
     """
 
-    def __init__(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]]) -> None:
-        texts: dict[str, int] = {}
-        sets: dict[tuple[str, ...], int] = {}
-        self.candidates = _numbered(candidates, texts)
-        self.sets = _numbered(references, sets)
-        self.members = np.array(
-            [texts.setdefault(r, len(texts)) for refs in sets for r in refs], dtype=np.int64
-        )
-        self.set_starts = _starts([len(refs) for refs in sets])
-        self.vocabulary: dict[str, int] = {}
-        self.odd: dict[int, list[str]] = {}
-        self._tokenise(texts)
+    def __init__(
+        self, tokens: TokenTable, candidates: Ints, sets: Ints, members: Ints, set_starts: Ints
+    ) -> None:
+        self.vocabulary, self.blank_split = tokens.vocabulary, tokens.blank_split
+        self.words, self.starts = tokens.words, tokens.starts
+        self.candidates, self.sets = candidates, sets
+        self.members, self.set_starts = members, set_starts
         self._lock = threading.Lock()
-        self._grams: list[_Grams] = []
+        self._grams: list[NgramTable] = []
 
     @classmethod
-    def of(cls, rows: Rows) -> Corpus:
-        """The rows' corpus, made once for all metrics that share these rows."""
-        return rows.compute_once("corpus", lambda: cls(rows.captions, rows.references))
+    def tokenize(cls, captions: Sequence[str], references: Sequence[tuple[str, ...]]) -> Corpus:
+        """Make a corpus of captions and the references of each."""
+        texts: dict[str, int] = {}
+        sets: dict[tuple[str, ...], int] = {}
+        candidates = _number(captions, texts)
+        set_of_row = _number(references, sets)
+        members = _number([r for refs in sets for r in refs], texts)
+        set_starts = _starts([len(refs) for refs in sets])
+        return cls(TokenTable.tokenize(iter(texts)), candidates, set_of_row, members, set_starts)
 
-    def _tokenise(self, texts: dict[str, int]) -> None:
-        lengths: list[int] = []
-        words: list[NDArray[np.int32]] = []
-        left = iter(texts)
-        while some := list(islice(left, TEXTS)):
-            lines = tokenize(some)
-            split = [line.split() for line in lines]
-            for line, cut in zip(lines, split, strict=True):
-                if not cut or " ".join(cut) != line:
-                    self.odd[len(lengths)] = line.split(" ")
-                lengths.append(len(cut))
-            flat = [word for cut in split for word in cut]
-            number = self.vocabulary
-            for word in dict.fromkeys(flat):
-                number.setdefault(word, len(number))
-            words.append(np.fromiter(map(number.__getitem__, flat), np.int32, len(flat)))
-        self.words = np.concatenate(words) if words else np.empty(0, np.int32)
-        self.starts = _starts(lengths)
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Corpus:
+        """Return the rows' corpus, which all metrics that score them share."""
+        return rows.compute_once("corpus", lambda: cls.tokenize(rows.captions, rows.references))
 
     def write(self, stream: BinaryIO) -> None:
-        """What was read of the texts, for `read`."""
-        odd = json.dumps({str(k): v for k, v in self.odd.items()})
+        """Write the corpus as NumPy arrays, for `read`."""
+        blank_split = json.dumps({str(k): v for k, v in self.blank_split.items()})
         np.savez(
             stream,
-            **{name: getattr(self, name) for name in _ARRAYS},
-            vocabulary=_bytes("\n".join(self.vocabulary)),  # no word holds a line end
-            odd=_bytes(odd),
+            words=self.words,
+            starts=self.starts,
+            candidates=self.candidates,
+            sets=self.sets,
+            members=self.members,
+            set_starts=self.set_starts,
+            vocabulary=_encode("\n".join(self.vocabulary)),  # no word has a line end
+            odd=_encode(blank_split),
         )
 
     @classmethod
     def read(cls, path: Path) -> Corpus:
-        """What `write` wrote."""
-        corpus = cls([], [])
-        with np.load(path) as found:
-            for name in _ARRAYS:
-                setattr(corpus, name, found[name])
-            words = found["vocabulary"].tobytes().decode("utf-8", "surrogatepass").split("\n")
-            odd = json.loads(found["odd"].tobytes())
-        corpus.vocabulary = {word: i for i, word in enumerate(words)} if words != [""] else {}
-        corpus.odd = {int(k): v for k, v in odd.items()}
-        return corpus
+        """Read a file that `write` wrote."""
+        with np.load(path) as arrays:
+            words = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass").split("\n")
+            tokens = TokenTable(
+                {word: i for i, word in enumerate(words)} if words != [""] else {},
+                arrays["words"],
+                arrays["starts"],
+                {int(k): v for k, v in json.loads(arrays["odd"].tobytes()).items()},
+            )
+            rows = (arrays[k] for k in ("candidates", "sets", "members", "set_starts"))
+            return cls(tokens, *rows)
 
     @property
     def lengths(self) -> Ints:
-        """Words of each text, shape (n_texts,)."""
+        """The number of words of each text, shape (n_texts,)."""
         return np.diff(self.starts)
 
-    def grams(self, n: int) -> _Grams:
-        """The n-grams of all texts."""
+    def grams(self, n: int) -> NgramTable:
+        """Return the n-grams of all texts, which are numbered once for all metrics."""
         with self._lock:
             while len(self._grams) < n:
-                self._grams.append(self._next_order())
+                self._grams.append(self._number_next_order())
             return self._grams[n - 1]
 
-    def _next_order(self) -> _Grams:
-        """From the n-grams of one length those of the next: the n-gram before, and one more word."""
+    def _number_next_order(self) -> NgramTable:
+        """Number the n-grams of the next length: each is an n-gram of the last, and one more word."""
         n = len(self._grams) + 1
         if n == 1:
-            return _Grams(self.words, np.arange(len(self.vocabulary), dtype=np.int64))
-        before = self._grams[-1].at
+            return NgramTable(self.words, np.arange(len(self.vocabulary), dtype=np.int64))
+        prefix_at = self._grams[-1].at
         at = np.full(len(self.words), -1, dtype=np.int32)
-        # In stretches, first numbered each by itself: tables that fit the processor's cache, and time
-        # that grows with the words alone.
-        stretches = list(_sliced(self.lengths))
-        found: list[Ints] = []
+        # In stretches, each first numbered by itself: tables that fit the processor's cache, and time
+        # that only grows with the number of words.
+        stretches = list(_slices(self.lengths))
+        stretch_keys: list[Ints] = []
         for texts in stretches:
             place = np.arange(int(self.starts[texts.start]), int(self.starts[texts.stop]))
-            left = np.repeat(self.starts[texts.start + 1 : texts.stop + 1], self.lengths[texts])
-            place = place[left - place >= n]
-            keys = before[place].astype(np.int64) * len(self.vocabulary) + self.words[place + n - 1]
-            at[place], distinct = pd.factorize(keys)
-            found.append(np.asarray(distinct, dtype=np.int64))
-        every = ascending(np.concatenate([np.empty(0, np.int64), *found]))
-        # Numbered by appearance, so that what a chunk of rows looks up lies close together.
-        numbers = np.full(len(every), -1, dtype=np.int32)
+            ends = np.repeat(self.starts[texts.start + 1 : texts.stop + 1], self.lengths[texts])
+            place = place[ends - place >= n]
+            keys = prefix_at[place].astype(np.int64) * len(self.vocabulary)
+            at[place], distinct = pd.factorize(keys + self.words[place + n - 1])
+            stretch_keys.append(np.asarray(distinct, dtype=np.int64))
+        all_keys = sorted_unique(np.concatenate([np.empty(0, np.int64), *stretch_keys]))
+        # Numbered by appearance, so that the n-grams of a chunk of rows lie close together.
+        numbers = np.full(len(all_keys), -1, dtype=np.int32)
         size = 0
-        for texts, distinct in zip(stretches, found, strict=True):
-            order = np.argsort(distinct)
-            rank = np.searchsorted(every, distinct[order])
+        for texts, keys in zip(stretches, stretch_keys, strict=True):
+            order = np.argsort(keys)
+            rank = np.searchsorted(all_keys, keys[order])
             new = rank[numbers[rank] < 0]
             numbers[new] = np.arange(size, size + len(new))
             size += len(new)
-            number = np.empty(len(distinct) + 1, dtype=np.int32)
+            number = np.empty(len(keys) + 1, dtype=np.int32)
             number[order] = numbers[rank]
-            number[-1] = -1  # of no n-gram, whose number is -1 as well
-            here = slice(self.starts[texts.start], self.starts[texts.stop])
-            at[here] = number[at[here]]
-        distinct = np.empty_like(every)
-        distinct[numbers] = every
-        return _Grams(at, distinct)
+            number[-1] = -1  # for places without an n-gram, whose number is -1 as well
+            stretch = slice(self.starts[texts.start], self.starts[texts.stop])
+            at[stretch] = number[at[stretch]]
+        distinct = np.empty_like(all_keys)
+        distinct[numbers] = all_keys
+        return NgramTable(at, distinct)
 
     def ngrams(self, n: int) -> list[tuple[str, ...]]:
-        """The words of each distinct n-gram, by its number."""
-        spoken = list(self.vocabulary)
+        """Return the words of each distinct n-gram, by its number."""
+        words = list(self.vocabulary)
         if n == 1:
-            return [(word,) for word in spoken]
-        before = self.ngrams(n - 1)
-        heads, tails = np.divmod(self.grams(n).distinct, len(spoken))
+            return [(word,) for word in words]
+        prefixes = self.ngrams(n - 1)
+        heads, tails = np.divmod(self.grams(n).distinct, len(words))
         return [
-            (*before[head], spoken[tail])
+            (*prefixes[head], words[tail])
             for head, tail in zip(heads.tolist(), tails.tolist(), strict=True)
         ]
 
     def look_up(self, counts: Mapping[tuple[str, ...], int], n: int) -> NDArray[np.float64]:
-        """The count of each distinct n-gram, by its number; 0 for one that is not there."""
+        """Return the count of each distinct n-gram, by its number; 0 for those that `counts` lacks."""
         return np.array([counts.get(ngram, 0) for ngram in self.ngrams(n)], dtype=np.float64)
 
     def chunks(self) -> Iterator[slice]:
-        """Slices of the rows, each of few enough words to work on at a time."""
-        return _sliced(self.lengths[self.candidates] + self._words_of_sets()[self.sets])
+        """Yield slices of the rows, each of few enough words to work on at a time."""
+        return _slices(self.lengths[self.candidates] + self._set_words()[self.sets])
 
     def set_chunks(self) -> Iterator[Ints]:
-        """The sets of references, so many at a time that there are few enough words."""
-        for chunk in _sliced(self._words_of_sets()):
+        """Yield the sets of references, as many at a time as have few enough words."""
+        for chunk in _slices(self._set_words()):
             yield np.arange(chunk.start, chunk.stop)
 
-    def _words_of_sets(self) -> Ints:
+    def _set_words(self) -> Ints:
         ends = np.concatenate([[0], np.cumsum(self.lengths[self.members])])
         return np.diff(ends[self.set_starts])
 
-    def count(self, texts: Ints, n: int) -> Counted:
-        """How often each text holds each of its n-grams.
+    def members_of(self, sets: Ints) -> tuple[Ints, Ints]:
+        """Return the places in `members` of some sets, one set after the other, and each set's size."""
+        sizes = np.diff(self.set_starts)[sets]
+        return spread(self.set_starts[sets], sizes), sizes
+
+    def count(self, texts: Ints, n: int) -> NgramCounts:
+        """Count each text's n-grams.
 
         Args:
             texts: shape (n,), distinct.
@@ -206,55 +235,57 @@ class Corpus:
         order = np.argsort(first)
         first = first[order]
         owners = owners[first]
-        return Counted(
+        return NgramCounts(
             owners,
             grams.at[places[first]].astype(np.int64),
             counts[order],
             _starts(np.bincount(owners, minlength=len(texts))),
         )
 
-    def matches(self, chunk: slice, n: int) -> Matches:
-        """The n-grams that the rows' candidates share with their references."""
-        sets, of_set = np.unique(self.sets[chunk], return_inverse=True)
-        size = np.diff(self.set_starts)[sets]
-        members = spread(self.set_starts[sets], size)
-        texts, of_text = np.unique(self.members[members], return_inverse=True)
-        counted = self.count(texts, n)
-        held = np.diff(counted.starts)[of_text]
-        entries = spread(counted.starts[of_text], held)
-        wide = len(self.grams(n).distinct)
-        keys = np.repeat(np.repeat(np.arange(len(sets)), size), held) * wide + counted.gram[entries]
+    def matches(self, chunk: slice, n: int) -> NgramMatches:
+        """Match the n-grams of the rows' candidates with those of their references."""
+        sets, set_of_row = np.unique(self.sets[chunk], return_inverse=True)
+        members, sizes = self.members_of(sets)
+        texts, text_of_member = np.unique(self.members[members], return_inverse=True)
+        reference_counts = self.count(texts, n)
+        n_grams = np.diff(reference_counts.starts)[text_of_member]
+        entries = spread(reference_counts.starts[text_of_member], n_grams)
+        base = len(self.grams(n).distinct)
+        set_of_entry = np.repeat(np.repeat(np.arange(len(sets)), sizes), n_grams)
+        keys = set_of_entry * base + reference_counts.gram[entries]
         order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], counted.count[entries][order]
+        keys, counts = keys[order], reference_counts.count[entries][order]
         groups = np.flatnonzero(np.diff(keys, prepend=-1))
-        ours, of_ours = np.unique(self.candidates[chunk], return_inverse=True)
-        mine = self.count(ours, n)
-        held_by_row = np.diff(mine.starts)[of_ours]
-        entry = spread(mine.starts[of_ours], held_by_row)
-        row = np.repeat(np.arange(len(of_ours)), held_by_row)
-        wanted = of_set[row] * wide + mine.gram[entry]
-        group = np.searchsorted(keys[groups], wanted)
-        found = np.flatnonzero(np.append(keys[groups], -1)[group] == wanted)
-        group = group[found]
-        ends = np.append(groups[1:], len(keys))
-        return Matches(
-            row=row[found],
-            gram=mine.gram[entry[found]],
-            count=mine.count[entry[found]],
-            most=np.maximum.reduceat(counts, groups)[group] if len(groups) else counts,
+
+        texts, text_of_row = np.unique(self.candidates[chunk], return_inverse=True)
+        candidate_counts = self.count(texts, n)
+        n_grams_of_row = np.diff(candidate_counts.starts)[text_of_row]
+        entry = spread(candidate_counts.starts[text_of_row], n_grams_of_row)
+        row = np.repeat(np.arange(len(text_of_row)), n_grams_of_row)
+        candidate_keys = set_of_row[row] * base + candidate_counts.gram[entry]
+        group = np.searchsorted(keys[groups], candidate_keys)
+        is_shared = np.append(keys[groups], -1)[group] == candidate_keys
+        group, entry = group[is_shared], entry[is_shared]
+        return NgramMatches(
+            row=row[is_shared],
+            gram=candidate_counts.gram[entry],
+            count=candidate_counts.count[entry],
+            max_count=np.maximum.reduceat(counts, groups)[group] if len(groups) else counts,
             begin=groups[group],
-            end=ends[group],
-            member=np.repeat(members, held)[order],
+            end=np.append(groups[1:], len(keys))[group],
+            member=np.repeat(members, n_grams)[order],
             member_count=counts,
         )
 
 
 @dataclass(frozen=True)
-class _Grams:
-    """n-grams of one length: `at` is the number of the one that begins at each word, -1 for none.
+class NgramTable:
+    """The n-grams of one length.
 
-    `distinct` holds, by number, the number of the (n-1)-gram before times the size of the vocabulary
-    plus the last word; for single words the word itself.
+    Attributes:
+        at: the number of the n-gram that begins at each word, -1 for none.
+        distinct: by number, the number of the (n-1)-gram before times the size of the vocabulary plus
+            the last word; for single words the word itself.
     """
 
     at: NDArray[np.int32]
@@ -262,8 +293,8 @@ class _Grams:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """n-grams of some texts: each text's entries from `starts[i]` to `starts[i + 1]`."""
+class NgramCounts:
+    """Counted n-grams of some texts: each text's entries are `starts[i]` to `starts[i + 1]`."""
 
     text: Ints
     gram: Ints
@@ -272,18 +303,18 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Matches:
-    """Shared n-grams: one entry for each row and n-gram that is in a reference too.
+class NgramMatches:
+    """Shared n-grams: an entry for each row and n-gram that is in a reference too.
 
-    Entry i is n-gram `gram[i]`, which row `row[i]`'s candidate holds `count[i]` times, and no
-    reference more than `most[i]` times; the references that hold it are `member[begin[i]:end[i]]`
-    (places in `Corpus.members`), as often as `member_count` says.
+    Entry i is n-gram `gram[i]`, which occurs `count[i]` times in the candidate of row `row[i]`, and at most
+    `max_count[i]` times in one reference; the references with it are `member[begin[i]:end[i]]` (places
+    in `Corpus.members`), as often as `member_count` says.
     """
 
     row: Ints
     gram: Ints
     count: Ints
-    most: Ints
+    max_count: Ints
     begin: Ints
     end: Ints
     member: Ints
@@ -291,37 +322,37 @@ class Matches:
 
 
 def spread(starts: Ints, sizes: Ints) -> Ints:
-    """`[2, 7]` and `[3, 2]` → `[2, 3, 4, 7, 8]`: the places of some stretches, one after another."""
+    """Return the places of some stretches, one after another: `[2, 7]`, `[3, 2]` → `[2, 3, 4, 7, 8]`."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - sizes), sizes) + np.arange(total)
 
 
-def ascending(values: Ints) -> Ints:
-    """The distinct values. By sorting: NumPy's `unique` hashes here, which is many times as slow."""
+def sorted_unique(values: Ints) -> Ints:
+    """Return the distinct values, by sorting: NumPy's `unique` hashes here, which is far slower."""
     values = np.sort(values)
     return values[np.diff(values, prepend=-1) > 0]
 
 
-def added(places: Ints, values: NDArray[Any], size: int) -> NDArray[np.float64]:
-    """The sum of the values of each place, added in their order, shape (size,)."""
+def sum_by_place(places: Ints, values: NDArray[Any], size: int) -> NDArray[np.float64]:
+    """Return the sum of the values of each place, added in their order, shape (size,)."""
     sums = np.bincount(places, weights=values, minlength=size)
-    return np.asarray(sums, dtype=np.float64)  # of nothing NumPy makes whole numbers
+    return np.asarray(sums, dtype=np.float64)  # without values NumPy returns integers
 
 
-def _sliced(cost: Ints) -> Iterator[slice]:
-    """Slices that cost `WORDS` at most each, unless one thing costs more."""
-    total = np.cumsum(cost + 1)
+def _slices(costs: Ints) -> Iterator[slice]:
+    """Yield slices of at most `WORDS` each, unless one entry costs more."""
+    total = np.cumsum(costs + 1)
     begin = 0
     while begin < len(total):
-        done = total[begin - 1] if begin else 0
-        end = max(begin + 1, int(np.searchsorted(total, done + WORDS, side="right")))
+        cost_before = total[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, cost_before + WORDS, side="right")))
         yield slice(begin, end)
         begin = end
 
 
-def _numbered(values: Sequence[Any], numbers: dict[Any, int]) -> Ints:
-    """The number of each value, new ones in order of appearance."""
+def _number(values: Sequence[Any], numbers: dict[Any, int]) -> Ints:
+    """Return the number of each value; new ones are numbered in order of appearance."""
     return np.fromiter((numbers.setdefault(v, len(numbers)) for v in values), np.int64, len(values))
 
 
@@ -329,5 +360,5 @@ def _starts(sizes: Any) -> Ints:
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
 
 
-def _bytes(text: str) -> NDArray[np.uint8]:
+def _encode(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)

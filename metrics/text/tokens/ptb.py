@@ -76,7 +76,7 @@ def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
 
     Example:
         >>> tokenize(["A man's dog, running!", "He cannot see (it)."])
-        ["a man 's dog running", 'he can not see it']
+        ["a man 's dog running", 'he can not see -lrb- it -rrb-']
     """
     texts = list(texts)
     tokenizer = java_identity() if backend == "pycocoevalcap" else backend

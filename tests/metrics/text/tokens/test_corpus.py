@@ -1,4 +1,4 @@
-"""Tokenised rows as integers: worked by hand, and blind to how they are cut into chunks."""
+"""Tokenised rows as integers: worked by hand, and the same whatever the chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from captau.metrics.text.tokens import corpus as module
+from captau.metrics.text.tokens import corpus as corpus_module
 from captau.metrics.text.tokens import ptb
 from captau.metrics.text.tokens.corpus import Corpus, spread
 
@@ -26,57 +26,57 @@ ROWS = st.lists(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _tokenised_once():
+def _tokens_of_pool():
     ptb.tokenize(POOL)
 
 
-def test_words_and_sets_are_held_once():
-    one = Corpus(
+def test_words_and_sets_are_stored_once():
+    corpus = Corpus.tokenize(
         ["A dog.", "a cat", "A dog."], [("a dog", "a cat"), ("a cat",), ("a dog", "a cat")]
     )
-    assert list(one.vocabulary) == ["a", "dog", "cat"]
+    assert list(corpus.vocabulary) == ["a", "dog", "cat"]
     # "A dog.", "a cat" and "a dog" are three texts: what a reader typed is the key.
-    assert one.words.tolist() == [0, 1, 0, 2, 0, 1]
-    assert one.starts.tolist() == [0, 2, 4, 6]
-    assert one.candidates.tolist() == [0, 1, 0]
-    assert one.sets.tolist() == [0, 1, 0]
-    assert one.members.tolist() == [2, 1, 1]
-    assert one.set_starts.tolist() == [0, 2, 3]
+    assert corpus.words.tolist() == [0, 1, 0, 2, 0, 1]
+    assert corpus.starts.tolist() == [0, 2, 4, 6]
+    assert corpus.candidates.tolist() == [0, 1, 0]
+    assert corpus.sets.tolist() == [0, 1, 0]
+    assert corpus.members.tolist() == [2, 1, 1]
+    assert corpus.set_starts.tolist() == [0, 2, 3]
 
 
-def test_n_grams_by_hand():
-    one = Corpus(["a dog runs a dog"], [("a dog",)])
-    assert one.ngrams(1) == [("a",), ("dog",), ("runs",)]
-    assert one.grams(2).at.tolist() == [0, 1, 2, 0, -1, 0, -1]
-    assert one.ngrams(2) == [("a", "dog"), ("dog", "runs"), ("runs", "a")]
-    assert one.ngrams(3) == [("a", "dog", "runs"), ("dog", "runs", "a"), ("runs", "a", "dog")]
-    assert one.ngrams(5) == [("a", "dog", "runs", "a", "dog")]
-    assert one.ngrams(6) == []
-    counted = one.count(np.array([0]), 2)
-    assert counted.gram.tolist() == [0, 1, 2]
-    assert counted.count.tolist() == [2, 1, 1]
+def test_n_grams_worked_by_hand():
+    corpus = Corpus.tokenize(["a dog runs a dog"], [("a dog",)])
+    assert corpus.ngrams(1) == [("a",), ("dog",), ("runs",)]
+    assert corpus.grams(2).at.tolist() == [0, 1, 2, 0, -1, 0, -1]
+    assert corpus.ngrams(2) == [("a", "dog"), ("dog", "runs"), ("runs", "a")]
+    assert corpus.ngrams(3) == [("a", "dog", "runs"), ("dog", "runs", "a"), ("runs", "a", "dog")]
+    assert corpus.ngrams(5) == [("a", "dog", "runs", "a", "dog")]
+    assert corpus.ngrams(6) == []
+    counts = corpus.count(np.array([0]), 2)
+    assert counts.gram.tolist() == [0, 1, 2]
+    assert counts.count.tolist() == [2, 1, 1]
 
 
-def test_matches_by_hand():
-    one = Corpus(["dog a dog a dog"], [("a dog", "cats", "a dog and a dog")])
-    matches = one.matches(slice(0, 1), 2)
+def test_matches_worked_by_hand():
+    corpus = Corpus.tokenize(["dog a dog a dog"], [("a dog", "cats", "a dog and a dog")])
+    matches = corpus.matches(slice(0, 1), 2)
     # "dog a" is in no reference; "a dog" twice in the candidate, once and twice in references.
-    assert [one.ngrams(2)[g] for g in matches.gram] == [("a", "dog")]
+    assert [corpus.ngrams(2)[g] for g in matches.gram] == [("a", "dog")]
     assert matches.count.tolist() == [2]
-    assert matches.most.tolist() == [2]
-    held = slice(matches.begin[0], matches.end[0])
-    assert matches.member[held].tolist() == [0, 2]
-    assert matches.member_count[held].tolist() == [1, 2]
+    assert matches.max_count.tolist() == [2]
+    references = slice(matches.begin[0], matches.end[0])
+    assert matches.member[references].tolist() == [0, 2]
+    assert matches.member_count[references].tolist() == [1, 2]
 
 
-def test_words_hold_white_space_only_where_cut_at_blanks():
-    one = Corpus(["1 1/2 dogs", ""], [("a",), ("a",)])
-    # Stanford's tokeniser makes one token of a mixed fraction, with a no-break space inside.
-    assert one.odd == {0: ["1\u00a01/2", "dogs"], 1: [""]}
-    assert list(one.vocabulary) == ["1", "1/2", "dogs", "a"]
+def test_words_have_white_space_only_if_split_at_blanks():
+    corpus = Corpus.tokenize(["1 1/2 dogs", ""], [("a",), ("a",)])
+    # Stanford's tokeniser makes corpus token of a mixed fraction, with a no-break space inside.
+    assert corpus.blank_split == {0: ["1\u00a01/2", "dogs"], 1: [""]}
+    assert list(corpus.vocabulary) == ["1", "1/2", "dogs", "a"]
 
 
-def test_spread():
+def test_spread_joins_stretches():
     assert spread(np.array([2, 9, 7]), np.array([3, 0, 2])).tolist() == [2, 3, 4, 7, 8]
     assert spread(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []
 
@@ -84,20 +84,21 @@ def test_spread():
 @given(ROWS, st.integers(1, 4))
 @settings(max_examples=60)
 def test_n_gram_counts_are_those_of_a_counter(rows, n):
-    """Against Python's own counting."""
-    one = Corpus([c for c, _ in rows], [r for _, r in rows])
-    texts = np.unique(one.members)
-    counted = one.count(texts, n)
-    names = one.ngrams(n)
-    words = list(one.vocabulary)
+    corpus = Corpus.tokenize([c for c, _ in rows], [r for _, r in rows])
+    texts = np.unique(corpus.members)
+    counts = corpus.count(texts, n)
+    names = corpus.ngrams(n)
+    words = list(corpus.vocabulary)
     for place, text in enumerate(texts):
-        line = [words[w] for w in one.words[one.starts[text] : one.starts[text + 1]]]
+        line = [words[w] for w in corpus.words[corpus.starts[text] : corpus.starts[text + 1]]]
         expected = Counter(tuple(line[i : i + n]) for i in range(len(line) - n + 1))
-        here = slice(counted.starts[place], counted.starts[place + 1])
-        found = {names[g]: c for g, c in zip(counted.gram[here], counted.count[here], strict=True)}
-        assert found == expected
+        entries = slice(counts.starts[place], counts.starts[place + 1])
+        counts_by_ngram = {
+            names[g]: c for g, c in zip(counts.gram[entries], counts.count[entries], strict=True)
+        }
+        assert counts_by_ngram == expected
         # In the order of their first appearance.
-        assert [names[g] for g in counted.gram[here]] == list(expected)
+        assert [names[g] for g in counts.gram[entries]] == list(expected)
 
 
 @pytest.mark.parametrize("spec", ["bleu_1", "bleu_4", "rouge_l", "cider", "cider(variant=plain)"])
@@ -106,9 +107,9 @@ def test_n_gram_counts_are_those_of_a_counter(rows, n):
 def test_chunks_change_nothing(spec, rows):
     """To the last bit: however the rows are cut, a sum has the same terms in the same order."""
     frame = [{"caption": c, "references": r} for c, r in rows]
-    whole = metric(spec).score(Rows.from_items(frame))
+    expected = metric(spec).score(Rows.from_items(frame))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "WORDS", 7)
-        patch.setattr(module, "TEXTS", 2)
+        patch.setattr(corpus_module, "WORDS", 7)
+        patch.setattr(corpus_module, "TEXTS", 2)
         parts = metric(spec).score(Rows.from_items(frame))
-    np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_array_equal(parts, expected)
