@@ -10,7 +10,7 @@ COMMIT = "b9cd6c9c086113b9ad3d040522a85c776aff1225"
 def fleur(
     path: str, *, sha256: str = "", git_blob: str = "", alternative: bool = False
 ) -> SourceFile:
-    """A file of the release.
+    """Return a file of the release.
 
     Args:
         path: where it lies in the data folder; its name is that of the release.

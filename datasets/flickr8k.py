@@ -261,5 +261,5 @@ def caption_set_of(pairs: list[Pair], root: Path, card: Card, rater: str) -> Cap
 
 
 def _squeeze(text: str) -> str:
-    """One blank between words, as the CLIPScore authors' evaluation script does."""
+    """Put one blank between words, as the CLIPScore authors' evaluation script does."""
     return " ".join(text.split())

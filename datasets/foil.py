@@ -103,7 +103,7 @@ def _key(row: Any, names: tuple[str, ...], where: str) -> str:
 
 
 def _from_original(path: Path, captions: Path) -> Iterator[Pair]:
-    """Each foil with the caption that it was made of; they share the caption's `id`."""
+    """Return each foil with the caption that it was made of; they share the caption's `id`."""
     references = read_captions(captions)
     right: dict[int, str] = {}
     foils: list[tuple[str, int, str, str]] = []

@@ -160,7 +160,7 @@ class _Text:
                 yield "member", line, (key, self._value())
 
     def _items(self, closing: str) -> Iterator[int]:
-        """The line of each item of a list or object, which the caller reads."""
+        """Return the line of each item of a list or object, which the caller reads."""
         self._advance(self._position + 1)
         if self._peek() == closing:
             self._advance(self._position + 1)
@@ -179,7 +179,7 @@ class _Text:
         self._advance(self._position + 1)
 
     def _peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Return the next character that is not blank; empty at the end."""
         while True:
             match = _BLANKS.match(self._text, self._position)
             self._advance(match.end() if match else self._position)

@@ -189,19 +189,19 @@ def _from_table(path: Path) -> CaptionSet:
 
 @dataset(COMPOSITE_8K)
 def load_composite_8k(root: Path) -> CaptionSet:
-    """The Flickr8k part of Composite (Aditya et al. 2015)."""
+    """Read the Flickr8k part of Composite (Aditya et al. 2015)."""
     return _composite(root, COMPOSITE_8K, "flickr8k", flickr8k_references)
 
 
 @dataset(COMPOSITE_30K)
 def load_composite_30k(root: Path) -> CaptionSet:
-    """The Flickr30k part of Composite (Aditya et al. 2015)."""
+    """Read the Flickr30k part of Composite (Aditya et al. 2015)."""
     return _composite(root, COMPOSITE_30K, "flickr30k", _flickr30k_references)
 
 
 @dataset(COMPOSITE_COCO)
 def load_composite_coco(root: Path) -> CaptionSet:
-    """The COCO part of Composite (Aditya et al. 2015)."""
+    """Read the COCO part of Composite (Aditya et al. 2015)."""
     return _composite(root, COMPOSITE_COCO, "coco", coco_references)
 
 
@@ -240,7 +240,7 @@ def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
 
 
 def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
-    """The rows of one text database, in the order of its keys as numbers.
+    """Read the rows of one text database, in the order of its keys as numbers.
 
     Args:
         folder: the folder that holds `data.mdb`; it is opened read-only and without a lock.
@@ -312,7 +312,7 @@ def check_whole(folder: Path, *, values: bool = True) -> None:
 
 
 def named_image(name: str) -> str | None:
-    """The image's id where a file's name bears its source in front; None elsewhere."""
+    """Return the image's id where a file's name bears its source in front; None elsewhere."""
     return image_id_of(name) if _SOURCE.match(name) else None
 
 

@@ -123,14 +123,14 @@ class BertTbr(FromFiles):
                 f"metric {self.spec}: layer is {self.layer}; the model has 1 to {layers}"
             )
         encoder = TokenEncoder(model, self.layer)
-        position, found = model.of_rows(rows, f"bert-score tokens|layer {self.layer}", encoder)
+        position, features = model.of_rows(rows, f"bert-score tokens|layer {self.layer}", encoder)
         if note := random_note(folder):
             rows.add_remark(self.spec, note)
         tokenizer = load_tokenizer(folder, model.limit)
-        weigh = Idf(rows, lambda text: found[[position[text]]][0][:, -1].astype(np.int64))
+        weigh = Idf(rows, lambda text: features[[position[text]]][0][:, -1].astype(np.int64))
 
         def of(text: str) -> Tokens:
-            table = found[[position[text]]][0]
+            table = features[[position[text]]][0]
             vectors = table[:, :-1].astype(np.float64)
             ids = table[1:-1, -1].astype(np.int64)
             return Tokens(
@@ -139,12 +139,16 @@ class BertTbr(FromFiles):
                 weigh(ids),
             )
 
-        own = self.added == "intended"
+        uses_own_words = self.added == "intended"
         scores = np.empty(len(rows))
         with progress_counter(self.spec, len(rows)) as advance:
             for i, (candidate, refs) in enumerate(zip(rows.captions, rows.references, strict=True)):
                 scores[i] = recall(
-                    of(candidate), list(map(of, refs)), stop_words, self.threshold, own_vectors=own
+                    of(candidate),
+                    list(map(of, refs)),
+                    stop_words,
+                    self.threshold,
+                    own_vectors=uses_own_words,
                 )
                 advance(1)
         return scores
@@ -177,22 +181,22 @@ def recall(
     *,
     own_vectors: bool,
 ) -> float:
-    """The score of one candidate; see `BertTbr`.
+    """Return the score of one candidate; see `BertTbr`.
 
     Args:
         own_vectors: whether an added token has its own vector (`added=intended`).
     """
     # matched[i][j]: which tokens of reference j reference i matches.
     matched = [[_best(i.inner, j.inner) > threshold for j in references] for i in references]
-    kept = np.array([w not in stop_words for w in candidate.words], dtype=bool)
+    is_content_word = np.array([w not in stop_words for w in candidate.words], dtype=bool)
     total = 0.0
     for base, reference in enumerate(references):
         added = [
-            (other, int(k))
-            for other in range(len(references))
-            if other != base
-            for k in np.flatnonzero(~matched[base][other])
-            if not any(matched[i][other][k] for i in range(other) if i != base)
+            (reference_index, int(k))
+            for reference_index in range(len(references))
+            if reference_index != base
+            for k in np.flatnonzero(~matched[base][reference_index])
+            if not any(matched[i][reference_index][k] for i in range(reference_index) if i != base)
         ]
         words = [*reference.words, *(references[j].words[k] for j, k in added)]
         weights = [*reference.weights, *(references[j].weights[k] for j, k in added)]
@@ -207,7 +211,7 @@ def recall(
         counted = best > threshold
         weight = np.asarray(weights)[counted]
         weighted = float(best[counted] @ weight / weight.sum()) if weight.sum() else 0.0
-        of_content = _best(candidate.inner[kept], completed)
+        of_content = _best(candidate.inner[is_content_word], completed)
         content = np.array([w not in stop_words for w in words], dtype=bool)
         counted = content & (of_content > threshold)
         plain = float(of_content[counted].mean()) if counted.any() else 0.0

@@ -105,16 +105,16 @@ class BertScore(Metric):
         layer = self._layer(model)
         baseline = self._baseline(layer) if self.rescale else None
         encoder = TokenEncoder(model, layer)
-        position, found = model.of_rows(rows, f"bert-score tokens|layer {layer}", encoder)
-        if full := int((found.lengths >= model.limit).sum()):
+        position, features = model.of_rows(rows, f"bert-score tokens|layer {layer}", encoder)
+        if full := int((features.lengths >= model.limit).sum()):
             rows.add_remark(
                 self.spec, f"{full:,} texts reach the model's {model.limit} tokens, where they end"
             )
         if note := random_note(model.folder):
             rows.add_remark(self.spec, note)
         ends = encoder.special
-        weigh = _Idf(rows, position, found, ends) if self.idf else _Plain(ends)
-        lengths = found.lengths
+        weigh = _Idf(rows, position, features, ends) if self.idf else _Plain(ends)
+        lengths = features.lengths
         of_rows = lengths[[position[c] for c in rows.captions]]
         of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
         padded = self._padded(of_rows, of_references)
@@ -127,8 +127,8 @@ class BertScore(Metric):
         for i in order:
             if rows.references[i] != last or references is None:
                 last = rows.references[i]
-                references = _Side(found[[position[r] for r in last]], weigh)
-            candidate = _Side(found[[position[rows.captions[i]]]], weigh)
+                references = _Side(features[[position[r] for r in last]], weigh)
+            candidate = _Side(features[[position[rows.captions[i]]]], weigh)
             scores[i] = combine(_matched(candidate, references, *padded[i]), axis=1)
         if baseline is not None:
             scores = (scores - baseline) / (1 - baseline)
@@ -144,13 +144,13 @@ class BertScore(Metric):
             references: lengths of each row's references.
         """
         counts = [len(r) for r in references]
-        left, right = np.repeat(candidates, counts), np.concatenate(references)
-        shorter = np.zeros((2, len(left)), dtype=bool)
+        candidate_rows, reference_rows = np.repeat(candidates, counts), np.concatenate(references)
+        shorter = np.zeros((2, len(candidate_rows)), dtype=bool)
         if self.padding == "zero":
-            for start in range(0, len(left), self.batch_size):
-                here = slice(start, start + self.batch_size)
-                shorter[0, here] = right[here] < right[here].max()
-                shorter[1, here] = left[here] < left[here].max()
+            for start in range(0, len(candidate_rows), self.batch_size):
+                batch = slice(start, start + self.batch_size)
+                shorter[0, batch] = reference_rows[batch] < reference_rows[batch].max()
+                shorter[1, batch] = candidate_rows[batch] < candidate_rows[batch].max()
         ends = np.cumsum(counts)
         return [
             (shorter[0, e - n : e], shorter[1, e - n : e])
@@ -160,8 +160,8 @@ class BertScore(Metric):
     def _layer(self, model: TextModel) -> int:
         from bert_score.utils import model2layers
 
-        known = model.config.get("num_hidden_layers") or model.config.get("num_layers")
-        layers = int(known or model.config.get("n_layers") or 0)
+        layer_count = model.config.get("num_hidden_layers") or model.config.get("num_layers")
+        layers = int(layer_count or model.config.get("n_layers") or 0)
         names = (self.model, Path(self.model).name)
         layer = self.layer
         if layer is None:
@@ -172,12 +172,16 @@ class BertScore(Metric):
 
     def _baseline(self, layer: int) -> NDArray[np.float64]:
         """P, R and F of unrelated sentences, shape (3,)."""
-        found = find_spec("bert_score")
-        assert found is not None
-        assert found.origin is not None
-        own = Path(found.origin).parent / "rescale_baseline" / "en"
+        package = find_spec("bert_score")
+        assert package is not None
+        assert package.origin is not None
+        baseline_folder = Path(package.origin).parent / "rescale_baseline" / "en"
         names = [f"{n}.tsv" for n in (self.model, Path(self.model).name)]
-        places = [Path(self.baseline).expanduser()] if self.baseline else [own / n for n in names]
+        places = (
+            [Path(self.baseline).expanduser()]
+            if self.baseline
+            else [baseline_folder / n for n in names]
+        )
         path = next((p for p in places if p.is_file()), None)
         if path is None:
             raise InputError(
@@ -238,9 +242,9 @@ class TokenEncoder:
         ids = [self._ids(text) for text in texts]
         padded, lengths, mask = padding(ids, self._tokenizer.pad_token_id)
         device = self.model.device
-        found = bert_encode(self._loaded, padded.to(device), mask.to(device)).cpu().numpy()
+        features = bert_encode(self._loaded, padded.to(device), mask.to(device)).cpu().numpy()
         return [
-            np.column_stack([found[i, :n], np.asarray(ids[i])]).astype(np.float32)
+            np.column_stack([features[i, :n], np.asarray(ids[i])]).astype(np.float32)
             for i, n in enumerate(lengths.tolist())
         ]
 
@@ -259,7 +263,7 @@ class _Idf:
     """log((n + 1)/(c + 1)), c of the n references of all rows having the token; special ones too."""
 
     def __init__(
-        self, rows: Rows, position: dict[str, int], found: Features, special: frozenset[int]
+        self, rows: Rows, position: dict[str, int], features: Features, special: frozenset[int]
     ) -> None:
         times = Counter[str]()
         for references, weight in zip(rows.references, rows.weights.tolist(), strict=True):
@@ -267,7 +271,7 @@ class _Idf:
                 times[reference] += weight
         counts = Counter[int]()
         for text, n in times.items():
-            for token in set(found[[position[text]]][0][:, -1].astype(np.int64).tolist()):
+            for token in set(features[[position[text]]][0][:, -1].astype(np.int64).tolist()):
                 counts[token] += n
         self.total = times.total()
         self.counts = counts

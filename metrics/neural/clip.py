@@ -103,7 +103,7 @@ class Clip:
 
     @property
     def signature(self) -> str:
-        """What its features depend on: weights, architecture, precision and device, who computes."""
+        """The signature of its features: weights, architecture, precision, device and libraries."""
         config = (
             json.dumps(_config(self.folder), sort_keys=True)
             if self.folder
@@ -119,7 +119,7 @@ class Clip:
 
     @property
     def note(self) -> str:
-        """What the folder of the weights says of itself; empty as a rule."""
+        """The note in the folder of the weights; empty as a rule."""
         return random_note(self.checkpoint.parent)
 
     def texts(self, texts: Sequence[str], remark: Remark) -> Features:
@@ -131,19 +131,19 @@ class Clip:
             loaded = self._loaded()
             tokens = loaded.tokenizer(list(batch))
             with torch.inference_mode():
-                found = loaded.model.encode_text(tokens.to(self.device))
+                features = loaded.model.encode_text(tokens.to(self.device))
             cut = loaded.cut_short(list(batch), tokens)
-            return list(np.column_stack([_array(found), cut]).astype(_array(found).dtype))
+            return list(np.column_stack([_array(features), cut]).astype(_array(features).dtype))
 
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             with progress_counter(f"{self.metric}: texts", len(todo)) as advance:
                 pieces = batches(
                     todo, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
                 )
-                for some, found in pieces:
-                    self._check_finite(found, [f"'{texts[i][:80]}'" for i in some])
-                    advance(len(some))
-                    yield some, found
+                for positions, features in pieces:
+                    self._check_finite(features, [f"'{texts[i][:80]}'" for i in positions])
+                    advance(len(positions))
+                    yield positions, features
 
         return FeatureStore.of(f"clip text|{self.signature}").get([key_of(t) for t in texts], run)
 
@@ -162,20 +162,20 @@ class Clip:
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             pictures = image_files.decoded([paths[i] for i in todo], self._loaded().preprocess)
             with progress_counter(f"{self.metric}: images", len(todo)) as advance:
-                for some, found in batches(
+                for pieces, features in batches(
                     zip(todo, pictures, strict=True), self.batch_size, encode, remark
                 ):
-                    which = [i for i, _ in some]
-                    self._check_finite(found, [paths[i] for i in which])
-                    advance(len(some))
-                    yield which, found
+                    positions = [i for i, _ in pieces]
+                    self._check_finite(features, [paths[i] for i in positions])
+                    advance(len(pieces))
+                    yield positions, features
 
         versions = "|".join(f"{d}:{version_of(d)}" for d in ("pillow", "torchvision"))
         store = FeatureStore.of(f"clip image|{self.signature}|{versions}")
         return store.get(image_files.keys(paths), run)
 
-    def _check_finite(self, found: Sequence[Array], names: Sequence[str]) -> None:
-        for feature, name in zip(found, names, strict=True):
+    def _check_finite(self, features: Sequence[Array], names: Sequence[str]) -> None:
+        for feature, name in zip(features, names, strict=True):
             if not np.isfinite(feature).all():
                 raise InputError(
                     f"metric {self.metric}: {self.checkpoint} gives numbers that are not finite for "
@@ -194,8 +194,8 @@ class _Loaded:
     def __init__(self, clip: Clip) -> None:
         import open_clip
 
-        if clip.folder is None and clip.model not in (known := open_clip.list_models()):
-            raise unknown("open_clip model", clip.model, known)
+        if clip.folder is None and clip.model not in (known_models := open_clip.list_models()):
+            raise unknown("open_clip model", clip.model, known_models)
         name = clip.model if clip.folder is None else f"local-dir:{clip.folder}"
         try:
             with _quiet():  # it warns that there are no weights yet
@@ -213,8 +213,10 @@ class _Loaded:
         self.model: Any = model.to(clip.device).eval()
         self.tokenizer: Any = open_clip.get_tokenizer(name)
         config = open_clip.get_model_preprocess_cfg(model)
-        wanted = open_clip.transform.PreprocessCfg(**config)
-        self.preprocess: Any = open_clip.transform.image_transform_v2(wanted, is_train=False)
+        expected_preprocessing = open_clip.transform.PreprocessCfg(**config)
+        self.preprocess: Any = open_clip.transform.image_transform_v2(
+            expected_preprocessing, is_train=False
+        )
 
     def cut_short(self, texts: list[str], tokens: Any) -> Array:
         """1 where a text has more tokens than the context holds, else 0; shape (n,)."""
@@ -259,13 +261,17 @@ def _fill(model: Any, checkpoint: Path) -> None:
     # What OpenAI's archives hold beside the weights.
     for key in ("input_resolution", "context_length", "vocab_size"):
         table.pop(key, None)
-    own = model.state_dict()
-    other = [k for k in own if k in table and own[k].shape != table[k].shape]
-    check_keys(str(checkpoint), own.keys() - table.keys(), table.keys() - own.keys())
-    if other:
+    model_tensors = model.state_dict()
+    misshapen = [
+        k for k in model_tensors if k in table and model_tensors[k].shape != table[k].shape
+    ]
+    check_keys(
+        str(checkpoint), model_tensors.keys() - table.keys(), table.keys() - model_tensors.keys()
+    )
+    if misshapen:
         raise InputError(
-            f"{checkpoint}: {len(other)} tensors are of another shape than the model's, first "
-            f"{other[0]}: {tuple(table[other[0]].shape)} and not {tuple(own[other[0]].shape)}"
+            f"{checkpoint}: {len(misshapen)} tensors are of another shape than the model's, first "
+            f"{misshapen[0]}: {tuple(table[misshapen[0]].shape)} and not {tuple(model_tensors[misshapen[0]].shape)}"
         )
     model.load_state_dict(table)
 
@@ -295,7 +301,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | None) -> Path:
-    """The file of weights.
+    """Return the file of weights.
 
     Raises:
         UnavailableError: where there is none.
@@ -331,14 +337,14 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
 
 
 def _download(model: str, tag: str) -> Path | None:
-    """The weights that open_clip knows by a tag, from the hub; None where it knows none."""
+    """Return the weights that open_clip knows by a tag, from the hub; None where it knows none."""
     import open_clip
 
-    found = open_clip.get_pretrained_cfg(model, tag)
-    if not found:
+    pretrained = open_clip.get_pretrained_cfg(model, tag)
+    if not pretrained:
         return None
     try:
-        return Path(open_clip.download_pretrained(found))
+        return Path(open_clip.download_pretrained(pretrained))
     except Exception as error:  # of requests and huggingface_hub alike
         reason = str(error).split("\n")[0][:200]
         raise InputError(
@@ -387,7 +393,7 @@ def _builtin(model: str) -> dict[str, Any]:
 
 
 def precision_on(precision: Precision, device: str, half: bool) -> str:
-    """What `auto` stands for: fp16 on CUDA where the authors computed so, else fp32."""
+    """Resolve `auto`: fp16 on CUDA where the authors computed so, else fp32."""
     if precision != "auto":
         return precision
     return "fp16" if half and device == "cuda" else "fp32"
@@ -402,11 +408,11 @@ def programs(
     half: bool,
 ) -> tuple[str, ...]:
     """Weights, device and precision, for a signature; `missing` where the weights are not here."""
-    there = resolve(device) if device == "auto" else device
-    chosen = precision_on(precision, there, half)
+    resolved_device = resolve(device) if device == "auto" else device
+    resolved_precision = precision_on(precision, resolved_device, half)
     try:
-        clip = Clip.of(metric, model, checkpoint, "cpu", chosen, 1)
+        clip = Clip.of(metric, model, checkpoint, "cpu", resolved_precision, 1)
         weights = "|".join([clip.weights, hash_of([clip.folder / CONFIG] if clip.folder else [])])
     except InputError:
         weights = "missing"
-    return (f"weights:{weights}", f"on:{there}", f"precision:{chosen}")
+    return (f"weights:{weights}", f"on:{resolved_device}", f"precision:{resolved_precision}")

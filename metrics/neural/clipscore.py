@@ -30,7 +30,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class _ClipMetric(Metric):
-    """What the family has in common.
+    """The common base of the CLIPScore family.
 
     Args:
         model: an architecture of open_clip, a folder with `open_clip_config.json`, or the name of one
@@ -93,8 +93,10 @@ class _ClipMetric(Metric):
             texts += [r for references in rows.references for r in references]
         unique = list(dict.fromkeys(texts))
         position = {text: i for i, text in enumerate(unique)}
-        found = clip.texts([self.prefix + text for text in unique], remark)
-        if cut := sum(int(found[i : i + CHUNK][:, -1].sum()) for i in range(0, len(found), CHUNK)):
+        features = clip.texts([self.prefix + text for text in unique], remark)
+        if cut := sum(
+            int(features[i : i + CHUNK][:, -1].sum()) for i in range(0, len(features), CHUNK)
+        ):
             remark(f"{cut:,} texts are longer than the model's context and were cut short")
         pictures = None
         paths = [image for image in rows.images if image is not None]
@@ -103,17 +105,17 @@ class _ClipMetric(Metric):
             pictures = clip.images(list(order), remark)
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
-            here = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(found[[position[rows.captions[i]] for i in here]][:, :-1])
+            chunk = range(start, min(start + CHUNK, len(rows)))
+            candidates = _directions(features[[position[rows.captions[i]] for i in chunk]][:, :-1])
             by_image = by_text = None
             if pictures is not None:
-                at = [order[str(rows.images[i])] for i in here]
-                cosines = (candidates * _directions(pictures[at])).sum(axis=1)
+                picture_rows = [order[str(rows.images[i])] for i in chunk]
+                cosines = (candidates * _directions(pictures[picture_rows])).sum(axis=1)
                 by_image = self.weight * np.maximum(cosines, 0)
             if "references" in self.needs:
-                chosen = [[position[r] for r in rows.references[i]] for i in here]
-                by_text = _closest(candidates, found, chosen)
-            scores[start : start + len(here)] = _combine(by_image, by_text)
+                reference_rows = [[position[r] for r in rows.references[i]] for i in chunk]
+                by_text = _closest(candidates, features, reference_rows)
+            scores[start : start + len(chunk)] = _combine(by_image, by_text)
         return scores
 
 
@@ -122,10 +124,10 @@ def _directions(features: Array) -> Floats:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _closest(candidates: Floats, found: Features, references: list[list[int]]) -> Floats:
+def _closest(candidates: Floats, features: Features, references: list[list[int]]) -> Floats:
     """Max over references of max(cos, 0), shape (n,)."""
     counts = np.array([len(positions) for positions in references], dtype=np.int64)
-    flat = _directions(found[[p for positions in references for p in positions]][:, :-1])
+    flat = _directions(features[[p for positions in references for p in positions]][:, :-1])
     cosines = (np.repeat(candidates, counts, axis=0) * flat).sum(axis=1)
     starts = np.cumsum(counts) - counts
     return np.maximum(np.maximum.reduceat(cosines, starts), 0)

@@ -1,4 +1,4 @@
-"""Which device computes, in batches that shrink when its memory is full."""
+"""The choice of a device, and batches that shrink when its memory is full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TURN = threading.RLock()
 
 
 def resolve(device: Device) -> str:
-    """The device that `auto` stands for here: cuda, mps or cpu.
+    """Return the device that `auto` stands for here: cuda, mps or cpu.
 
     Raises:
         InputError: where the device that is named is not there.
@@ -28,10 +28,10 @@ def resolve(device: Device) -> str:
         return device
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    availability = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
-        return next((name for name, here in there.items() if here), "cpu")
-    if not there[device]:
+        return next((name for name, is_available in availability.items() if is_available), "cpu")
+    if not availability[device]:
         raise InputError(
             f"device={device}: torch finds none on this machine; device=cpu works anywhere"
         )
@@ -39,7 +39,7 @@ def resolve(device: Device) -> str:
 
 
 def on(device: Device) -> str:
-    """The device for a signature, whether or not it is here."""
+    """Return the device for a signature, whether or not it is here."""
     return f"on:{resolve(device) if device == 'auto' else device}"
 
 

@@ -73,7 +73,7 @@ class Embeddings:
         return self.vectors.shape[1]
 
     def columns(self, *choices: tuple[str, ...]) -> tuple[str, ...]:
-        """The first of `choices` that the file has.
+        """Return the first of `choices` that the file has.
 
         Raises:
             InputError: where it has none of them.
@@ -81,12 +81,12 @@ class Embeddings:
         for choice in choices:
             if all(column in self.keys for column in choice):
                 return choice
-        wanted = ", or ".join(" and ".join(choice) for choice in choices)
+        expected = ", or ".join(" and ".join(choice) for choice in choices)
         has = ", ".join(self.keys) or "none of them"
-        raise InputError(f"{self.path}: the embeddings are named by {has}; {wanted} is needed")
+        raise InputError(f"{self.path}: the embeddings are named by {has}; {expected} is needed")
 
     def entries(self, columns: Sequence[str]) -> dict[Key, slice]:
-        """Where the vectors of each key lie.
+        """Return the slice of each key's vectors.
 
         Raises:
             InputError: where a key has two different embeddings.
@@ -101,7 +101,7 @@ class Embeddings:
         )
 
     def of_rows(self, rows: Rows, *choices: tuple[str, ...]) -> Vectors:
-        """The vector of each row, shape (len(rows), dimensions); `choices` as for `columns`.
+        """Return the vector of each row, shape (len(rows), dimensions); `choices` as for `columns`.
 
         Raises:
             InputError: where a row has none, or two.
@@ -109,7 +109,7 @@ class Embeddings:
         return self.vectors[[s.start for s in self.slices(rows, *choices)]]
 
     def slices(self, rows: Rows, *choices: tuple[str, ...]) -> list[slice]:
-        """Where the vectors of each row lie; `choices` as for `columns`.
+        """Return the slice of each row's vectors; `choices` as for `columns`.
 
         Raises:
             InputError: where a row has none, or two.
@@ -162,13 +162,13 @@ def _checked(
             i = int(bad[0])
             entry = int(np.searchsorted(ends, start + i, side="right")) - 1
             name = " ".join(texts[entry] for texts in keys.values())
-            what = "zeros alone" if largest[i] == 0 else "NaN or infinity"
-            raise InputError(f"{path}: the embedding of {name} holds {what}")
+            fault = "zeros alone" if largest[i] == 0 else "NaN or infinity"
+            raise InputError(f"{path}: the embedding of {name} holds {fault}")
     return vectors, ends
 
 
 def _names(path: Path, column: str, values: Iterable[Any]) -> list[str]:
-    """A key column as texts; whole numbers become texts, as image ids are often numbers."""
+    """Return a key column as texts; whole numbers become texts, as image ids are often numbers."""
     names: list[str] = []
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, str | int):
@@ -186,8 +186,8 @@ def _needed(path: Path, name: str, values: Any) -> Any:
 def _npz(path: Path, tokens: bool) -> Read:
     try:
         with np.load(path, allow_pickle=False) as file:
-            wanted = [*KEYS, "embedding", *(["length"] if tokens else [])]
-            arrays = {name: file[name] for name in wanted if name in file.files}
+            expected = [*KEYS, "embedding", *(["length"] if tokens else [])]
+            arrays = {name: file[name] for name in expected if name in file.files}
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
             raise ValueError("what is in it is no array")
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, AttributeError) as error:
@@ -233,14 +233,14 @@ def _parquet(path: Path, tokens: bool) -> Read:
 
     try:
         file = pq.ParquetFile(path)
-        wanted = [n for n in (*KEYS, "embedding") if n in file.schema_arrow.names]
-        table = file.read(wanted)
+        expected = [n for n in (*KEYS, "embedding") if n in file.schema_arrow.names]
+        table = file.read(expected)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not a whole Parquet file ({reason})") from error
-    keys = {c: _names(path, c, table.column(c).to_pylist()) for c in KEYS if c in wanted}
+    keys = {c: _names(path, c, table.column(c).to_pylist()) for c in KEYS if c in expected}
     column: Any = _needed(
-        path, "embedding", table.column("embedding") if "embedding" in wanted else None
+        path, "embedding", table.column("embedding") if "embedding" in expected else None
     )
     lengths: Any = None
     if tokens:
@@ -256,8 +256,8 @@ def _parquet(path: Path, tokens: bool) -> Read:
     return keys, column.to_numpy().reshape(len(sizes), *(widths or [0])), lengths
 
 
-def _opened(path: Path, column: Any, wanted: str) -> tuple[NDArray[np.intp], Any]:
-    """How long each list of a column is, and what is in the lists, one after the other."""
+def _opened(path: Path, column: Any, expected: str) -> tuple[NDArray[np.intp], Any]:
+    """Return the length of each list of a column, and the lists' values one after the other."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -265,7 +265,7 @@ def _opened(path: Path, column: Any, wanted: str) -> tuple[NDArray[np.intp], Any
     types: Any = pa.types
     kinds = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     if column.null_count or not any(of_kind(column.type) for of_kind in kinds):
-        raise InputError(f"{path}: embedding is {column.type}, or lacking; {wanted} is expected")
+        raise InputError(f"{path}: embedding is {column.type}, or lacking; {expected} is expected")
     lengths = np.asarray(compute.list_value_length(column), dtype=np.intp)
     return lengths, compute.list_flatten(column)
 

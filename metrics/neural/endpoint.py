@@ -54,18 +54,18 @@ class Answers:
         self.root = root
 
     def path(self, request: Any) -> Path:
-        """Where the answer to a request lies, there or not."""
+        """Return the path of the answer to a request, which need not exist."""
         text = json.dumps(request, sort_keys=True, ensure_ascii=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
         return self.root / digest[:2] / f"{digest}.json"
 
     def get(self, request: Any) -> Answer | None:
-        """The answer, or None where there is none."""
+        """Return the answer, or None where there is none."""
         try:
-            kept = json.loads(self.path(request).read_text(encoding="utf-8"))
+            record = json.loads(self.path(request).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return kept["answer"] if isinstance(kept, dict) and "answer" in kept else None
+        return record["answer"] if isinstance(record, dict) and "answer" in record else None
 
     def put(self, request: Any, answer: Answer) -> None:
         """Keep an answer.
@@ -86,7 +86,7 @@ class Answers:
 
 @dataclass
 class Purse:
-    """What one call may spend; it is emptied by several threads.
+    """The limits of what one call may spend, shared by several threads.
 
     Attributes:
         requests: how many may be sent, repeated ones included; None for any number.
@@ -100,7 +100,7 @@ class Purse:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> None:
-        """One more request is about to be sent.
+        """Count a request that is about to be sent.
 
         Raises:
             SpentError: where a limit is reached.
@@ -113,7 +113,7 @@ class Purse:
             self.sent += 1
 
     def pay(self, answer: Answer) -> None:
-        """An answer came: count its tokens.
+        """Count the tokens of an answer.
 
         Raises:
             InputError: where they are limited and the endpoint does not say how many they were.
@@ -152,14 +152,14 @@ class _Bearer:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: a text, and an image's file or none."""
+    """A question: a text, and an image's file or none."""
 
     text: str
     image: str | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells it from others: its text and its image's content.
+        """The identity of a question: its text and its image's content.
 
         Raises:
             InputError: where the image cannot be read.
@@ -212,7 +212,7 @@ class Endpoint:
         label: Callable[[int], str],
         done: Callable[[int], None],
     ) -> list[Answer]:
-        """The answers, in the order of the questions; one that is kept is not asked for again.
+        """Return the answers, in the order of the questions; a stored one is not asked for again.
 
         Args:
             label: how to call a question in messages.
@@ -222,16 +222,16 @@ class Endpoint:
             InputError: where a limit is reached, or a request fails for good. Requests under way are
                 waited for, and all answers that came are kept.
         """
-        found: dict[int, Answer] = {}
+        answers: dict[int, Answer] = {}
         identities: dict[int, dict[str, Any]] = {}
         for i, question in enumerate(questions):
             identity = {"url": self.url, **self.parameters, **question.identity}
-            kept = self.answers.get(identity)
-            if kept is None:
+            stored_answer = self.answers.get(identity)
+            if stored_answer is None:
                 identities[i] = identity
             else:
-                found[i] = kept
-        done(len(found))
+                answers[i] = stored_answer
+        done(len(answers))
         with ThreadPoolExecutor(self.concurrency) as pool:
             bought = {
                 pool.submit(self._buy, questions[i], identity): i
@@ -241,29 +241,31 @@ class Endpoint:
                 for future in as_completed(bought):
                     i = bought[future]
                     try:
-                        found[i] = future.result()
+                        answers[i] = future.result()
                     except _StoppedError:
                         continue  # another one failed, and is about to come
                     except (InputError, SpentError) as error:
                         pool.shutdown(cancel_futures=True)
                         fine = [f for f in bought if not f.cancelled() and f.exception() is None]
-                        there = len(questions) - len(identities) + len(fine)
-                        raise self._failed(label(i), error, there, len(questions)) from error
-                    done(len(found))
+                        stored_count = len(questions) - len(identities) + len(fine)
+                        raise self._failed(label(i), error, stored_count, len(questions)) from error
+                    done(len(answers))
             finally:
                 # After Ctrl-C too: what is under way ends without another attempt.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
-        return [found[i] for i in range(len(questions))]
+        return [answers[i] for i in range(len(questions))]
 
-    def _failed(self, label: str, error: Exception, there: int, total: int) -> InputError:
-        kept = f"{there} of {total} answers are kept, and a new run goes on from there"
+    def _failed(self, label: str, error: Exception, stored_count: int, total: int) -> InputError:
+        consequence = (
+            f"{stored_count} of {total} answers are kept, and a new run goes on from there"
+        )
         if isinstance(error, SpentError):
-            return InputError(f"{self.url}: stopped at {error}; {kept}: raise the limit")
-        return InputError(f"{self.url}: {label}: {error}; {kept}")
+            return InputError(f"{self.url}: stopped at {error}; {consequence}: raise the limit")
+        return InputError(f"{self.url}: {label}: {error}; {consequence}")
 
     def _buy(self, question: Question, identity: dict[str, Any]) -> Answer:
-        """One answer from the endpoint, kept before it is returned."""
+        """Get one answer from the endpoint, stored before it is returned."""
         try:
             return self._bought(question, identity)
         except BaseException:
@@ -280,7 +282,7 @@ class Endpoint:
             if self._stop.is_set():
                 raise _StoppedError
             self.purse.take()
-            reason, asked = "", None
+            reason, requested_wait = "", None
             try:
                 response = self._session.post(
                     f"{self.url.rstrip('/')}/chat/completions",
@@ -308,15 +310,15 @@ class Endpoint:
                     reason = "the answer is no chat completion"
                 elif response.status_code in PASSING:
                     reason = f"status {response.status_code}"
-                    asked = _retry_after(response.headers.get("Retry-After"))
+                    requested_wait = _retry_after(response.headers.get("Retry-After"))
                 else:
                     raise InputError(self._clean(_refusal(response, bool(self._key))))
             pause = next(waits, None)
             if pause is None:
                 raise InputError(f"{reason}, {self.retries + 1} times")
-            if asked is not None and asked > LONGEST:
-                raise InputError(f"{reason}, and asks to wait {asked:.0f} s")
-            self._pause(pause if asked is None else asked)
+            if requested_wait is not None and requested_wait > LONGEST:
+                raise InputError(f"{reason}, and asks to wait {requested_wait:.0f} s")
+            self._pause(pause if requested_wait is None else requested_wait)
 
     def _pause(self, seconds: float) -> None:
         """Wait between two attempts, or until the run stops."""
@@ -332,12 +334,12 @@ class Endpoint:
         return self._local.session
 
     def _clean(self, text: str) -> str:
-        """A text from outside without the key, which some endpoints echo."""
+        """Return a text from outside without the key, which some endpoints echo."""
         return text.replace(self._key, "…") if self._key else text
 
 
 def _nobody_there(error: requests.RequestException) -> bool:
-    """Whether no connection came about at all: refused, or no such host."""
+    """Tell whether no connection came about at all: refused, or no such host."""
     from urllib3.exceptions import NewConnectionError
 
     reason = getattr(error.args[0], "reason", None) if error.args else None
@@ -345,7 +347,7 @@ def _nobody_there(error: requests.RequestException) -> bool:
 
 
 def _content(question: Question) -> Any:
-    """A message's content: the text alone, or an image as a data URL and the text."""
+    """Return a message's content: the text alone, or an image as a data URL and the text."""
     if question.image is None:
         return question.text
     kind, data = _image(Path(question.image))
@@ -378,7 +380,7 @@ def _image(path: Path) -> tuple[str, bytes]:
 
 
 def _parsed(response: requests.Response) -> Answer | None:
-    """A chat completion with a message; None where the body is anything else."""
+    """Return a chat completion with a message; None where the body is anything else."""
     try:
         answer = response.json()
         message = answer["choices"][0]["message"]
@@ -388,15 +390,15 @@ def _parsed(response: requests.Response) -> Answer | None:
 
 
 def _refusal(response: requests.Response, with_key: bool) -> str:
-    """What a refusal says, in a line, with what to do about it."""
+    """Describe a refusal in a line, with its remedy."""
     text = " ".join(response.text.split())
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         text = str(response.json()["error"]["message"])
-    said = f": {text[:300]}" if text else ""
+    explanation = f": {text[:300]}" if text else ""
     remedy = ""
     if response.status_code in (401, 403):
         remedy = f"; check the key in {KEY}" if with_key else f"; set {KEY} to your key"
-    return f"status {response.status_code}{said}{remedy}"
+    return f"status {response.status_code}{explanation}{remedy}"
 
 
 def _retry_after(value: str | None) -> float | None:

@@ -27,14 +27,14 @@ class FromFiles(Metric):
     depends_only_on_content: ClassVar[bool] = False
 
     def file(self, field: str) -> Path:
-        """The file of a field.
+        """Return the file of a field.
 
         Raises:
             UnavailableError: where it is not given, and none lies in the weights folder.
         """
-        given = getattr(self, field)
-        if given is not None:
-            return Path(given).expanduser()
+        chosen_file = getattr(self, field)
+        if chosen_file is not None:
+            return Path(chosen_file).expanduser()
         path = self._usual(field)
         if path is None:
             name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"
@@ -57,8 +57,8 @@ class FromFiles(Metric):
     @property
     def programs(self) -> tuple[str, ...]:
         """The content of files that were not given, for the signature."""
-        found = {f: self._usual(f) for f in self.endings if getattr(self, f) is None}
+        usual_files = {f: self._usual(f) for f in self.endings if getattr(self, f) is None}
         return tuple(
             f"{field}:{f'sha256-{sha256(path)}' if path else 'missing'}"
-            for field, path in found.items()
+            for field, path in usual_files.items()
         )

@@ -27,7 +27,7 @@ AHEAD = 128
 
 
 def keys(paths: Sequence[str]) -> list[bytes]:
-    """The store's key of each image: that of the file's content.
+    """Return the store's key of each image: that of the file's content.
 
     Raises:
         InputError: where a file cannot be read.
@@ -36,7 +36,7 @@ def keys(paths: Sequence[str]) -> list[bytes]:
 
 
 def decoded(paths: Sequence[str], preprocess: Callable[[Any], Any]) -> Iterator[Any]:
-    """Each image as the model's input, in order; at most `AHEAD` of them wait.
+    """Return each image as the model's input, in order; at most `AHEAD` of them wait.
 
     Raises:
         InputError: where a file cannot be decoded, with its path.

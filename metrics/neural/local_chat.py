@@ -39,7 +39,7 @@ class LocalChat:
         label: Callable[[int], str],
         done: Callable[[int], None],
     ) -> list[Answer]:
-        """The answers, in the order of the questions; see `Endpoint.ask`.
+        """Return the answers, in the order of the questions; see `Endpoint.ask`.
 
         Raises:
             InputError: where the model cannot be loaded, or an image not be read.
@@ -50,7 +50,7 @@ class LocalChat:
             "max_tokens": self.max_tokens,
             "top_logprobs": self.top_logprobs,
         }
-        found: list[Answer] = []
+        answers: list[Answer] = []
         for i, question in enumerate(questions):
             identity = {**model, **question.identity}
             answer = self.answers.get(identity)
@@ -60,9 +60,9 @@ class LocalChat:
                 except InputError as error:
                     raise InputError(f"{label(i)}: {error}") from error
                 self.answers.put(identity, answer)
-            found.append(answer)
-            done(len(found))
-        return found
+            answers.append(answer)
+            done(len(answers))
+        return answers
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -84,8 +84,8 @@ class LocalChat:
         except Exception as error:  # of transformers, safetensors and torch alike
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{self.folder}: no such model can be loaded ({reason})") from error
-        model, told = loaded
-        check_keys(str(self.folder), told["missing_keys"], told["unexpected_keys"])
+        model, device_note = loaded
+        check_keys(str(self.folder), device_note["missing_keys"], device_note["unexpected_keys"])
         return model.to(self.device).eval(), processor
 
     def _answer(self, question: Question) -> Answer:
@@ -121,7 +121,7 @@ class LocalChat:
         return {"choices": [{"message": {"content": content}, "logprobs": {"content": tokens}}]}
 
     def _inputs(self, processor: Any, question: Question) -> Any:
-        """Of a model without a chat template, the text as it stands."""
+        """Return the text as it stands, for a model without a chat template."""
         from PIL import Image
 
         content: Any = question.text
@@ -144,5 +144,5 @@ class LocalChat:
 
 
 def _text(tokenizer: Any, token: int) -> str:
-    """A token's own text, in which a blank before it is still there."""
+    """Return a token's own text, in which a blank before it is still there."""
     return str(tokenizer.convert_ids_to_tokens(token)).replace("▁", " ").replace("Ġ", " ")

@@ -129,9 +129,9 @@ class MllmJudge(Metric):
     file_fields: ClassVar[tuple[str, ...]] = ("prompt",)
 
     def __post_init__(self) -> None:
-        least = {"max_tokens": 1, "top_logprobs": 1, "concurrency": 1, "retries": 0}
+        minima = {"max_tokens": 1, "top_logprobs": 1, "concurrency": 1, "retries": 0}
         limits = {"max_requests": 0, "max_total_tokens": 0, "temperature": 0, "timeout": 1e-3}
-        for field, low in {**least, **limits}.items():
+        for field, low in {**minima, **limits}.items():
             value = getattr(self, field)
             if value is not None and value < low:
                 raise InputError(f"metric mllm_judge: {field} is {value}; {low} is the least")
@@ -142,8 +142,8 @@ class MllmJudge(Metric):
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        seen = {"image": {"images"}, "references": {"references"}}
-        return frozenset(seen.get(self.inputs, {"images", "references"}))
+        needs = {"image": {"images"}, "references": {"references"}}
+        return frozenset(needs.get(self.inputs, {"images", "references"}))
 
     @property
     def lock(self) -> AbstractContextManager[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -152,15 +152,17 @@ class MllmJudge(Metric):
     @property
     def programs(self) -> tuple[str, ...]:
         """The text that is asked and, of a local model, what computes it."""
-        asked = f"prompt-sha256-{hashlib.sha256(PROMPTS[self.inputs].encode()).hexdigest()[:16]}"
+        prompt_digest = (
+            f"prompt-sha256-{hashlib.sha256(PROMPTS[self.inputs].encode()).hexdigest()[:16]}"
+        )
         if self.backend == "openai":
-            return (asked,)
+            return (prompt_digest,)
         try:
             weights = transformers_hash(transformers_folder(self.name, self.model))
         except UnavailableError:
             weights = "missing"
         versions = (f"{d}:{version_of(d)}" for d in ("torch", "transformers"))
-        return (asked, f"weights:{weights}", f"on:{resolve(self.device)}", *versions)
+        return (prompt_digest, f"weights:{weights}", f"on:{resolve(self.device)}", *versions)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -227,9 +229,9 @@ class MllmJudge(Metric):
     def _questions(self, rows: Rows) -> list[Question]:
         """One question a row; white space in a caption becomes single blanks, as in FLEUR's code."""
         prompt = self._prompt()
-        seen = self.inputs != "references"
+        needs = self.inputs != "references"
         return [
-            Question(_filled(prompt, caption, references), image if seen else None)
+            Question(_filled(prompt, caption, references), image if needs else None)
             for caption, references, image in zip(
                 rows.captions, rows.references, rows.images, strict=True
             )
@@ -239,20 +241,20 @@ class MllmJudge(Metric):
         if self.prompt is None:
             return PROMPTS[self.inputs]
         text = read_text(Path(self.prompt).expanduser())
-        wanted = {"{caption}"} | ({"{references}"} if self.inputs != "image" else set[str]())
-        for place in sorted(wanted):
-            if place not in text:
-                raise InputError(f"{self.prompt}: no {place}, where inputs={self.inputs} has it")
+        digit_count = {"{caption}"} | ({"{references}"} if self.inputs != "image" else set[str]())
+        for token_at in sorted(digit_count):
+            if token_at not in text:
+                raise InputError(f"{self.prompt}: no {token_at}, where inputs={self.inputs} has it")
         return text
 
 
 def _filled(prompt: str, caption: str, references: Sequence[str]) -> str:
-    """The prompt with caption and references (a line each) in their places, in one pass."""
+    """Return the prompt with caption and references (a line each) in their places, in one pass."""
     parts = {
         "{caption}": " ".join(caption.split()),
         "{references}": "\n".join(" ".join(r.split()) for r in references),
     }
-    return re.sub(r"\{(?:caption|references)\}", lambda place: parts[place[0]], prompt)
+    return re.sub(r"\{(?:caption|references)\}", lambda token_at: parts[token_at[0]], prompt)
 
 
 class UnusableError(Exception):
@@ -260,7 +262,7 @@ class UnusableError(Exception):
 
 
 def score_of(answer: Answer, *, smooth: bool) -> float:
-    """The score that a chat completion gives; see `MllmJudge`.
+    """Return the score that a chat completion gives; see `MllmJudge`.
 
     Returns:
         a number from 0 to 1.
@@ -281,44 +283,44 @@ def score_of(answer: Answer, *, smooth: bool) -> float:
         return value
     places = _places(choice)
     text = "".join(token for token, _ in places)
-    spelt, whole, decimals = _number(text)
+    spelt, integer_start, decimals = _number(text)
     if spelt != value:
         raise UnusableError(f"the tokens of the answer spell '{text[:80]}', not '{content[:80]}'")
     starts = np.cumsum([0, *(len(token) for token, _ in places)])
 
-    def place(char: int) -> tuple[str, str, dict[str, float]]:
-        """Of the token that holds a character, what is before it, what follows, and the others."""
+    def token_at(char: int) -> tuple[str, str, dict[str, float]]:
+        """Split the token that holds a character there; return both parts and the likely tokens."""
         i = int(np.searchsorted(starts, char, side="right")) - 1
         token, likely = places[i]
         offset = char - int(starts[i])
         return token[:offset], token[offset:], likely
 
     if value == 1 or decimals[0] == decimals[1]:
-        before, _, likely = place(whole)
+        before, _, likely = token_at(integer_start)
         first = {d: sum(p for t, p in likely.items() if _begins(t, before + d)) for d in "01"}
         return min((0.9 * first["0"] if value == 1 else 0.0) + first["1"], 1.0)
     # As FLEUR reads it: the first decimal always, the second where it is there and not a last 0.
-    wanted = min(len(text[slice(*decimals)].rstrip("0")) or 1, 2)
-    score, taken = 0.0, 0
-    while taken < wanted:
-        before, after, likely = place(decimals[0] + taken)
+    digit_count = min(len(text[slice(*decimals)].rstrip("0")) or 1, 2)
+    score, digits_read = 0.0, 0
+    while digits_read < digit_count:
+        before, after, likely = token_at(decimals[0] + digits_read)
         digits = re.match(r"[0-9]+", after)
-        size = min(len(digits[0]) if digits else 1, 2 - taken)
+        size = min(len(digits[0]) if digits else 1, 2 - digits_read)
         for token, p in likely.items():
             rest = token.removeprefix(before)
             if token.startswith(before) and re.fullmatch(r"[0-9]+", rest):
-                score += p * int(rest[:size].ljust(size, "0")) * 10.0 ** -(taken + size)
-        taken += size
+                score += p * int(rest[:size].ljust(size, "0")) * 10.0 ** -(digits_read + size)
+        digits_read += size
     return min(score, 1.0)
 
 
 def _begins(token: str, number: str) -> bool:
-    """Whether a token is a number of one digit, or begins with it and the point."""
+    """Tell whether a token is a number of one digit, or begins with it and the point."""
     return token == number or token.startswith(f"{number}.")
 
 
 def _number(text: str) -> tuple[float, int, tuple[int, int]]:
-    """The first number of a text, where it begins, and from where to where its decimals stand.
+    """Return the first number of a text, where it begins, and from where to where its decimals stand.
 
     Raises:
         UnusableError: where there is none, it is not from 0 to 1, or it is of another scale.
@@ -333,7 +335,7 @@ def _number(text: str) -> tuple[float, int, tuple[int, int]]:
 
 
 def _places(choice: Any) -> list[tuple[str, dict[str, float]]]:
-    """Each token of an answer, and the probabilities of the likeliest tokens at its place.
+    """Return each token of an answer, and the probabilities of the likeliest tokens at its place.
 
     Raises:
         UnusableError: where the answer does not bring them, or they are no probabilities.

@@ -70,11 +70,11 @@ class SentenceCosine(Metric):
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
         encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
-        position, found = model.of_rows(rows, encoder.what, encoder)
+        position, features = model.of_rows(rows, encoder.what, encoder)
         if note := random_note(folder):
             rows.add_remark(self.spec, note)
         if full := sum(
-            int((found[i : i + CHUNK][:, -1] >= encoder.limit).sum()) for i in _steps(found)
+            int((features[i : i + CHUNK][:, -1] >= encoder.limit).sum()) for i in _steps(features)
         ):
             rows.add_remark(
                 self.spec,
@@ -83,13 +83,13 @@ class SentenceCosine(Metric):
         combine = _COMBINE[self.references]
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
-            here = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(found[[position[rows.captions[i]] for i in here]])
-            of_rows = [[position[r] for r in rows.references[i]] for i in here]
-            references = _directions(found[[p for positions in of_rows for p in positions]])
+            chunk = range(start, min(start + CHUNK, len(rows)))
+            candidates = _directions(features[[position[rows.captions[i]] for i in chunk]])
+            of_rows = [[position[r] for r in rows.references[i]] for i in chunk]
+            references = _directions(features[[p for positions in of_rows for p in positions]])
             ends = np.cumsum([len(positions) for positions in of_rows])
             for i, candidate, block in zip(
-                here, candidates, np.split(references, ends[:-1]), strict=True
+                chunk, candidates, np.split(references, ends[:-1]), strict=True
             ):
                 scores[i] = combine(block, candidate)
         return scores
@@ -120,8 +120,8 @@ _COMBINE: dict[str, Callable[[Floats, Floats], float]] = {
 }
 
 
-def _steps(found: Features) -> range:
-    return range(0, len(found), CHUNK)
+def _steps(features: Features) -> range:
+    return range(0, len(features), CHUNK)
 
 
 def _directions(features: Array) -> Floats:
@@ -141,17 +141,19 @@ def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in ("Transformer", "Pooling", "Normalize"):
             raise InputError(f"{folder}/modules.json: a module {kind}, which sentence_cosine lacks")
-    own = _read(folder / "sentence_bert_config.json") or {}
-    limit = min(limit, int(own.get("max_seq_length") or limit))
+    sentence_config = _read(folder / "sentence_bert_config.json") or {}
+    limit = min(limit, int(sentence_config.get("max_seq_length") or limit))
     if pooling != "auto":
         return pooling, limit
-    wanted = _read(folder / "1_Pooling" / "config.json") or {"pooling_mode_mean_tokens": True}
+    pooling_config = _read(folder / "1_Pooling" / "config.json") or {
+        "pooling_mode_mean_tokens": True
+    }
     on = {
         k.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-        for k, v in wanted.items()
+        for k, v in pooling_config.items()
         if v is True and k.startswith("pooling_mode_")
     }
-    if mode := wanted.get("pooling_mode"):
+    if mode := pooling_config.get("pooling_mode"):
         on = {str(mode)}
     if on not in ({"mean"}, {"cls"}):
         raise InputError(

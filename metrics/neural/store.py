@@ -45,7 +45,7 @@ Encode = Callable[[list[int]], Iterable[tuple[Sequence[int], Sequence[Array]]]]
 
 
 def key_of(content: str | bytes) -> bytes:
-    """The key of a text or a file's content: 16 bytes of its BLAKE2b hash."""
+    """Return the key of a text or a file's content: 16 bytes of its BLAKE2b hash."""
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return hashlib.blake2b(data, digest_size=WIDTH).digest()
 
@@ -64,7 +64,7 @@ class FeatureStore:
 
     @classmethod
     def of(cls, signature: str) -> FeatureStore:
-        """The store of a signature, in the cache folder."""
+        """Return the store of a signature, in the cache folder."""
         name = hashlib.sha256(signature.encode()).hexdigest()[:24]
         return cls(_root() / name, signature)
 
@@ -80,15 +80,15 @@ class FeatureStore:
         Raises:
             InputError: where no shard can be written anywhere, or `encode` leaves a key out.
         """
-        wanted = np.array(list(keys), dtype=f"S{WIDTH}") if keys else np.empty(0, f"S{WIDTH}")
+        keys_to_find = np.array(list(keys), dtype=f"S{WIDTH}") if keys else np.empty(0, f"S{WIDTH}")
         shards = self._shards()
-        where = _locate(wanted, shards)
+        where = _locate(keys_to_find, shards)
         missing = np.flatnonzero(where[:, 0] < 0)
         if missing.size:
-            _, first = np.unique(wanted[missing], return_index=True)
+            _, first = np.unique(keys_to_find[missing], return_index=True)
             todo = np.sort(missing[first]).tolist()
-            shards += self._write(wanted, encode(todo))
-            where = _locate(wanted, shards)
+            shards += self._write(keys_to_find, encode(todo))
+            where = _locate(keys_to_find, shards)
             if (where[:, 0] < 0).any():
                 raise InputError(
                     f"features of {int((where[:, 0] < 0).sum())} items were not computed"
@@ -96,34 +96,36 @@ class FeatureStore:
         return Features(shards, where)
 
     def _shards(self) -> list[_Shard]:
-        found: list[_Shard] = []
+        shards: list[_Shard] = []
         for path in sorted(self.folder.glob("*.arrow")):
             try:
-                found.append(_Shard.read(path))
+                shards.append(_Shard.read(path))
             except (pa.ArrowException, OSError, KeyError, ValueError):
                 continue  # of another make, or damaged: computed anew
-        return found
+        return shards
 
     def _write(
         self, keys: Keys, batches: Iterable[tuple[Sequence[int], Sequence[Array]]]
     ) -> list[_Shard]:
         written: list[_Shard] = []
-        held_keys: list[bytes] = []
-        held: list[Array] = []
+        unsaved_keys: list[bytes] = []
+        unsaved_features: list[Array] = []
         size = 0
         begun = time.monotonic()
         try:
             for positions, features in batches:
                 # A fixed-width bytes array drops trailing zeros, which belong to the key.
-                held_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
-                held += [np.asarray(f) for f in features]
-                size += sum(f.nbytes for f in held[len(held) - len(positions) :])
+                unsaved_keys += [bytes(keys[p]).ljust(WIDTH, b"\0") for p in positions]
+                unsaved_features += [np.asarray(f) for f in features]
+                size += sum(
+                    f.nbytes for f in unsaved_features[len(unsaved_features) - len(positions) :]
+                )
                 if size >= SHARD_BYTES or time.monotonic() - begun >= SHARD_SECONDS:
-                    written.append(self._save(held_keys, held))
-                    held_keys, held, size, begun = [], [], 0, time.monotonic()
+                    written.append(self._save(unsaved_keys, unsaved_features))
+                    unsaved_keys, unsaved_features, size, begun = [], [], 0, time.monotonic()
         finally:  # one bad image must not cost what was computed before it
-            if held:
-                written.append(self._save(held_keys, held))
+            if unsaved_features:
+                written.append(self._save(unsaved_keys, unsaved_features))
         return written
 
     def _save(self, keys: list[bytes], features: list[Array]) -> _Shard:
@@ -175,10 +177,12 @@ class _Shard:
             raise ValueError("keys and values do not match")
         return cls(keys, values, offsets[1:] // width if meta[b"ragged"] == b"1" else None)
 
-    def find(self, wanted: Keys) -> NDArray[np.int64]:
-        """The row of each wanted key, -1 where it is not here."""
-        at = np.minimum(np.searchsorted(self.sorted, wanted), len(self.sorted) - 1)
-        return np.where(self.sorted[at] == wanted, self.order[at], -1)
+    def find(self, keys_to_find: Keys) -> NDArray[np.int64]:
+        """Return the row of each wanted key, -1 where it is not here."""
+        candidate_rows = np.minimum(
+            np.searchsorted(self.sorted, keys_to_find), len(self.sorted) - 1
+        )
+        return np.where(self.sorted[candidate_rows] == keys_to_find, self.order[candidate_rows], -1)
 
     def length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.ends is None:
@@ -207,11 +211,11 @@ class Features:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many rows each feature has, shape (n,)."""
+        """The number of rows of each feature, shape (n,)."""
         out = np.ones(len(self), dtype=np.int64)
         for number, shard in enumerate(self._shards):
-            here = self._where[:, 0] == number
-            out[here] = shard.length(self._where[here, 1])
+            in_shard = self._where[:, 0] == number
+            out[in_shard] = shard.length(self._where[in_shard, 1])
         return out
 
     def __getitem__(self, index: slice | Sequence[int] | NDArray[np.integer]) -> Any:
@@ -223,19 +227,19 @@ class Features:
         first = self._shards[where[0, 0]].values
         out = np.empty((len(where), first.shape[1]), dtype=first.dtype)
         for number in np.unique(where[:, 0]):
-            here = where[:, 0] == number
-            out[here] = self._shards[number].values[where[here, 1]]
+            in_shard = where[:, 0] == number
+            out[in_shard] = self._shards[number].values[where[in_shard, 1]]
         return out
 
 
-def _locate(wanted: Keys, shards: Sequence[_Shard]) -> NDArray[np.int64]:
+def _locate(keys_to_find: Keys, shards: Sequence[_Shard]) -> NDArray[np.int64]:
     """Shard and row of each key, shape (n, 2); -1 where it is in none."""
-    where = np.full((len(wanted), 2), -1, dtype=np.int64)
+    where = np.full((len(keys_to_find), 2), -1, dtype=np.int64)
     for number, shard in enumerate(shards):
         gaps = np.flatnonzero(where[:, 0] < 0)
         if not gaps.size:
             break
-        rows = shard.find(wanted[gaps])
+        rows = shard.find(keys_to_find[gaps])
         where[gaps[rows >= 0]] = np.column_stack(
             [np.full((rows >= 0).sum(), number), rows[rows >= 0]]
         )
@@ -271,7 +275,7 @@ _temporary: list[Path] = []
 
 
 def _temporary_folder() -> Path:
-    """A folder of this process alone, removed when it ends."""
+    """Return a folder of this process alone, removed when it ends."""
     if not _temporary:
         _temporary.append(Path(tempfile.mkdtemp(prefix="captau-features-")))
         atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)

@@ -41,7 +41,7 @@ class TextModel:
 
     @property
     def signature(self) -> str:
-        """What its features depend on: weights and tokeniser, device, and who computes."""
+        """The signature of its features: weights and tokeniser, device, and libraries."""
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
         return "|".join([transformers_hash(self.folder), f"fp32:{self.device}", *versions])
 
@@ -51,16 +51,16 @@ class TextModel:
 
     @property
     def layers(self) -> int:
-        """How many layers it has above its embeddings."""
+        """The number of layers above its embeddings."""
         return int(self.config["num_hidden_layers"])
 
     @property
     def limit(self) -> int:
         """The most tokens that it reads of a text, special ones included."""
         path = self.folder / "tokenizer_config.json"
-        given = _json(path).get("model_max_length") if path.is_file() else None
-        if isinstance(given, int | float) and 0 < given < 1e6:
-            return int(given)
+        length_limit = _json(path).get("model_max_length") if path.is_file() else None
+        if isinstance(length_limit, int | float) and 0 < length_limit < 1e6:
+            return int(length_limit)
         positions = int(self.config.get("max_position_embeddings") or 512)
         # RoBERTa's kin count positions from the one after the padding's.
         offset = "roberta" in str(self.config.get("model_type", ""))
@@ -69,7 +69,7 @@ class TextModel:
     def features(
         self,
         texts: Sequence[str],
-        what: str,
+        feature_name: str,
         encode: Callable[[Sequence[str]], Sequence[Array]],
         remark: Callable[[str], None],
     ) -> Features:
@@ -88,22 +88,24 @@ class TextModel:
         def run(todo: list[int]) -> Iterator[tuple[Sequence[int], Sequence[Array]]]:
             order = sorted(todo, key=lambda i: len(texts[i].split(" ")), reverse=True)
             with progress_counter(f"{self.metric}: texts", len(order)) as advance:
-                for some, found in batches(
+                for positions, features in batches(
                     order, self.batch_size, lambda b: encode([texts[i] for i in b]), remark
                 ):
-                    for i, feature in zip(some, found, strict=True):
+                    for i, feature in zip(positions, features, strict=True):
                         if not np.isfinite(feature).all():
                             raise InputError(
                                 f"metric {self.metric}: the model in {self.folder} gives numbers that are "
                                 f"not finite for '{texts[i][:80]}'"
                             )
-                    advance(len(some))
-                    yield some, found
+                    advance(len(positions))
+                    yield positions, features
 
-        return FeatureStore.of(f"{what}|{self.signature}").get([key_of(t) for t in texts], run)
+        return FeatureStore.of(f"{feature_name}|{self.signature}").get(
+            [key_of(t) for t in texts], run
+        )
 
     def of_rows(
-        self, rows: Rows, what: str, encode: Callable[[Sequence[str]], Sequence[Array]]
+        self, rows: Rows, feature_name: str, encode: Callable[[Sequence[str]], Sequence[Array]]
     ) -> tuple[dict[str, int], Features]:
         """Features of all candidates and references, as `features` gives them.
 
@@ -111,8 +113,10 @@ class TextModel:
             the place of each text among them, and the features.
         """
         texts = list(dict.fromkeys([*rows.captions, *(r for rs in rows.references for r in rs)]))
-        found = self.features(texts, what, encode, lambda text: rows.add_remark(self.metric, text))
-        return {text: i for i, text in enumerate(texts)}, found
+        features = self.features(
+            texts, feature_name, encode, lambda text: rows.add_remark(self.metric, text)
+        )
+        return {text: i for i, text in enumerate(texts)}, features
 
 
 @lru_cache(maxsize=64)
@@ -150,19 +154,19 @@ class Encoder:
         return _on_device(folder, self.model.device, newest)
 
     def _tokens(self, texts: Sequence[str]) -> Any:
-        """Of texts, as the model takes them: cut at the limit, padded, on its device."""
-        found = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
-        return found.to(self.model.device)
+        """Tokenise texts as the model takes them: cut at the limit, padded, on its device."""
+        features = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
+        return features.to(self.model.device)
 
 
 @lru_cache(maxsize=1)
 def _on_device(folder: Path, device: str, _modified: int) -> Any:
-    """A model, kept for who asks next: large sets are scored part by part."""
+    """Return a model, kept for who asks next: large sets are scored part by part."""
     return load_model(folder).to(device)
 
 
 def load_model(folder: Path) -> Any:
-    """A transformers model, every parameter of which is in its checkpoint.
+    """Return a transformers model, every parameter of which is in its checkpoint.
 
     Raises:
         InputError: where one is not, with the list, or the folder cannot be read.
@@ -191,7 +195,7 @@ def _name(mismatch: Any) -> str:
 
 
 def load_tokenizer(folder: Path, limit: int) -> Any:
-    """The tokeniser of a transformers model, which cuts texts at `limit` tokens.
+    """Return the tokeniser of a transformers model, which cuts texts at `limit` tokens.
 
     Raises:
         InputError: where the folder has none.

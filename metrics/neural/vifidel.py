@@ -89,7 +89,7 @@ class Vifidel(FromFiles):
         labels = read_labels(file)
         images = row_keys(rows, ["image_id"], file)
         objects = [
-            words(" ".join(found)) for found in look_up_all(labels, images, "label list", file)
+            words(" ".join(names)) for names in look_up_all(labels, images, "label list", file)
         ]
         captions = [words(c) for c in rows.captions]
         weighing = self.importance == "references"
@@ -102,14 +102,16 @@ class Vifidel(FromFiles):
                 self.spec,
                 f"{strangers} of {len(vocabulary)} words have no vector and are left out",
             )
-        known: dict[Any, float] = {}
+        cached_distances: dict[Any, float] = {}
         scores: list[float] = []
         with progress_counter(self.spec, len(rows)) as advance:
             for thing, caption, refs in zip(objects, captions, references, strict=True):
                 key = (tuple(thing), tuple(caption), tuple(map(tuple, refs)))
-                if key not in known:
-                    known[key] = fidelity(thing, caption, vectors, refs if weighing else None)
-                scores.append(known[key])
+                if key not in cached_distances:
+                    cached_distances[key] = fidelity(
+                        thing, caption, vectors, refs if weighing else None
+                    )
+                scores.append(cached_distances[key])
                 advance(1)
         return np.array(scores)
 
@@ -149,7 +151,7 @@ def fidelity(
 
 
 def movers_distance(source: Floats, target: Floats, points: Floats) -> float:
-    """The earth mover's distance of two weightings of the same points.
+    """Return the earth mover's distance of two weightings of the same points.
 
     Args:
         source, target: weights of shape (n_points,), each of sum 1.
@@ -180,13 +182,13 @@ def movers_distance(source: Floats, target: Floats, points: Floats) -> float:
 def _importance(
     matrix: Floats, references: Sequence[Sequence[str]], vectors: WordVectors
 ) -> Floats | None:
-    """A weight for each word (a row of `matrix`); None where no reference has a known word."""
-    found: list[Floats] = []
+    """Return a weight for each word (a row of `matrix`); None where no reference has a known word."""
+    weights: list[Floats] = []
     for reference in references:
         if words := [vectors[w] for w in dict.fromkeys(reference) if w in vectors]:
             nearest = (matrix @ np.stack(words).T).max(axis=1)
-            found.append(np.clip(1 - nearest, 0, None) / 2)
-    return np.mean(found, axis=0) if found else None
+            weights.append(np.clip(1 - nearest, 0, None) / 2)
+    return np.mean(weights, axis=0) if weights else None
 
 
 def _analyser() -> Any:
@@ -197,7 +199,7 @@ def _analyser() -> Any:
 
 
 def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
-    """The labels of each image, by `(image_id,)`; none where nothing was detected.
+    """Return the labels of each image, by `(image_id,)`; none where nothing was detected.
 
     Raises:
         InputError: where the file is missing or broken, or an image has two lists.
@@ -207,19 +209,21 @@ def read_labels(path: Path) -> dict[Key, tuple[str, ...]]:
         return {(i,): _labels(value, f"{path}: '{i}'") for i, value in by_image.items()}
     table = read_table(path)
     cells = zip(table.places, table.filled("image_id"), table.column("labels"), strict=True)
-    entries = ((place, (image,), _labels(value, place)) for place, image, value in cells)
+    entries = (
+        (row_place, (image,), _labels(value, row_place)) for row_place, image, value in cells
+    )
     return index_by_key(entries, "label list", operator.eq)
 
 
-def _labels(value: Any, place: str) -> tuple[str, ...]:
+def _labels(value: Any, row_place: str) -> tuple[str, ...]:
     labels = split_list(value) if isinstance(value, str) else value
-    if not isinstance(labels, list | tuple) or not all(isinstance(one, str) for one in labels):
-        raise InputError(f"{place}: labels is {value!r}, not a list of texts")
+    if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
+        raise InputError(f"{row_place}: labels is {value!r}, not a list of texts")
     return tuple(labels)
 
 
 def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:
-    """The vectors of `words`, scaled to length 1; no others are kept in memory.
+    """Return the vectors of `words`, scaled to length 1; no others are kept in memory.
 
     Raises:
         InputError: where the file is missing or broken (with the line), or a vector has NaN or no
@@ -230,18 +234,18 @@ def read_vectors(path: Path, words: Collection[str]) -> dict[str, Floats]:
     readers = {".npz": _npz, ".bin": _binary, ".txt": _text, ".vec": _text}
     if path.suffix.lower() not in readers:
         raise InputError(f"{path}: word vectors end in {', '.join(readers)}")
-    found: dict[str, Floats] = {}
+    vectors: dict[str, Floats] = {}
     for word, vector in readers[path.suffix.lower()](path, words):
         length = float(np.linalg.norm(vector))
         if not math.isfinite(length) or not length:
             raise InputError(f"{path}: the vector of '{word}' is zeros alone, or holds NaN")
         # Of a word that comes twice, the first counts, as in gensim.
-        found.setdefault(word, vector / length)
-    return found
+        vectors.setdefault(word, vector / length)
+    return vectors
 
 
 def _text(path: Path, words: Collection[str]) -> Iterator[tuple[str, Floats]]:
-    """A line a word: the word, then its numbers; a first line of two numbers is word2vec's."""
+    """Parse lines of a word and its numbers; a first line of two numbers is word2vec's."""
     size = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
@@ -300,5 +304,5 @@ def _npz(path: Path, words: Collection[str]) -> Iterable[tuple[str, Floats]]:
         ) from error
     if vectors.ndim != 2 or names.shape != (len(vectors),) or vectors.dtype.kind != "f":
         raise InputError(f"{path}: {names.size} of word, but vector is of shape {vectors.shape}")
-    chosen = [(str(w), i) for i, w in enumerate(names.tolist()) if str(w) in words]
-    return [(word, vectors[i].astype(np.float64)) for word, i in chosen]
+    vocabulary_rows = [(str(w), i) for i, w in enumerate(names.tolist()) if str(w) in words]
+    return [(word, vectors[i].astype(np.float64)) for word, i in vocabulary_rows]

@@ -67,12 +67,14 @@ class ViLBERTScore(FromFiles):
             raise InputError(f"{file.path}: no '{missing[0]}'; token embeddings are named by both")
         entries = file.entries(_KEY)
         keys = row_keys(rows, _KEY, file.path)
-        wanted = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]
-        look_up_all(entries, [*dict.fromkeys([*keys, *wanted])], "embedding", file.path)
+        pair_keys = [(k[0], r) for k, refs in zip(keys, rows.references, strict=True) for r in refs]
+        look_up_all(entries, [*dict.fromkeys([*keys, *pair_keys])], "embedding", file.path)
         scores = np.empty(len(rows))
         for i, (key, references) in enumerate(zip(keys, rows.references, strict=True)):
-            each = [self._of(file.vectors, entries, key, (key[0], r)) for r in references]
-            scores[i] = sum(each) / len(each)
+            reference_scores = [
+                self._of(file.vectors, entries, key, (key[0], r)) for r in references
+            ]
+            scores[i] = sum(reference_scores) / len(reference_scores)
         return scores
 
     def _of(

@@ -1,4 +1,4 @@
-"""Where models lie on this machine, whether their files are what they should be, and their hashes.
+"""The places of models on this machine, checks of their files, and their hashes.
 
 A model is named by a folder or by a name. A name is looked for in the weights folder (`weights.root=`,
 else the environment's `CAPTAU_WEIGHTS`, else `weights` in the cache folder), then among installed
@@ -33,9 +33,9 @@ RANDOM = "RANDOM_WEIGHTS.txt"
 
 
 def weights_root() -> Path:
-    """The folder in which models are looked for by name."""
-    chosen = os.environ.get("CAPTAU_WEIGHTS")
-    return Path(chosen).expanduser() if chosen else cache_folder("weights")
+    """Return the folder in which models are looked for by name."""
+    folder = os.environ.get("CAPTAU_WEIGHTS")
+    return Path(folder).expanduser() if folder else cache_folder("weights")
 
 
 def may_download() -> bool:
@@ -60,7 +60,7 @@ def local(name: str) -> Path | None:
 
 
 def transformers_folder(metric: str, name: str) -> Path:
-    """The folder of a transformers model.
+    """Return the folder of a transformers model.
 
     Raises:
         UnavailableError: where it is not on this machine and may not be downloaded.
@@ -90,7 +90,7 @@ def transformers_folder(metric: str, name: str) -> Path:
 
 
 def transformers_hash(folder: Path) -> str:
-    """One hash of all that a transformers model is read from."""
+    """Return one hash of all that a transformers model is read from."""
     weights = next(folder / w for w in WEIGHTS if (folder / w).is_file())
     described = {p for pattern in DESCRIPTIONS for p in folder.glob(pattern) if p.is_file()}
     parts = {
@@ -104,14 +104,14 @@ def transformers_hash(folder: Path) -> str:
 
 def _packaged(name: str) -> Path | None:
     module = PACKAGED.get(name)
-    found = importlib.util.find_spec(module) if module else None
-    if found is None or found.origin is None:
+    module_spec = importlib.util.find_spec(module) if module else None
+    if module_spec is None or module_spec.origin is None:
         return None
-    return Path(found.origin).parent / "model"
+    return Path(module_spec.origin).parent / "model"
 
 
 def _hub(name: str, *, offline: bool) -> Path | None:
-    """A model's folder in the Hugging Face cache; fetched first where that is allowed."""
+    """Return a model's folder in the Hugging Face cache; fetched first where that is allowed."""
     if name.count("/") > 1 or not importlib.util.find_spec("huggingface_hub"):
         return None
     from huggingface_hub import snapshot_download
@@ -133,7 +133,7 @@ def _hub(name: str, *, offline: bool) -> Path | None:
 
 
 def check_file(path: Path) -> None:
-    """That a file of weights is one.
+    """Check that a file of weights is one.
 
     Raises:
         InputError: where it is not there or empty, a Git LFS pointer, or a web page.
@@ -153,7 +153,7 @@ def check_file(path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """The tensors of a checkpoint, with nothing unpickled but tensors.
+    """Return the tensors of a checkpoint, with nothing unpickled but tensors.
 
     A table `state_dict` inside, and a prefix `module.` of every key, are taken off.
 
@@ -203,22 +203,22 @@ def _refusal(path: Path, error: Exception) -> str:
 
 
 def check_keys(where: str, missing: Iterable[str], unused: Iterable[str]) -> None:
-    """That a checkpoint fills a model, no more and no less.
+    """Check that a checkpoint fills a model, no more and no less.
 
     Raises:
         InputError: with the list of what does not fit.
     """
-    for names, what in (
+    for names, problem in (
         (sorted(missing), "parameters of the model are not in it"),
         (sorted(unused), "of its tensors are not of the model"),
     ):
         if names:
-            raise InputError(f"{where}: {len(names)} {what}: {_listed(names)}")
+            raise InputError(f"{where}: {len(names)} {problem}: {_listed(names)}")
 
 
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(names: Sequence[str], limit: int = 20) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def hash_of(paths: Iterable[Path]) -> str:
@@ -237,13 +237,13 @@ def _sha256(path: Path, _size: int, _modified: int) -> str:
 
 
 def random_note(folder: Path) -> str:
-    """What a folder of weights that were drawn by lot says of itself; empty elsewhere."""
+    """Return the note in a folder of randomly drawn weights; empty elsewhere."""
     path = folder / RANDOM
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
 def _short(error: BaseException) -> str:
-    """The first line of an error, for brackets."""
+    """Return the first line of an error, for brackets."""
     text = str(error).strip().split("\n")[0] or type(error).__name__
     return text[:200]
 
