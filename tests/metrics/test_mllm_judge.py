@@ -487,7 +487,7 @@ def test_nothing_is_lost_where_the_run_is_interrupted(stub, cache, monkeypatch):
         if done == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("captau.metrics.neural.mllm_judge.up_to", lambda _: interrupt)
+    monkeypatch.setattr("captau.metrics.neural.mllm_judge.advance_to", lambda _: interrupt)
     with pytest.raises(KeyboardInterrupt):
         judge(stub, concurrency=1).score(rows(9))
     there = len(kept(cache))
