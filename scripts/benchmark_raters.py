@@ -33,12 +33,12 @@ def make(folder: Path, captions: int, layers: int, vocabulary: list[str]) -> pd.
     """A checkpoint at base size, features of images with 10 to 100 regions, and captions of COCO's length."""
     import torch
 
-    from captau.metrics.learned.umic._uniter_network import Shape, Uniter
+    from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
+    from captau.metrics.learned.umic.checkpoints import save_uniter
     from captau.metrics.learned.umic.regions import write_regions
-    from captau.metrics.learned.umic.uniter import save_uniter
 
     torch.manual_seed(0)
-    shape = Shape(768, layers, 12, 3072, len(vocabulary), 512, 2048)
+    shape = UniterSizes(768, layers, 12, 3072, len(vocabulary), 512, 2048)
     save_uniter(Uniter(shape), folder / "umic.safetensors")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary))
     rng = np.random.default_rng(0)
@@ -66,7 +66,8 @@ def main() -> None:
     import torch
     from transformers import BertConfig, BertModel
 
-    from captau.metrics.learned.umic import uniter
+    from captau.metrics.learned.umic import scoring
+    from captau.metrics.learned.umic.checkpoints import load_uniter
     from captau.metrics.learned.umic.metric import Umic
     from captau.metrics.registry import metric
 
@@ -80,11 +81,11 @@ def main() -> None:
 
         # The batches that the metric makes, in its order, as they reach the network.
         made: list[Any] = []
-        collate = uniter.collate
-        uniter.collate = lambda *given: made.append(collate(*given)) or made[-1]
+        collate = scoring.collate
+        scoring.collate = lambda *given: made.append(collate(*given)) or made[-1]
         expected = one.score(items)
-        uniter.collate = collate
-        network = uniter.load_uniter(folder / "umic.safetensors", "rank")
+        scoring.collate = collate
+        network = load_uniter(folder / "umic.safetensors", "rank")
         config = BertConfig(num_hidden_layers=options.layers, vocab_size=28996)
         plain = BertModel(config, add_pooling_layer=False).eval()
         lengths = [batch[1] + batch[4] for batch in made]
@@ -101,7 +102,7 @@ def main() -> None:
                 for state, mask in zip(states, masks, strict=True):
                     plain(inputs_embeds=state, attention_mask=mask)
 
-        load = uniter.load_uniter
+        load = load_uniter
         times: dict[str, list[float]] = {k: [] for k in ("umic", "ours", "theirs", "load")}
         for _ in range(options.repeat):
             timed(lambda: load(folder / "umic.safetensors", "rank"), times["load"])

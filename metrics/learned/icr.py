@@ -1,4 +1,7 @@
-"""ICR: a small network over an image's and a caption's embedding (Scott et al. 2023, section 3.4)."""
+"""ICR: a small network over an image's and a caption's embedding (Scott et al. 2023, section 3.4).
+
+The shortest rater, and the example for new ones. `captau train rater=icr` makes it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..base import Floats
 from ..neural.device import resolve
 from ..neural.weights import need_extra
 from ..rows import Rows
-from .common.features import Source, checked, source
+from .common.features import FeatureSource, check_vectors, make_source
 from .common.recipe import (
     Coefficient,
     Examples,
@@ -22,17 +25,15 @@ from .common.recipe import (
     correlate_with_ratings,
     register_recipe,
 )
-from .common.training import draw_batches
-from .common.weights import fill, load_tensors, save_tensors
+from .common.training import Session, draw_batches
+from .common.weights import fill_module, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch
 
-    from .common.training import Session
-
-_FILE = "model.safetensors"
-#: Rows at a time when it predicts.
-_CHUNK = 65536
+WEIGHTS_FILE = "model.safetensors"
+#: Rows in a batch of predictions.
+_PREDICTION_BATCH = 65536
 
 
 @register_recipe("icr")
@@ -43,15 +44,15 @@ class Icr(Recipe):
     The paper's embeddings are those of ViLBERT's last hidden layer, 1,024 each; here any will do.
 
     Args:
-        images, texts: where embeddings come from (`features.py`).
+        images, texts: sources of embeddings (`features.py`).
         hidden: widths of the hidden layers.
-        dropout: after each hidden layer, the share that is dropped.
+        dropout: after each hidden layer.
         batch_size: rows of a step.
-        epochs: how often all rows are seen.
+        epochs: passes over all rows.
         learning_rate: Adam's, at first.
-        decay: what is left of the learning rate after every `decay_every` epochs.
+        decay: factor of the learning rate after every `decay_every` epochs.
         decay_every: epochs.
-        select: the coefficient on the validation rows that chooses the epoch.
+        select: the coefficient on the validation rows that selects the epoch.
     """
 
     images: str
@@ -76,39 +77,43 @@ class Icr(Recipe):
     def signature(self) -> str:
         return "|".join(s.signature for s in self._sources())
 
-    def _sources(self) -> tuple[Source, Source]:
-        return source("images", self.images, self.name), source("texts", self.texts, self.name)
+    def _sources(self) -> tuple[FeatureSource, FeatureSource]:
+        return (
+            make_source("images", self.images, self.name),
+            make_source("texts", self.texts, self.name),
+        )
 
-    def inputs(self, rows: Rows, widths: tuple[int, int] | None = None) -> tuple[Floats, Floats]:
-        """The embeddings of images and captions, shape (len(rows), width) each.
+    def load_inputs(
+        self, rows: Rows, widths: tuple[int, int] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Load the embeddings of images and of captions, shape (len(rows), width) each.
 
         Raises:
-            InputError: where a row has none, or they are not `widths` wide.
+            InputError: if a row has none, or they are not `widths` wide.
         """
-        wanted = widths or (None, None)
         images, texts = (
-            checked(one.vectors(rows), width, one)
-            for one, width in zip(self._sources(), wanted, strict=True)
+            check_vectors(source.vectors(rows), width, source)
+            for source, width in zip(self._sources(), widths or (None, None), strict=True)
         )
         return images, texts
 
     def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
-        """Train on mean ratings; the epoch with the best `select` on the validation rows is kept.
+        """Train on mean ratings; `select` on the validation rows selects the epoch.
 
         Raises:
-            InputError: where there are no ratings or no embeddings.
+            InputError: if there are no ratings or no embeddings.
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         import torch
 
         train, validation = train.select_rated(), validation.select_rated(must_vary=False)
-        images, texts = self.inputs(train.rows)
+        images, texts = self.load_inputs(train.rows)
         widths = (images.shape[1], texts.shape[1])
         x = torch.tensor(np.hstack([images, texts]), dtype=torch.float32, device=session.device)
         y = torch.tensor(train.mean_ratings, dtype=torch.float32, device=session.device)
-        unseen = np.hstack(self.inputs(validation.rows, widths))
+        validation_inputs = np.hstack(self.load_inputs(validation.rows, widths))
         session.reseed("weights")
-        module = _network(sum(widths), self.hidden, self.dropout).to(session.device)
+        module = self.make_network(widths).to(session.device)
         optimizer = torch.optim.Adam(module.parameters(), lr=self.learning_rate)
         model = IcrModel(self, module, widths)
 
@@ -118,6 +123,10 @@ class Icr(Recipe):
         def loss(batch: Any) -> torch.Tensor:
             return torch.nn.functional.mse_loss(module(x[batch])[:, 0], y[batch])
 
+        def validate() -> float:
+            predictions = model.forward(validation_inputs)
+            return correlate_with_ratings(predictions, validation, self.select)
+
         session.train(
             "icr",
             module,
@@ -126,57 +135,58 @@ class Icr(Recipe):
             optimizer=optimizer,
             scheduler=torch.optim.lr_scheduler.StepLR(optimizer, self.decay_every, self.decay),
             epochs=self.epochs,
-            validate=lambda: correlate_with_ratings(model.forward(unseen), validation, self.select),
+            validate=validate,
         )
         return model
 
+    def make_network(self, widths: tuple[int, int]) -> torch.nn.Module:
+        """Make a network for embeddings of these widths, with random weights."""
+        import torch
+
+        layers: list[torch.nn.Module] = []
+        width = sum(widths)
+        for hidden in self.hidden:
+            layers += [
+                torch.nn.Linear(width, hidden),
+                torch.nn.ReLU(),
+                torch.nn.Dropout(self.dropout),
+            ]
+            width = hidden
+        return torch.nn.Sequential(*layers, torch.nn.Linear(width, 1))
+
     def load(self, folder: Path) -> Model:
-        tensors, card = load_tensors(folder / _FILE, ("images", "texts"))
+        path = folder / WEIGHTS_FILE
+        tensors, card = load_tensors(path, ("images", "texts"))
         widths = (int(card["images"]), int(card["texts"]))
-        module = _network(sum(widths), self.hidden, self.dropout)
-        return IcrModel(self, module, widths).filled(folder / _FILE, tensors)
-
-
-def _network(width: int, hidden: tuple[int, ...], dropout: float) -> Any:
-    import torch
-
-    layers: list[Any] = []
-    for wide in hidden:
-        layers += [torch.nn.Linear(width, wide), torch.nn.ReLU(), torch.nn.Dropout(dropout)]
-        width = wide
-    return torch.nn.Sequential(*layers, torch.nn.Linear(width, 1))
+        module = self.make_network(widths)
+        fill_module(module, path, tensors)
+        return IcrModel(self, module.to(resolve("auto")).eval(), widths)
 
 
 class IcrModel(Model):
-    """A trained network; `widths` are those of images and texts."""
+    """A trained network; `widths` are those of the embeddings of images and texts."""
 
-    def __init__(self, made: Icr, module: Any, widths: tuple[int, int]) -> None:
-        self.recipe = made
+    def __init__(self, recipe: Icr, module: Any, widths: tuple[int, int]) -> None:
+        self.recipe = recipe
         self.module = module
         self.widths = widths
 
-    def filled(self, path: Path, tensors: dict[str, Any]) -> IcrModel:
-        fill(self.module, path, tensors)
-        self.module.to(resolve("auto")).eval()
-        return self
-
     def forward(self, x: Floats) -> Floats:
-        """Predictions of shape (n,) from embeddings side by side, shape (n, sum of widths)."""
+        """Return predictions, shape (n,), from embeddings side by side, shape (n, sum of widths)."""
         import torch
 
         device = next(self.module.parameters()).device
         with torch.no_grad():
-            found = [
+            predictions = [
                 self.module(torch.tensor(part, dtype=torch.float32, device=device))[:, 0].cpu()
-                for part in np.split(x, range(_CHUNK, len(x), _CHUNK))
+                for part in np.split(x, range(_PREDICTION_BATCH, len(x), _PREDICTION_BATCH))
             ]
-        return torch.cat(found).numpy().astype(np.float64)
+        return torch.cat(predictions).numpy().astype(np.float64)
 
     def predict(self, rows: Rows) -> Floats:
-        return self.forward(np.hstack(self.recipe.inputs(rows, self.widths)))
+        return self.forward(np.hstack(self.recipe.load_inputs(rows, self.widths)))
 
     def save(self, folder: Path) -> None:
         images, texts = self.widths
-        save_tensors(
-            folder / _FILE, self.module.state_dict(), {"images": str(images), "texts": str(texts)}
-        )
+        card = {"images": str(images), "texts": str(texts)}
+        save_tensors(folder / WEIGHTS_FILE, self.module.state_dict(), card)

@@ -1,4 +1,7 @@
-"""QE: a bilinear model over image, object-label and caption embeddings (Levinboim et al. 2021, section 5)."""
+"""QE: a bilinear model over image, object-label and caption embeddings (Levinboim et al. 2021, section 5).
+
+`captau train rater=qe` makes it; the network itself is in `_qe_network.py`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from ..base import Floats
 from ..neural.device import resolve
 from ..neural.weights import need_extra
 from ..rows import Rows
-from .common.captioned_images import Captioned, captioned
-from .common.features import Source, checked, source
+from .common.captioned_images import CaptionedImages, load_captioned_images
+from .common.features import FeatureSource, check_vectors, make_source
 from .common.recipe import (
     Coefficient,
     Examples,
@@ -26,44 +29,50 @@ from .common.recipe import (
     correlate_with_ratings,
     register_recipe,
 )
-from .common.training import draw_batches
-from .common.weights import fill, load_tensors, save_tensors
+from .common.training import Session, draw_batches
+from .common.weights import fill_module, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     import torch
 
-    from .common.training import Session
+    from ._qe_network import Batch
 
-_FILE = "model.safetensors"
-#: Of leaky ReLU below zero; the paper does not say, and this is TensorFlow's.
-_SLOPE = 0.2
-#: Rows at a time when it predicts.
-_CHUNK = 16384
+WEIGHTS_FILE = "model.safetensors"
+#: The widths on the card of the weights, in order.
+_WIDTH_KEYS = ("images", "texts", "label_width", "labels")
+#: Rows in a batch of predictions.
+_PREDICTION_BATCH = 16384
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What the model reads of n rows.
+class QeInputs:
+    """Embeddings of n rows.
 
     Attributes:
         images: shape (n, image dimensions).
         texts: shape (n, caption dimensions).
-        labels: shape (n, most labels, label dimensions), zeros behind the last.
-        there: which labels there are, shape (n, most labels).
+        labels: shape (n, n_labels, label dimensions), padded with zeros.
+        label_mask: 1 for labels and 0 for padding, shape (n, n_labels).
     """
 
     images: Floats
     texts: Floats
     labels: Floats
-    there: Floats
-
-    def take(self, index: Any) -> Inputs:
-        return Inputs(self.images[index], self.texts[index], self.labels[index], self.there[index])
+    label_mask: Floats
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
-        """Dimensions of images, captions and labels, and how many labels."""
+        """Dimensions of images, captions and labels, and the number of labels."""
         return self.images.shape[1], self.texts.shape[1], self.labels.shape[2], self.labels.shape[1]
+
+    def to_batch(self, device: str, rows: slice = slice(None)) -> Batch:
+        """Return the rows as tensors."""
+        import torch
+
+        from ._qe_network import Batch
+
+        arrays = (self.images, self.texts, self.labels, self.label_mask)
+        return Batch(*(torch.tensor(a[rows], dtype=torch.float32, device=device) for a in arrays))
 
 
 @register_recipe("qe")
@@ -76,19 +85,19 @@ class Qe(Recipe):
     Encoder's (512) and its label model's (256). Trained with mean squared error against p̂.
 
     Args:
-        images, texts, labels: where embeddings come from (`features.py`); labels are sequences, the
-            surest first; None goes without.
-        n_labels: how many labels count; of several numbers the best on the validation rows.
-        learning_rates: Adam's; of several the best on the validation rows.
+        images, texts, labels: sources of embeddings (`features.py`); labels are sequences, the surest
+            first; None uses no labels.
+        n_labels: the number of labels; of several, the best on the validation rows.
+        learning_rates: Adam's; of several, the best on the validation rows.
         dropout: on the inputs of every layer.
         batch_size: rows of a step, and image-caption pairs of a pretraining step.
         epochs: at most (the paper does not say).
-        patience: epochs without anything better until it stops.
-        pretrain: captioned images to find each image's own caption among those of a batch first
-            (section 5.2): `references`, a file, or `demo` (`captioned.py`); None goes without.
+        patience: epochs without improvement after which training stops.
+        pretrain: captioned images for pretraining, which learns to find each image's own caption in a
+            batch (section 5.2): `references`, a file, or `demo` (`captioned_images.py`); None skips it.
         pretrain_epochs: at most.
-        pretrain_rate: Adam's then.
-        select: the coefficient on the validation rows that chooses.
+        pretrain_rate: Adam's in pretraining.
+        select: the coefficient on the validation rows that selects the model.
     """
 
     images: str
@@ -115,61 +124,68 @@ class Qe(Recipe):
 
     @property
     def signature(self) -> str:
-        given = [s for s in self._sources() if s is not None]
-        return "|".join(s.signature for s in given)
+        return "|".join(s.signature for s in self._sources() if s is not None)
 
-    def _sources(self) -> tuple[Source, Source, Source | None]:
+    def _sources(self) -> tuple[FeatureSource, FeatureSource, FeatureSource | None]:
         return (
-            source("images", self.images, self.name),
-            source("texts", self.texts, self.name),
-            source("labels", self.labels, self.name) if self.labels else None,
+            make_source("images", self.images, self.name),
+            make_source("texts", self.texts, self.name),
+            make_source("labels", self.labels, self.name) if self.labels else None,
         )
 
-    def inputs(self, rows: Rows, most: int, widths: tuple[int, ...] | None = None) -> Inputs:
-        """The embeddings of rows, `most` labels each.
+    def load_inputs(
+        self, rows: Rows, n_labels: int, widths: tuple[int, ...] | None = None
+    ) -> QeInputs:
+        """Load the embeddings of rows, with `n_labels` labels each.
 
         Raises:
-            InputError: where a row has none, or they are of other dimensions than `widths`.
+            InputError: if a row has none, or they are of other dimensions than `widths`.
         """
-        images, texts, labels = self._sources()
-        wanted = widths or (None, None, None)
-        found = checked(images.vectors(rows), wanted[0], images)
-        said = checked(texts.vectors(rows), wanted[1], texts)
-        if labels is None or not most:
-            none = np.zeros((len(rows), 0, wanted[2] or 0))
-            return Inputs(
-                found, said, none, none[:, :, 0] if none.shape[2] else np.zeros((len(rows), 0))
-            )
-        sequences = [s[:most] for s in labels.sequences(rows)]
-        width = wanted[2] or sequences[0].shape[1]
-        table = np.zeros((len(rows), most, width))
-        there = np.zeros((len(rows), most))
+        image_source, text_source, label_source = self._sources()
+        image_width, text_width, label_width = (widths or (None, None, None))[:3]
+        images = check_vectors(image_source.vectors(rows), image_width, image_source)
+        texts = check_vectors(text_source.vectors(rows), text_width, text_source)
+        if label_source is None or not n_labels:
+            no_labels = np.zeros((len(rows), 0, label_width or 0))
+            return QeInputs(images, texts, no_labels, np.zeros((len(rows), 0)))
+        sequences = [s[:n_labels] for s in label_source.sequences(rows)]
+        label_width = label_width or sequences[0].shape[1]
+        labels = np.zeros((len(rows), n_labels, label_width))
+        label_mask = np.zeros((len(rows), n_labels))
         for i, sequence in enumerate(sequences):
-            table[i, : len(sequence)] = checked(sequence, width, labels)
-            there[i, : len(sequence)] = 1
-        return Inputs(found, said, table, there)
+            labels[i, : len(sequence)] = check_vectors(sequence, label_width, label_source)
+            label_mask[i, : len(sequence)] = 1
+        return QeInputs(images, texts, labels, label_mask)
 
     def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
-        """Pretrain, where that is asked for, then train on mean ratings for each number of labels and
-        learning rate; what does best by `select` on the validation rows is kept.
+        """Pretrain if asked to, then train on mean ratings for each number of labels and learning rate.
+
+        Returns:
+            the model with the best `select` on the validation rows.
 
         Raises:
-            InputError: where there are no ratings or no embeddings.
+            InputError: if there are no ratings or no embeddings.
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
+        from ._qe_network import QeNetwork
+
         train, validation = train.select_rated(), validation.select_rated(must_vary=False)
-        sides = captioned(self.pretrain, train, validation, session) if self.pretrain else None
+        captioned_images = None
+        if self.pretrain:
+            captioned_images = load_captioned_images(self.pretrain, train, validation, session)
         best: tuple[float, QeModel] | None = None
-        for most in self.n_labels if self.labels else (0,):
-            seen = self.inputs(train.rows, most)
-            unseen = self.inputs(validation.rows, most, seen.widths)
-            session.reseed("weights", most)
-            start = _network(seen.widths, self.dropout).to(session.device)
-            if sides is not None:
-                self._pretrain(start, seen.widths, sides, session)
+        for n_labels in self.n_labels if self.labels else (0,):
+            inputs = self.load_inputs(train.rows, n_labels)
+            validation_inputs = self.load_inputs(validation.rows, n_labels, inputs.widths)
+            session.reseed("weights", n_labels)
+            network = QeNetwork(inputs.widths, self.dropout).to(session.device)
+            if captioned_images is not None:
+                self._pretrain(network, inputs.widths, captioned_images, session)
             for rate in self.learning_rates:
-                model = QeModel(self, copy.deepcopy(start), seen.widths)
-                score = self._train(model, rate, (seen, train), (unseen, validation), session)
+                model = QeModel(self, copy.deepcopy(network), inputs.widths)
+                score = self._train(
+                    model, rate, (inputs, train), (validation_inputs, validation), session
+                )
                 if best is None or score > best[0]:
                     best = score, model
         assert best is not None  # neither grid is empty
@@ -179,28 +195,29 @@ class Qe(Recipe):
         self,
         model: QeModel,
         rate: float,
-        train: tuple[Inputs, Examples],
-        validation: tuple[Inputs, Examples],
+        train: tuple[QeInputs, Examples],
+        validation: tuple[QeInputs, Examples],
         session: Session,
     ) -> float:
+        """Train a model in place; return its coefficient on the validation rows, -inf if undefined."""
         import torch
 
-        seen, examples = train
+        inputs, examples = train
         y = torch.tensor(examples.mean_ratings, dtype=torch.float32, device=session.device)
-        tensors = _tensors(seen, session.device)
+        all_rows = inputs.to_batch(session.device)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
             return draw_batches(len(y), self.batch_size, rng, session.device)
 
-        def loss(batch: Any) -> torch.Tensor:
-            found = torch.sigmoid(model.module(*(t[batch] for t in tensors)))
-            return torch.nn.functional.mse_loss(found, y[batch])
+        def loss(rows: torch.Tensor) -> torch.Tensor:
+            predictions = torch.sigmoid(model.module(_take(all_rows, rows)))
+            return torch.nn.functional.mse_loss(predictions, y[rows])
 
         def validate() -> float:
             return correlate_with_ratings(model.forward(validation[0]), validation[1], self.select)
 
         session.train(
-            f"qe-labels-{seen.widths[3]}-rate-{rate:g}",
+            f"qe-labels-{inputs.widths[3]}-rate-{rate:g}",
             model.module,
             steps=steps,
             loss=loss,
@@ -214,175 +231,112 @@ class Qe(Recipe):
 
     def _pretrain(
         self,
-        module: Any,
+        network: Any,
         widths: tuple[int, int, int, int],
-        sides: tuple[Captioned, Captioned],
+        captioned_images: tuple[CaptionedImages, CaptionedImages],
         session: Session,
     ) -> None:
-        """Find each image's own caption among those of a batch; chosen by how often that is found."""
+        """Train a network to find each image's own caption in a batch; select by how often it does."""
         import torch
 
-        tables = [_Pairs(self, side, widths, session.device) for side in sides]
+        train, validation = (
+            _Pairs(self, images, widths, session.device) for images in captioned_images
+        )
+
+        def own_captions(batch: Batch) -> torch.Tensor:
+            return torch.arange(len(batch.images), device=session.device)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            for images, texts, *labels in tables[0].batches(rng, self.batch_size):
-                mixed = rng.permutation(len(texts)) if session.is_control else np.arange(len(texts))
-                yield [images, texts[torch.from_numpy(mixed).to(texts.device)], *labels]
+            for batch in train.draw_batches(rng, self.batch_size):
+                n = len(batch.texts)
+                order = rng.permutation(n) if session.is_control else np.arange(n)
+                index = torch.from_numpy(order).to(batch.texts.device)
+                yield batch._replace(texts=batch.texts[index])
 
-        def loss(batch: Any) -> torch.Tensor:
-            return torch.nn.functional.cross_entropy(
-                module.all_pairs(*batch), torch.arange(len(batch[0]), device=session.device)
-            )
+        def loss(batch: Batch) -> torch.Tensor:
+            return torch.nn.functional.cross_entropy(network.all_pairs(batch), own_captions(batch))
 
         def validate() -> float:
-            found = [
-                (
-                    module.all_pairs(*batch).argmax(1)
-                    == torch.arange(len(batch[0]), device=session.device)
-                )
-                for batch in tables[1].batches(np.random.default_rng(0), self.batch_size)
+            hits = [
+                network.all_pairs(batch).argmax(1) == own_captions(batch)
+                for batch in validation.draw_batches(np.random.default_rng(0), self.batch_size)
             ]
-            return float(torch.cat(found).float().mean())
+            return float(torch.cat(hits).float().mean())
 
         session.train(
             f"pretraining-labels-{widths[3]}",
-            module,
+            network,
             steps=steps,
             loss=loss,
-            optimizer=torch.optim.Adam(module.parameters(), lr=self.pretrain_rate),
+            optimizer=torch.optim.Adam(network.parameters(), lr=self.pretrain_rate),
             epochs=self.pretrain_epochs,
             patience=self.patience,
             validate=validate,
         )
 
     def load(self, folder: Path) -> Model:
-        tensors, card = load_tensors(folder / _FILE, _WIDTHS)
-        widths = tuple(int(card[k]) for k in _WIDTHS)
-        module = _network(widths, self.dropout)
-        fill(module, folder / _FILE, tensors)
+        from ._qe_network import QeNetwork
+
+        path = folder / WEIGHTS_FILE
+        tensors, card = load_tensors(path, _WIDTH_KEYS)
+        widths = tuple(int(card[key]) for key in _WIDTH_KEYS)
+        module = QeNetwork(widths, self.dropout)
+        fill_module(module, path, tensors)
         return QeModel(self, module.to(resolve("auto")).eval(), widths)
 
 
-_WIDTHS = ("images", "texts", "label_width", "labels")
-
-
 class _Pairs:
-    """Captioned images as the model reads them: a caption of each is drawn for every epoch."""
+    """Captioned images as tensors, a row for each caption."""
 
-    def __init__(self, made: Qe, side: Captioned, widths: tuple[int, ...], device: str) -> None:
-        images = [
-            i for i, captions in zip(side.image_ids, side.captions, strict=True) for _ in captions
-        ]
-        captions = [c for captions in side.captions for c in captions]
-        frame = pd.DataFrame({"image_id": images, "caption": captions, "item_id": images})
-        self.tensors = _tensors(made.inputs(Rows(frame), widths[3], widths), device)
-        self.ends = np.cumsum([0, *(len(c) for c in side.captions)])
+    def __init__(
+        self, recipe: Qe, captioned: CaptionedImages, widths: tuple[int, ...], device: str
+    ) -> None:
+        pairs = zip(captioned.image_ids, captioned.captions, strict=True)
+        table = [(image, caption) for image, captions in pairs for caption in captions]
+        frame = pd.DataFrame(table, columns=pd.Index(["image_id", "caption"]))
+        rows = Rows(frame.assign(item_id=frame["image_id"]))
+        self._all_rows = recipe.load_inputs(rows, widths[3], widths).to_batch(device)
+        self._n_captions = np.array([len(c) for c in captioned.captions])
 
-    def batches(self, rng: np.random.Generator, size: int) -> list[Any]:
+    def draw_batches(self, rng: np.random.Generator, size: int) -> list[Batch]:
+        """Draw a caption of each image, and return batches of these pairs in random order."""
         import torch
 
-        lengths = np.diff(self.ends)
-        chosen = self.ends[:-1] + (rng.random(len(lengths)) * lengths).astype(int)
-        order = torch.from_numpy(rng.permutation(chosen)).to(self.tensors[0].device)
-        # A batch of one has nothing to choose from.
-        return [[t[part] for t in self.tensors] for part in order.split(size) if len(part) > 1]
+        starts = np.cumsum(self._n_captions) - self._n_captions
+        rows = starts + (rng.random(len(starts)) * self._n_captions).astype(int)
+        order = torch.from_numpy(rng.permutation(rows)).to(self._all_rows.images.device)
+        # In a batch of one, there is nothing to choose from.
+        return [_take(self._all_rows, part) for part in order.split(size) if len(part) > 1]
 
 
-def _tensors(inputs: Inputs, device: str) -> list[Any]:
-    import torch
-
-    fields = (inputs.images, inputs.texts, inputs.labels, inputs.there)
-    return [torch.tensor(f, dtype=torch.float32, device=device) for f in fields]
-
-
-def _network(widths: tuple[int, ...], dropout: float) -> Any:
-    import torch
-    from torch import nn
-
-    images, texts, label_width, labels = widths
-
-    class Bilinear(nn.Module):
-        """[x; 1]ᵀ B [y; 1]."""
-
-        def __init__(self, x: int, y: int) -> None:
-            super().__init__()
-            self.b = nn.Parameter(torch.empty(x + 1, y + 1))
-            nn.init.xavier_uniform_(self.b)
-
-        def left(self, x: Any) -> Any:
-            """[x; 1]ᵀ B, which y has yet to meet."""
-            return _with_one(x) @ self.b
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.drop = nn.Dropout(dropout)
-            self.image, self.text = nn.Linear(images, images), nn.Linear(texts, texts)
-            self.image_text = Bilinear(images, texts)
-            if labels:
-                self.label = nn.Linear(label_width, label_width)
-                self.label_image = Bilinear(label_width, images)
-                self.label_text = Bilinear(label_width, texts)
-            self.out = nn.Linear(1 + 2 * labels, 1)
-
-        def _dense(self, layer: Any, x: Any) -> Any:
-            return self.drop(nn.functional.leaky_relu(layer(self.drop(x)), _SLOPE))
-
-        def forward(self, i: Any, s: Any, o: Any, there: Any) -> Any:
-            """Logits of n rows, shape (n,)."""
-            return self._combined(i, s, o, there, "nd,nd->n", "nld,nd->nl")
-
-        def all_pairs(self, i: Any, s: Any, o: Any, there: Any) -> Any:
-            """Logits of every image with every caption, shape (n, n)."""
-            return self._combined(i, s, o, there, "nd,md->nm", "nld,md->nml")
-
-        def _combined(self, i: Any, s: Any, o: Any, there: Any, one: str, many: str) -> Any:
-            i, s = self._dense(self.image, i), self._dense(self.text, s)
-            met = torch.einsum(one, self.image_text.left(i), _with_one(s))
-            parts = [met[..., None]]
-            if labels:
-                o = self._dense(self.label, o)
-                of_image = (
-                    torch.einsum("nld,nd->nl", self.label_image.left(o), _with_one(i)) * there
-                )
-                if met.ndim == 2:
-                    of_image, there = of_image[:, None].expand(*met.shape, -1), there[:, None]
-                of_text = torch.einsum(many, self.label_text.left(o), _with_one(s)) * there
-                parts += [of_image, of_text]
-            return self.out(self.drop(torch.cat(parts, dim=-1)))[..., 0]
-
-    def _with_one(x: Any) -> Any:
-        return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)
-
-    return Network()
+def _take(batch: Batch, rows: Any) -> Batch:
+    return type(batch)(*(tensor[rows] for tensor in batch))
 
 
 class QeModel(Model):
     """A trained network, for inputs of `widths`."""
 
-    def __init__(self, made: Qe, module: Any, widths: tuple[int, ...]) -> None:
-        self.recipe = made
+    def __init__(self, recipe: Qe, module: Any, widths: tuple[int, ...]) -> None:
+        self.recipe = recipe
         self.module = module
         self.widths = widths
 
-    def forward(self, inputs: Inputs) -> Floats:
-        """Estimates between 0 and 1, shape (n,)."""
+    def forward(self, inputs: QeInputs) -> Floats:
+        """Return estimates from 0 to 1, shape (n,)."""
         import torch
 
         device = str(next(self.module.parameters()).device)
-        starts = range(0, len(inputs.images), _CHUNK)
+        starts = range(0, len(inputs.images), _PREDICTION_BATCH)
+        slices = [slice(start, start + _PREDICTION_BATCH) for start in starts]
         with torch.no_grad():
-            found = [
-                torch.sigmoid(
-                    self.module(*_tensors(inputs.take(slice(i, i + _CHUNK)), device))
-                ).cpu()
-                for i in starts
+            estimates = [
+                torch.sigmoid(self.module(inputs.to_batch(device, part))).cpu() for part in slices
             ]
-        return torch.cat(found).numpy().astype(np.float64)
+        return torch.cat(estimates).numpy().astype(np.float64)
 
     def predict(self, rows: Rows) -> Floats:
-        return self.forward(self.recipe.inputs(rows, self.widths[3], self.widths))
+        return self.forward(self.recipe.load_inputs(rows, self.widths[3], self.widths))
 
     def save(self, folder: Path) -> None:
-        card = {k: str(v) for k, v in zip(_WIDTHS, self.widths, strict=True)}
-        save_tensors(folder / _FILE, self.module.state_dict(), card)
+        card = {k: str(v) for k, v in zip(_WIDTH_KEYS, self.widths, strict=True)}
+        save_tensors(folder / WEIGHTS_FILE, self.module.state_dict(), card)

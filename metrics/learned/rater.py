@@ -1,4 +1,4 @@
-"""A trained rater as a metric: `rater(path=FOLDER)`, the folder being what `captau train` wrote."""
+"""A trained rater as a metric: `rater(path=FOLDER)`, of a folder that `captau train` wrote."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ..registry import register
 from ..rows import Rows
 from .common.recipe import Model, Recipe, make_recipe
 
-#: A rater's card; it is written last, so its presence says that the rater is whole.
+#: A rater's card; it is written last, so its presence says that the rater is complete.
 CARD_FILE = "rater.json"
 _FORMAT = 1
-#: In a rater's folder, but not part of it.
-_BESIDE = ("training.csv", "run.json")
+#: Files in a rater's folder on which its scores do not depend.
+_LOG_FILES = ("training.csv", "run.json")
 
 
 @dataclass(frozen=True)
 class RaterCard:
-    """What a rater's folder says of it.
+    """The description of a rater in its folder.
 
     Attributes:
         rater: the recipe's name.
         options: the recipe's options.
         seed: of the training.
-        images: the image ids that it was trained on or chosen by, sorted.
-        fingerprint: of all that its weights depend on.
+        images: ids of the images that it was trained on or selected by, sorted.
+        fingerprint: of everything that its weights depend on.
         about: data, splits, hashes, versions and scores, for people.
     """
 
@@ -49,10 +49,10 @@ class RaterCard:
 
     @classmethod
     def read(cls, folder: Path) -> RaterCard:
-        """The card in a folder.
+        """Read the card in a folder.
 
         Raises:
-            InputError: where there is none, or it is damaged.
+            InputError: if there is none, or it is damaged.
         """
         path = folder / CARD_FILE
         try:
@@ -60,9 +60,9 @@ class RaterCard:
             if table.pop("format") != _FORMAT:
                 raise InputError(f"{path}: of another version of captau; train the rater anew")
             images = table.pop("images")
-            known = isinstance(images, list) and all(isinstance(i, str) for i in images)
+            are_ids = isinstance(images, list) and all(isinstance(i, str) for i in images)
             card = cls(images=tuple(images), **table)
-            if not (known and isinstance(card.options, dict) and isinstance(card.about, dict)):
+            if not (are_ids and isinstance(card.options, dict) and isinstance(card.about, dict)):
                 raise TypeError("a field is of another type")
             return card
         except OSError as error:
@@ -71,63 +71,61 @@ class RaterCard:
             raise InputError(f"{path}: not the card of a rater, or damaged") from error
 
     def write(self, folder: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the card, whole or not at all."""
         table = {"format": _FORMAT, **dataclasses.asdict(self)}
         with replacing(folder / CARD_FILE) as stream:
             stream.write(json.dumps(table, indent=1, ensure_ascii=False, default=str).encode())
 
-    def recipe(self, **sources: str | None) -> Recipe:
-        """The recipe, with features from other sources where those are given.
+    def make_recipe(self, **sources: str | None) -> Recipe:
+        """Make the recipe, with features from other sources where they are not None.
 
         Raises:
-            InputError: where it has no such source.
+            InputError: if it has no such source.
         """
-        given = {k: v for k, v in sources.items() if v is not None}
         try:
-            made = make_recipe(self.rater, self.options)
-        except TypeError as error:  # an option that has no default is not there
+            recipe = make_recipe(self.rater, self.options)
+        except TypeError as error:  # an option that has no default is missing
             raise InputError(f"rater {self.rater}: its card lacks options ({error})") from error
-        for key in given:
-            if key not in made.source_options:
-                known = ", ".join(made.source_options) or "none"
-                raise InputError(
-                    f"rater {self.rater}: {key}={given[key]}; its sources are: {known}"
-                )
-        return dataclasses.replace(made, **given)
+        changes = {k: v for k, v in sources.items() if v is not None}
+        for key, source in changes.items():
+            if key not in recipe.source_options:
+                names = ", ".join(recipe.source_options) or "none"
+                raise InputError(f"rater {self.rater}: {key}={source}; its sources are: {names}")
+        return dataclasses.replace(recipe, **changes)
 
 
 def find_rater_folder(path: str | Path) -> Path:
-    """The folder of a rater: the one given, or the only one of a run of `captau train`.
+    """Return `path` if it is a rater's folder, else the only rater in it, as a run of `captau train`.
 
     Raises:
-        InputError: where there is none, or several.
+        InputError: if there is none, or several.
     """
-    given = Path(path).expanduser()
-    if (given / CARD_FILE).is_file():
-        return given
-    found = sorted(card.parent for card in given.glob(f"*/{CARD_FILE}"))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(f.name for f in found[:5])
-        raise InputError(f"{given}: several raters lie in it; name one: {names}")
-    if not given.is_dir():
+    folder = Path(path).expanduser()
+    if (folder / CARD_FILE).is_file():
+        return folder
+    raters = sorted(card.parent for card in folder.glob(f"*/{CARD_FILE}"))
+    if len(raters) == 1:
+        return raters[0]
+    if raters:
+        names = ", ".join(r.name for r in raters[:5])
+        raise InputError(f"{folder}: several raters lie in it; name one: {names}")
+    if not folder.is_dir():
         raise UnavailableError(f"rater {path}: no such folder; captau train makes one")
     raise InputError(
-        f"{given}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
+        f"{folder}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
     )
 
 
 @register("rater")
 @dataclass(frozen=True)
 class Rater(Metric):
-    """What a trained rater predicts.
+    """Predictions of a trained rater.
 
     Args:
         path: its folder.
-        name: what results call it.
-        seen: what becomes of a correlation on images that it was trained on or chosen by: it is
-            refused, or reported and marked.
+        name: for results.
+        seen: on images that it was trained on or selected by, `refuse` a correlation, or report and
+            `mark` it.
         images, texts, labels, regions, model: features from another source than it was trained with.
     """
 
@@ -141,16 +139,16 @@ class Rater(Metric):
     model: str | None = None
 
     bounds: ClassVar[tuple[float | None, float | None]] = (None, None)
-    #: A row's features may be found by its image's id, which equal rows need not share.
+    #: A row's features may be looked up by its image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
     lock: ClassVar[AbstractContextManager[Any]] = TURN
 
     @property
     def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What its recipe needs."""
+        """The needs of its recipe."""
         try:
             return self._recipe().needs
-        except InputError:  # said when it is asked for scores
+        except InputError:  # scoring will raise it
             return frozenset()
 
     @property
@@ -164,12 +162,12 @@ class Rater(Metric):
             features = self._recipe().signature
         except InputError:
             return ("weights:missing",)
-        parts = [
-            p
-            for p in sorted(folder.iterdir())
-            if p.is_file() and p.name not in _BESIDE and not p.name.startswith(".")
+        files = [
+            path
+            for path in sorted(folder.iterdir())
+            if path.is_file() and path.name not in _LOG_FILES and not path.name.startswith(".")
         ]
-        return (f"weights:{hash_of(parts)}", f"features:{features}")
+        return (f"weights:{hash_of(files)}", f"features:{features}")
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
@@ -185,7 +183,7 @@ class Rater(Metric):
         return RaterCard.read(find_rater_folder(self.path))
 
     def _recipe(self) -> Recipe:
-        return self.card.recipe(
+        return self.card.make_recipe(
             images=self.images,
             texts=self.texts,
             labels=self.labels,
@@ -194,25 +192,24 @@ class Rater(Metric):
         )
 
     def training_overlap_note(self, image_ids: Sequence[str]) -> str | None:
-        known = set(image_ids)
-        met = len(known & set(self.card.images))
-        if not met:
+        distinct = set(image_ids)
+        n_shared = len(distinct & set(self.card.images))
+        if not n_shared:
             return None
-        said = f"was trained on, or chosen by, {met:,} of the {len(known):,} images"
+        remark = f"was trained on, or chosen by, {n_shared:,} of the {len(distinct):,} images"
         if self.seen == "refuse":
             raise InputError(
-                f"metric {self.spec} {said}; protocol.split=test leaves out what the shared split trains "
+                f"metric {self.spec} {remark}; protocol.split=test leaves out what the shared split trains "
                 f"on, and rater(path=…,seen=mark) reports it even so"
             )
-        return said
+        return remark
 
     def compute(self, rows: Rows) -> Floats:
         folder = find_rater_folder(self.path)
-        return _loaded(folder, self._recipe(), (folder / CARD_FILE).stat().st_mtime_ns).predict(
-            rows
-        )
+        modified = (folder / CARD_FILE).stat().st_mtime_ns
+        return _load_model(folder, self._recipe(), modified).predict(rows)
 
 
 @lru_cache(maxsize=4)
-def _loaded(folder: Path, made: Recipe, _modified: int) -> Model:
-    return made.load(folder)
+def _load_model(folder: Path, recipe: Recipe, _modified: int) -> Model:
+    return recipe.load(folder)

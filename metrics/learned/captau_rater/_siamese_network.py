@@ -1,40 +1,35 @@
-"""The fine-tuned half of captau's own rater: the top layers of a sentence encoder, and a head.
+"""The network of captau's own rater: the top layers of a sentence encoder, and a head.
 
-Candidate and references go through the same layers. What lies below the trained layers never changes,
-so training and prediction start from kept states of the layer beneath (`similarities.Texts`), and a
-text that stands in a batch many times is encoded once. Tokens are kept one after the other without
-padding; only attention sees them padded.
+Candidate and references go through the same layers. The layers below the trained ones never change, so
+training and prediction start from stored states of the layer beneath (`text_states.TextStates`), and a
+text that occurs in a batch many times is encoded once. Tokens are stored one after the other without
+padding; only attention pads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ....datasets.errors import InputError
 from ...base import Floats
-from ...neural.store import Array
 from ...neural.text import load_model
 from .kernel_ridge import CLIP
-from .similarities import LEAST_SUM, QUANTILES, Texts, kept_layers
+from .similarities import MIN_SUM, QUANTILES
+from .text_states import TextStates, select_layers
 
-#: Rows whose texts are encoded together in prediction.
-ROWS = 96
-#: What a standardised input weighs in the head, whose own similarities lie between -1 and 1.
-TOLD = 0.2
-
-Ints = NDArray[np.intp]
+#: The weight of a standardised input in the head, whose own similarities lie between -1 and 1.
+INPUT_SHARE = 0.2
 
 
-class Layers(nn.Module):
-    """The top layers of a BERT, fed with tokens one after the other."""
+class TopLayers(nn.Module):
+    """The top layers of a BERT, on tokens without padding."""
 
     def __init__(self, folder: Path, dropout: float) -> None:
         super().__init__()
@@ -49,7 +44,7 @@ class Layers(nn.Module):
         self.width = int(model.config.hidden_size)
         self.blocks = nn.ModuleList()
         layers = list(model.encoder.layer)
-        for layer in layers[kept_layers(len(layers))[1] :]:
+        for layer in layers[select_layers(len(layers))[1] :]:
             attention = layer.attention
             block = nn.ModuleDict(
                 {
@@ -66,51 +61,52 @@ class Layers(nn.Module):
             self.blocks.append(block)
 
     def forward(self, states: Tensor, lengths: Tensor) -> list[Tensor]:
-        """The states after each layer, shape (n_tokens, width) each.
+        """Return the states after each layer, shape (n_tokens, width) each.
 
         Args:
             states: of all texts' tokens, one text after the other, shape (n_tokens, width).
             lengths: of the texts, shape (n_texts,).
         """
-        longest = int(lengths.max())
-        there = torch.arange(longest, device=lengths.device)[None] < lengths[:, None]
-        at = there.flatten().nonzero()[:, 0]
-        mask = there[:, None, None, :]
-        out: list[Tensor] = []
+        positions = torch.arange(int(lengths.max()), device=lengths.device)
+        is_token = positions[None] < lengths[:, None]
+        index = is_token.flatten().nonzero()[:, 0]
+        mask = is_token[:, None, None, :]
+        states_by_layer: list[Tensor] = []
         for block in self.blocks:
-            part = cast("dict[str, nn.Module]", block)
-            heads: list[Tensor] = []
+            modules = cast("dict[str, nn.Module]", block)
+            projections: list[Tensor] = []
             for name in ("query", "key", "value"):
-                padded = states.new_zeros(there.numel(), self.width)
-                padded = padded.index_copy(0, at, part[name](states))
-                heads.append(padded.view(*there.shape, self.heads, -1).transpose(1, 2))
-            seen = functional.scaled_dot_product_attention(*heads, attn_mask=mask)
-            seen = seen.transpose(1, 2).reshape(-1, self.width).index_select(0, at)
-            states = part["norm"](states + self._dropped(part["joined"](seen)))
-            inner = functional.gelu(part["up"](states))
-            states = part["last_norm"](states + self._dropped(part["down"](inner)))
-            out.append(states)
-        return out
+                padded = states.new_zeros(is_token.numel(), self.width)
+                padded = padded.index_copy(0, index, modules[name](states))
+                padded = padded.view(*is_token.shape, self.heads, -1)
+                projections.append(padded.transpose(1, 2))
+            mixed = functional.scaled_dot_product_attention(*projections, attn_mask=mask)
+            mixed = mixed.transpose(1, 2).reshape(-1, self.width).index_select(0, index)
+            states = modules["norm"](states + self._drop(modules["joined"](mixed)))
+            hidden = functional.gelu(modules["up"](states))
+            states = modules["last_norm"](states + self._drop(modules["down"](hidden)))
+            states_by_layer.append(states)
+        return states_by_layer
 
-    def _dropped(self, states: Tensor) -> Tensor:
+    def _drop(self, states: Tensor) -> Tensor:
         return functional.dropout(states, self.dropout, self.training)
 
 
-class Siamese(nn.Module):
+class SiameseNetwork(nn.Module):
     """A score from a candidate and its references, in any order of these.
 
-    Sentence embeddings are the mean of the last layer's tokens. The head sees the cosines of candidate
+    Sentence embeddings are the mean of the last layer's tokens. The head takes the cosines of candidate
     and references (as quantiles), the cosine with the references' centroid, and the precision, recall
     and F of softly matched tokens (greedy, as in BERTScore) at the first and the last trained layer,
-    each token with a learned weight; and what the frozen part is told as well, standardised. A linear
-    map of all these numbers, and a small network of them, of vectors that the frozen part is told, and
-    of the product and the difference of candidate and centroid, are added.
+    each token with a learned weight; and the inputs of the frozen part, standardised. A linear map of
+    all these numbers is added to a small network of them, of vectors among the inputs, and of the
+    product and the difference of candidate and centroid.
 
     Args:
-        layers: what is fine-tuned.
-        numbers, vectors: how many of the inputs, in this order, are numbers and how many are of vectors.
-        hidden: width of the network.
-        dropout: in the network.
+        layers: to be fine-tuned.
+        numbers, vectors: widths of the inputs that are numbers and, after these, of vectors.
+        hidden: width of the small network.
+        dropout: in the small network.
     """
 
     mean: Tensor
@@ -118,195 +114,133 @@ class Siamese(nn.Module):
     shares: Tensor
 
     def __init__(
-        self, layers: Layers, numbers: int, vectors: int, hidden: int, dropout: float
+        self, layers: TopLayers, numbers: int, vectors: int, hidden: int, dropout: float
     ) -> None:
         super().__init__()
         self.layers = layers
         self.numbers = numbers
-        # Of the inputs, and how much a standardised one counts.
+        # Of the inputs, and the weight of each when standardised.
         for name in ("mean", "scale", "shares"):
             self.register_buffer(name, torch.ones(numbers + vectors))
         width = layers.width
         self.weigh = nn.ModuleList(nn.Linear(width, 1) for _ in range(2))
-        own = len(QUANTILES) + 1 + 6 * len(self.weigh)
-        self.straight = nn.Linear(own + numbers, 1)
+        n_similarities = len(QUANTILES) + 1 + 6 * len(self.weigh)
+        self.straight = nn.Linear(n_similarities + numbers, 1)
         self.network = nn.Sequential(
-            nn.Linear(2 * width + own + numbers + vectors, hidden),
+            nn.Linear(2 * width + n_similarities + numbers + vectors, hidden),
             nn.GELU(),
             nn.Dropout(dropout),
             nn.Linear(hidden, 1),
         )
-        # It begins as the mean similarity, with tokens that weigh alike.
+        # It begins as the mean similarity, with tokens of equal weight.
         last = cast("nn.Linear", self.network[-1])
         for linear in (*self.weigh, self.straight, last):
             nn.init.zeros_(cast("nn.Linear", linear).weight)
             nn.init.zeros_(cast("nn.Linear", linear).bias)
-        nn.init.constant_(self.straight.weight[:, :own], 1 / own)
+        nn.init.constant_(self.straight.weight[:, :n_similarities], 1 / n_similarities)
 
-    def prepare(self, mean: Floats, scale: Floats, shares: Floats) -> None:
-        """Take the inputs' mean, deviation and shares, as `kernel.fit` uses them."""
+    def set_scaling(self, mean: Floats, scale: Floats, shares: Floats) -> None:
+        """Set the inputs' mean, deviation and shares, as `kernel_ridge` uses them."""
         self.mean.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(scale))
-        self.shares.copy_(torch.from_numpy(TOLD * shares))
+        self.shares.copy_(torch.from_numpy(INPUT_SHARE * shares))
 
-    def forward(self, texts: Batch, inputs: Tensor) -> Tensor:
-        """Scores, shape (n_rows,).
+    def forward(self, batch: TextBatch, inputs: Tensor) -> Tensor:
+        """Return scores, shape (n_rows,).
 
         Args:
-            texts: of the rows.
-            inputs: what the frozen part is told, shape (n_rows, numbers + vectors).
+            batch: the texts of the rows.
+            inputs: those of the frozen part, shape (n_rows, numbers + vectors).
         """
-        states = self.layers(texts.states, texts.lengths)
-        total = texts.states.new_zeros(len(texts.lengths), self.layers.width)
-        total = total.index_add(0, texts.owner, states[-1])
+        states = self.layers(batch.states, batch.lengths)
+        total = batch.states.new_zeros(len(batch.lengths), self.layers.width)
+        total = total.index_add(0, batch.text_of_token, states[-1])
         sentences = functional.normalize(total, dim=1)
-        candidates = sentences.index_select(0, texts.candidates)
-        references = sentences.index_select(0, texts.references.flatten())
-        references = references.view(*texts.references.shape, -1) * texts.there[..., None]
+        candidates = sentences.index_select(0, batch.candidates)
+        references = sentences.index_select(0, batch.references.flatten())
+        references = references.view(*batch.references.shape, -1) * batch.is_reference[..., None]
         cosines = torch.einsum("nd,nrd->nr", candidates, references)
         centroids = functional.normalize(references.sum(1), dim=1)
-        seen = [texts.quantiles(cosines), (candidates * centroids).sum(1, keepdim=True)]
+        columns = [batch.quantiles(cosines), (candidates * centroids).sum(1, keepdim=True)]
         for level, weigh in zip((states[0], states[-1]), self.weigh, strict=True):
-            seen += self._matched(level, functional.softplus(weigh(level)[:, 0]), texts)
-        told = ((inputs - self.mean) / self.scale).clamp(-CLIP, CLIP) * self.shares
-        similarities = torch.cat([*seen, told[:, : self.numbers]], dim=1)
-        # Products of directions are small; so they are as large as the similarities.
+            columns += self._match_tokens(level, functional.softplus(weigh(level)[:, 0]), batch)
+        standard = ((inputs - self.mean) / self.scale).clamp(-CLIP, CLIP) * self.shares
+        similarities = torch.cat([*columns, standard[:, : self.numbers]], dim=1)
+        # Products of directions are small; this makes them as large as the similarities.
         scale = self.layers.width**0.5 / 2
-        both = [scale * candidates * centroids, scale * (candidates - centroids).abs()]
-        every = torch.cat([*both, similarities, told[:, self.numbers :]], dim=1)
-        return (self.straight(similarities) + self.network(every))[:, 0]
+        vectors = [scale * candidates * centroids, scale * (candidates - centroids).abs()]
+        hidden = torch.cat([*vectors, similarities, standard[:, self.numbers :]], dim=1)
+        return (self.straight(similarities) + self.network(hidden))[:, 0]
 
-    def _matched(self, states: Tensor, weights: Tensor, texts: Batch) -> list[Tensor]:
+    def _match_tokens(self, states: Tensor, weights: Tensor, batch: TextBatch) -> list[Tensor]:
+        """Return precision, recall and F, each its greatest and mean over references, (n_rows, 1)."""
         directions = functional.normalize(states, dim=1)
-        left, left_there = texts.tokens(texts.candidates)
-        right, right_there = texts.tokens(texts.references)
-        # All candidates' tokens with all references': cheaper than to copy vectors of each pair of texts.
-        one, row = left.unique(return_inverse=True)
-        other, column = right.unique(return_inverse=True)
-        table = directions.index_select(0, one) @ directions.index_select(0, other).T
+        left, is_left = batch.token_index(batch.candidates)
+        right, is_right = batch.token_index(batch.references)
+        # All candidates' tokens with all references': cheaper than copies of each pair's vectors.
+        left_tokens, row = left.unique(return_inverse=True)
+        right_tokens, column = right.unique(return_inverse=True)
+        table = directions.index_select(0, left_tokens) @ directions.index_select(0, right_tokens).T
         cosines = table[row[:, None, :, None], column[:, :, None, :]]
-        of_left = cosines.masked_fill(~right_there[:, :, None, :], -1).amax(3)
-        of_right = cosines.masked_fill(~left_there[:, None, :, None], -1).amax(2)
-        weight = (weights[left] * left_there)[:, None]
-        precision = (of_left * weight).sum(2) / weight.sum(2)
-        weight = weights[right] * right_there
-        recall = (of_right * weight).sum(2) / weight.sum(2)
-        both = 2 * precision * recall / (precision + recall).clamp(min=LEAST_SUM)
-        out: list[Tensor] = []
-        for values in (precision, recall, both):
-            out.append(values.masked_fill(~texts.there, -1).amax(1, keepdim=True))
-            out.append((values * texts.there).sum(1, keepdim=True) / texts.counts[:, None])
-        return out
+        best_of_left = cosines.masked_fill(~is_right[:, :, None, :], -1).amax(3)
+        best_of_right = cosines.masked_fill(~is_left[:, None, :, None], -1).amax(2)
+        weight = (weights[left] * is_left)[:, None]
+        precision = (best_of_left * weight).sum(2) / weight.sum(2)
+        weight = weights[right] * is_right
+        recall = (best_of_right * weight).sum(2) / weight.sum(2)
+        f_score = 2 * precision * recall / (precision + recall).clamp(min=MIN_SUM)
+        columns: list[Tensor] = []
+        for scores in (precision, recall, f_score):
+            columns.append(scores.masked_fill(~batch.is_reference, -1).amax(1, keepdim=True))
+            mean = (scores * batch.is_reference).sum(1, keepdim=True) / batch.counts[:, None]
+            columns.append(mean)
+        return columns
 
 
-class Batch:
-    """The texts of some rows, each once.
+class TextBatch:
+    """The distinct texts of some rows, as tensors.
 
     Attributes:
-        states, lengths: as `Layers` takes them.
-        owner: which text a token is of, shape (n_tokens,).
-        candidates: a row's text, shape (n_rows,).
-        references: the texts it is compared with, shape (n_rows, most), padded with any.
-        there: which of them are no padding.
-        counts: how many, shape (n_rows,).
+        states, lengths: as `TopLayers` takes them.
+        text_of_token: index of the text of each token, shape (n_tokens,).
+        starts: index of each text's first token, shape (n_texts,).
+        candidates: index of each row's candidate, shape (n_rows,).
+        references: indices of each row's references, padded, shape (n_rows, most references).
+        is_reference: whether an entry of `references` is no padding.
+        counts: the number of references, shape (n_rows,).
     """
 
-    def __init__(
-        self,
-        texts: Texts,
-        candidates: Sequence[int],
-        references: Sequence[Sequence[int]],
-        device: str,
-    ) -> None:
+    def __init__(self, texts: TextStates, rows: Sequence[int], device: str) -> None:
+        references = [texts.references[i] for i in rows]
+        candidates = np.asarray([texts.candidates[i] for i in rows])
         counts = np.array([len(r) for r in references])
-        flat = np.concatenate([np.asarray(candidates), *map(np.asarray, references)])
-        used, inverse = np.unique(flat, return_inverse=True)
-        n = len(candidates)
-        table = np.zeros((n, counts.max()), dtype=np.int64)
-        there = np.arange(counts.max()) < counts[:, None]
-        table[there] = inverse[n:]
-        states, lengths = texts.middle(used)
+        flat = np.concatenate([candidates, *map(np.asarray, references)])
+        distinct, inverse = np.unique(flat, return_inverse=True)
+        table = np.zeros((len(rows), counts.max()), dtype=np.int64)
+        is_reference = np.arange(counts.max()) < counts[:, None]
+        table[is_reference] = inverse[len(rows) :]
+        states, lengths = texts.middle_states(distinct)
         self.states = torch.from_numpy(states).to(device)
         self.lengths = torch.from_numpy(lengths).to(device)
-        self.owner = torch.repeat_interleave(self.lengths)
+        self.text_of_token = torch.repeat_interleave(self.lengths)
         self.starts = torch.cumsum(self.lengths, 0) - self.lengths
-        self.candidates = torch.from_numpy(inverse[:n]).to(device)
+        self.candidates = torch.from_numpy(inverse[: len(rows)]).to(device)
         self.references = torch.from_numpy(table).to(device)
-        self.there = torch.from_numpy(there).to(device)
+        self.is_reference = torch.from_numpy(is_reference).to(device)
         self.counts = torch.from_numpy(counts).to(device)
 
-    def tokens(self, texts: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the tokens of texts stand, padded with others, and which are no padding."""
+    def token_index(self, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """Return indices of the texts' tokens, padded by repetition, and a mask without the padding."""
         lengths = self.lengths[texts][..., None]
-        places = torch.arange(int(lengths.max()), device=lengths.device)
-        return self.starts[texts][..., None] + torch.minimum(places, lengths - 1), places < lengths
+        positions = torch.arange(int(lengths.max()), device=lengths.device)
+        index = self.starts[texts][..., None] + torch.minimum(positions, lengths - 1)
+        return index, positions < lengths
 
     def quantiles(self, values: Tensor) -> Tensor:
-        """Quantiles over each row's references, shape (n_rows, len(QUANTILES))."""
-        ordered = values.masked_fill(~self.there, torch.inf).sort(1).values
-        at = (self.counts[:, None] - 1) * torch.tensor(QUANTILES, device=values.device)
-        low = at.floor().long()
+        """Return quantiles over each row's references, shape (n_rows, len(QUANTILES))."""
+        ordered = values.masked_fill(~self.is_reference, torch.inf).sort(1).values
+        position = (self.counts[:, None] - 1) * torch.tensor(QUANTILES, device=values.device)
+        low = position.floor().long()
         high = torch.minimum(low + 1, self.counts[:, None] - 1)
-        share = at - low
+        share = position - low
         return ordered.gather(1, low) * (1 - share) + ordered.gather(1, high) * share
-
-
-def loss(scores: Tensor, targets: Tensor, steepness: float, ranking: float) -> Tensor:
-    """Squared error, and logistic ranking of all pairs of the batch that differ.
-
-    Args:
-        scores, targets: shape (n,); targets in 0..1.
-        steepness: of the logistic function, per unit of score.
-        ranking: how much ranking weighs against the squared error.
-    """
-    gaps = scores[:, None] - scores
-    better = targets[:, None] > targets
-    misranked = functional.softplus(-steepness * gaps)[better]
-    squared = functional.mse_loss(scores, targets)
-    return squared + ranking * misranked.mean() if len(misranked) else squared
-
-
-def by_image(image_ids: Sequence[str], at_once: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Rows in batches of whole images, the images shuffled."""
-    rows_of: dict[str, list[int]] = {}
-    for row, image_id in enumerate(image_ids):
-        rows_of.setdefault(image_id, []).append(row)
-    images = list(rows_of)
-    order = rng.permutation(len(images))
-    for start in range(0, len(order), at_once):
-        some = order[start : start + at_once]
-        yield np.array([row for i in some for row in rows_of[images[i]]], dtype=np.intp)
-
-
-def optimizer_of(model: Siamese, rate: float, head_rate: float, decay: float) -> Any:
-    """AdamW with a rate for the encoder's layers and one for what is new."""
-    inner = list(model.layers.parameters())
-    known = {id(p) for p in inner}
-    new = [p for p in model.parameters() if id(p) not in known]
-    groups = [{"params": inner, "lr": rate}, {"params": new, "lr": head_rate}]
-    return torch.optim.AdamW(groups, weight_decay=decay)
-
-
-def pace(step: int, steps: int) -> float:
-    """The share of the greatest rates: it climbs for a tenth of all steps, then falls in a straight line."""
-    return min((step + 1) / (0.1 * steps), (steps - step) / steps)
-
-
-def predict(model: Siamese, texts: Texts, inputs: Array, device: str) -> Floats:
-    """Scores of all rows of `texts`, shape (n_rows,); `inputs` are of the rows."""
-    model.eval()
-    out = np.empty(len(texts.candidates))
-    # Rows of the same references stand together, which are encoded once then.
-    order = sorted(range(len(out)), key=lambda i: texts.references[i])
-    with torch.inference_mode():
-        for start in range(0, len(order), ROWS):
-            some = order[start : start + ROWS]
-            batch = Batch(
-                texts,
-                [texts.candidates[i] for i in some],
-                [texts.references[i] for i in some],
-                device,
-            )
-            told = torch.from_numpy(inputs[some]).float().to(device)
-            out[some] = model(batch, told).double().cpu().numpy()
-    return out

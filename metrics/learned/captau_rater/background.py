@@ -1,12 +1,12 @@
-"""What the captions of other images tell, without any rating, of a candidate and its references.
+"""Knowledge from the captions of other images, without any rating, about a candidate and its references.
 
-Two things are learnt from the training images' references, and from these alone:
+Two things are learned, from the training images' references only:
 
 - which differences are mere wording: embeddings of one image's references differ by noise, those of
-  different images by what is seen. Probabilistic linear discriminant analysis (Prince and Elder 2007; the
+  different images by content. Probabilistic linear discriminant analysis (Prince and Elder 2007; the
   two-covariance form) finds directions in which the noise has variance 1, and gives the likelihood ratio of
   the candidate being one more caption of the image against its being any image's;
-- what else is said of such an image: an embedding is smoothed, by the mean of the images that lie near it.
+- what else people say of such an image: an embedding is smoothed, by the mean of the images near it.
 
 An image that has one of the row's own texts among its references is no neighbour of that row. So neither a
 training row's own image, nor the image that a candidate was borrowed from, is of any help.
@@ -15,7 +15,7 @@ training row's own image, nor the image that a candidate was borrowed from, is o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +24,27 @@ from scipy import linalg
 from ...base import Floats
 from ...neural.store import Array, key_of
 from ...rows import Rows
-from .similarities import Texts
+from .text_states import TextStates
 
-#: How fast the weight of a neighbour falls with its cosine. Vectors are of the first.
+#: Lower temperatures make the weight of a neighbour fall faster with its cosine. Vectors use the first.
 TEMPERATURES = (0.05, 0.1)
-#: The share of a round covariance in that of the wording, of which few captions tell too little.
-ROUND = 0.3
+#: The share of a spherical covariance in that of wording, which few captions determine poorly.
+SPHERICAL_SHARE = 0.3
 #: The least variance between images, as a share of the wording's.
-LEAST = 1e-6
+MIN_VARIANCE = 1e-6
 _CHUNK = 1024
 
 
 @dataclass(frozen=True)
 class Background:
-    """What is kept of the training images' references.
+    """Statistics of the training images' references; the arrays are saved under these names.
 
     Attributes:
         centroids: of each image's references at the encoder's last layer, of length 1, shape (n_images, width).
-        captions: hashes of their texts, shape (n_images, most); 0 where an image has fewer.
+        captions: hashes of their texts, shape (n_images, most captions), padded with 0.
         means: of all references by layer, shape (4, width).
-        axes: in whose columns wording has variance 1 and no covariance, shape (4, width, width).
+        axes: their columns are axes along which wording has variance 1 and no covariance,
+            shape (4, width, width).
         variances: between images along each axis, shape (4, width).
     """
 
@@ -54,135 +55,139 @@ class Background:
     variances: Floats
 
     NAMES: ClassVar[tuple[str, ...]] = (
-        *(f"same_image_{layer}_{what}" for layer in range(4) for what in ("ratio", "near", "far")),
-        *(f"smoothed_{t:g}_{what}" for t in TEMPERATURES for what in ("both", "left", "right")),
+        *(f"same_image_{layer}_{name}" for layer in range(4) for name in ("ratio", "near", "far")),
+        *(f"smoothed_{t:g}_{side}" for t in TEMPERATURES for side in ("both", "left", "right")),
     )
 
     @classmethod
-    def of(cls, texts: Texts, rows: Rows) -> Background:
-        """What is told by the references of rows: of each image, those of its first row."""
+    def learn(cls, texts: TextStates, rows: Rows) -> Background:
+        """Learn from the references of rows: of each image, those of its first row."""
         images, first = np.unique(rows.frame["image_id"].to_numpy(dtype=np.str_), return_index=True)
-        owned = [texts.references[i] for i in first]
+        references = [texts.references[i] for i in first]
         hashes = [sorted({_hash(text) for text in rows.references[i]}) for i in first]
         captions = np.zeros((len(images), max(map(len, hashes))), dtype=np.int64)
-        for place, own in zip(captions, hashes, strict=True):
-            place[: len(own)] = own
+        for row, image_hashes in zip(captions, hashes, strict=True):
+            row[: len(image_hashes)] = image_hashes
         sentences = texts.sentences.astype(np.float64)
-        centroids = np.stack([sentences[own, -1].mean(0) for own in owned])
-        found = [_discriminant([sentences[own, layer] for own in owned]) for layer in range(4)]
-        means, axes, variances = map(np.stack, zip(*found, strict=True))
-        return cls(_unit(centroids).astype(np.float32), captions, means, axes, variances)
+        centroids = np.stack([sentences[own, -1].mean(0) for own in references])
+        statistics = [
+            _analyse_discriminants([sentences[own, layer] for own in references])
+            for layer in range(4)
+        ]
+        means, axes, variances = map(np.stack, zip(*statistics, strict=True))
+        return cls(_normalise(centroids).astype(np.float32), captions, means, axes, variances)
 
-    @property
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        return dict(vars(self))
-
-    def compared(self, texts: Texts, rows: Rows) -> tuple[Floats, Array]:
-        """Of each row's candidate and references:
+    def compare(self, texts: TextStates, rows: Rows) -> tuple[Floats, Array]:
+        """Compare each row's candidate with its references.
 
         Returns:
-            values of `NAMES`, shape (n_rows, len(NAMES)); product and absolute difference of both when
-            smoothed, shape (n_rows, 2 × width), float32.
+            values of `NAMES`, shape (n_rows, len(NAMES)); product and absolute difference of the smoothed
+            embeddings, shape (n_rows, 2 × width), float32.
         """
-        # In 64 bits, since temperatures would magnify what rounding differs by from batch to batch.
+        # In 64 bits, since temperatures would magnify differences of rounding from batch to batch.
         sentences = texts.sentences.astype(np.float64)
         candidates = sentences[np.array(texts.candidates)]
         references = np.stack([sentences[own].mean(0) for own in texts.references])
         counts = np.array([len(own) for own in texts.references])[:, None]
-        same = [self._same(candidates[:, i], references[:, i], counts, i) for i in range(4)]
-        left, right = candidates[:, -1], _unit(references[:, -1])
-        parts = [
-            self._smoothed(left[here], right[here], self._own(rows, here))
-            for here in (slice(s, s + _CHUNK) for s in range(0, len(left), _CHUNK))
+        ratios = [
+            self._compare_images(candidates[:, layer], references[:, layer], counts, layer)
+            for layer in range(4)
         ]
+        left, right = candidates[:, -1], _normalise(references[:, -1])
+        own_images = self._find_own_images(rows)
+        chunks = [slice(start, start + _CHUNK) for start in range(0, len(left), _CHUNK)]
+        parts = [self._compare_smoothed(left[c], right[c], own_images[c]) for c in chunks]
         smoothed, vectors = map(np.concatenate, zip(*parts, strict=True))
-        return np.hstack([*same, smoothed]), vectors
+        return np.hstack([*ratios, smoothed]), vectors
 
-    def _same(self, candidate: Floats, references: Floats, counts: Array, layer: int) -> Floats:
-        """The log likelihood ratio of one image against two, and cosines of what is told of the image.
+    def _compare_images(
+        self, candidates: Floats, references: Floats, counts: Array, layer: int
+    ) -> Floats:
+        """Return the log likelihood ratio of one image against two, and two cosines, shape (n, 3).
 
-        In the second cosine axes that tell images well apart count more than in the first.
+        In the second cosine, axes that separate images well count more than in the first.
         """
         variance = self.variances[layer]
-        one = (candidate - self.means[layer]) @ self.axes[layer]
-        other = (references - self.means[layer]) @ self.axes[layer]
-        # What the references say of their image: its mean along the axes, and how sure that is.
-        known = counts * variance + 1
-        told, spread = counts * variance / known * other, variance / known + 1
+        left = (candidates - self.means[layer]) @ self.axes[layer]
+        right = (references - self.means[layer]) @ self.axes[layer]
+        # The posterior of the image given its references: mean along the axes, and variance.
+        precision = counts * variance + 1
+        posterior, spread = counts * variance / precision * right, variance / precision + 1
         ratio = (np.log(variance + 1) - np.log(spread)).sum(1) + (
-            one**2 / (variance + 1) - (one - told) ** 2 / spread
+            left**2 / (variance + 1) - (left - posterior) ** 2 / spread
         ).sum(1)
         share = np.sqrt(variance / (1 + variance))
         near, far = (
-            (_unit(one * weight) * _unit(other * weight)).sum(1) for weight in (share, share**2)
+            (_normalise(left * weight) * _normalise(right * weight)).sum(1)
+            for weight in (share, share**2)
         )
         return np.column_stack([ratio / 2, near, far])
 
-    def _smoothed(
-        self, candidate: Floats, references: Floats, own: list[list[int]]
+    def _compare_smoothed(
+        self, candidates: Floats, references: Floats, own_images: list[list[int]]
     ) -> tuple[Floats, Array]:
-        """Cosines of the smoothed with the smoothed or the plain, and their product and difference."""
-        scores = [side @ self.centroids.T for side in (candidate, references)]
-        for index, images in enumerate(own):
+        """Return cosines of smoothed with smoothed or raw embeddings, and products and differences."""
+        scores = [side @ self.centroids.T for side in (candidates, references)]
+        for row, images in enumerate(own_images):
             for side in scores:
-                side[index, images] = -np.inf
+                side[row, images] = -np.inf
         cosines: list[Floats] = []
         vectors: list[Floats] = []
         for temperature in TEMPERATURES:
-            left = self._mean(candidate, scores[0], temperature)
-            right = self._mean(references, scores[1], temperature)
-            pairs = ((left, right), (left, references), (candidate, right))
+            left = self._smooth(candidates, scores[0], temperature)
+            right = self._smooth(references, scores[1], temperature)
+            pairs = ((left, right), (left, references), (candidates, right))
             cosines += [(a * b).sum(1) for a, b in pairs]
             vectors += [left * right, np.abs(left - right)]
         return np.column_stack(cosines), np.hstack(vectors[:2]).astype(np.float32)
 
-    def _mean(self, vectors: Floats, scores: Floats, temperature: float) -> Floats:
-        """The weighted mean of neighbours; what has none stays what it is."""
+    def _smooth(self, vectors: Floats, scores: Floats, temperature: float) -> Floats:
+        """Return the weighted mean of each vector's neighbours; without any, the vector itself."""
         top = scores.max(1, keepdims=True)
-        alone = np.isneginf(top)
-        weights = np.exp((scores - np.where(alone, 0, top)) / temperature)
-        return _unit(np.where(alone, vectors, weights @ self.centroids))
+        is_alone = np.isneginf(top)
+        weights = np.exp((scores - np.where(is_alone, 0, top)) / temperature)
+        return _normalise(np.where(is_alone, vectors, weights @ self.centroids))
 
-    def _own(self, rows: Rows, here: slice) -> list[list[int]]:
-        """Images that have a text of the row among their references."""
+    def _find_own_images(self, rows: Rows) -> list[list[int]]:
+        """Return, for each row, the images that have one of its texts among their references."""
         owners: dict[int, list[int]] = {}
         for image, hashes in enumerate(self.captions.tolist()):
             for number in filter(None, hashes):
                 owners.setdefault(number, []).append(image)
         return [
             [image for text in {c, *rs} for image in owners.get(_hash(text), ())]
-            for c, rs in zip(rows.captions[here], rows.references[here], strict=True)
+            for c, rs in zip(rows.captions, rows.references, strict=True)
         ]
 
 
 def normalise_caption(text: str) -> str:
-    """A caption without what its copies differ in: case, and what is no letter or figure."""
+    """Return a caption's letters and digits in lower case, by which copies are recognised."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _hash(text: str) -> int:
-    """Never 0, which stands for no text."""
+    """Return the hash of a caption's normal form; never 0, which pads."""
     return int.from_bytes(key_of(normalise_caption(text))[:7], "little") + 1
 
 
-def _unit(vectors: Floats) -> Floats:
-    """Of length 1; a vector of none, which tells nothing, stays one and is like no other."""
+def _normalise(vectors: Floats) -> Floats:
+    """Return vectors of length 1; zeros stay zeros."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def _discriminant(images: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Mean, axes and variances between images, of each image's vectors of shape (n_captions, width)."""
-    every = np.concatenate(images)
-    mean = every.mean(0)
-    levels = np.stack([own.mean(0) for own in images])
-    gaps = np.concatenate([own - level for own, level in zip(images, levels, strict=True)])
-    within = gaps.T @ gaps / max(len(every) - len(images), 1)
-    total = (every - mean).T @ (every - mean) / len(every)
+def _analyse_discriminants(images: list[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Return mean, axes and variances between images, of vectors of shape (n_captions, width) each."""
+    vectors = np.concatenate(images)
+    mean = vectors.mean(0)
+    levels = np.stack([image.mean(0) for image in images])
+    gaps = np.concatenate([image - level for image, level in zip(images, levels, strict=True)])
+    within = gaps.T @ gaps / max(len(vectors) - len(images), 1)
+    total = (vectors - mean).T @ (vectors - mean) / len(vectors)
     size = len(mean)
     # Without two captions of an image, or two that differ, any direction is as good as another.
     level = float(np.trace(within) or np.trace(total) or 1.0) / size
     between = (levels - mean).T @ (levels - mean) / len(images)
-    between -= within * len(images) / len(every)  # what the levels differ by for noise alone
-    within = (1 - ROUND) * within + ROUND * level * np.eye(size)
+    between -= within * len(images) / len(vectors)  # levels differ by noise as well
+    within = (1 - SPHERICAL_SHARE) * within + SPHERICAL_SHARE * level * np.eye(size)
     variances, axes = cast("tuple[Floats, Floats]", linalg.eigh(between, within))
-    return mean, axes, np.maximum(variances, LEAST)
+    return mean, axes, np.maximum(variances, MIN_VARIANCE)

@@ -1,15 +1,16 @@
-"""captau's own rater: references and text alone, on a sentence encoder that pip installs.
+"""captau's own rater: references and text only, on a sentence encoder that pip installs.
 
-The weighted mean of two regressions on the ratings' ranks, each of which can stand alone: one on what a
-frozen encoder, the training images' captions (`background.py`), n-gram metrics and SPICE say
-(`kernel_ridge.py`), one by fine-tuning the encoder's upper layers, which hears all that as well
-(`_siamese_network.py`). docs/captau_rater.md has its figures, and what was tried.
+The weighted mean of two regressions on the ratings' ranks, each of which can stand alone. One is fitted to
+similarities by a frozen encoder, n-gram metrics and SPICE (`similarities.py`) and to the training images'
+captions (`background.py`): `kernel_ridge.py`. The other fine-tunes the encoder's upper layers, with the
+same inputs: `_siamese_network.py` and `_fine_tuning.py`. docs/captau_rater.md has its figures.
+`captau train rater=captau` makes it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -23,47 +24,50 @@ from ...neural.device import resolve
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder, transformers_hash
 from ...rows import Rows
-from ..common.recipe import Examples, Model, Recipe, correlate_with_ratings, register_recipe
-from ..common.training import clip_gradients, schedule_learning_rates
-from ..common.weights import fill, load_tensors, save_tensors
-from . import kernel_ridge as kernel
+from ..common.recipe import Examples, Model, Recipe, register_recipe
+from ..common.spice_metrics import parser_download_size
+from ..common.training import Session
+from ..common.weights import fill_module, load_tensors, save_tensors
 from .background import Background
-from .similarities import Texts, likeness, similarities
+from .kernel_ridge import KernelRidge, fit_kernel_ridge
+from .similarities import compute_comparison_vectors, compute_similarities
+from .text_states import TextStates
 
 if TYPE_CHECKING:
-    from ..common.training import Session
+    from ._fine_tuning import TrainingRows, ValidationRows
+    from ._siamese_network import SiameseNetwork
 
-Kind = TypeVar("Kind")
+Arrays = TypeVar("Arrays", Background, KernelRidge)
 
-_FROZEN = "frozen.safetensors"
-_TUNED = "finetuned.safetensors"
-_INPUTS = "inputs.safetensors"
-#: Of the files; another one's raters are refused.
+FROZEN_FILE = "frozen.safetensors"
+FINE_TUNED_FILE = "finetuned.safetensors"
+INPUTS_FILE = "inputs.safetensors"
+#: Of the files; raters of another format are refused.
 _FORMAT = "2"
-#: Tokens that are read of a text.
-_LIMIT = 128
-#: The largest step of a gradient.
-_NORM = 1.0
+#: The greatest number of tokens of a text.
+_TOKEN_LIMIT = 128
+#: Texts in a batch of the encoder.
+_BATCH_SIZE = 64
 
 
 @register_recipe("captau")
 @dataclass(frozen=True)
 class Captau(Recipe):
-    """What a caption's ratings rank like among all ratings of its dataset, from 0 to 1.
+    """Prediction of a caption's mean rank among all ratings of its dataset, from 0 to 1.
 
     Args:
         model: the sentence encoder: a BERT's folder, or a name as `sentence_cosine` takes it.
         encoder: `both` regressions, the one on `frozen` features, or the `finetuned` one.
-        spice: whether SPICE is among what both parts are told; null: where its parser is on this machine.
+        spice: whether SPICE is among the inputs; null: if its parser is on this machine.
         learn_validation: whether to learn from the validation rows, too: epochs are fixed and the penalty
-            is chosen by cross-validation over images, so that nothing is chosen by them.
-        background: whether what the training images' captions tell, without ratings, is among them.
-        share: what the frozen regression's prediction weighs against the other, where there are both.
-        landmarks, width: of the kernel regression: most landmarks, and the kernel's width.
-        likeness: what an input of `similarities.likeness` weighs against a similarity, in both parts.
-        members: how many encoders are fine-tuned, to be averaged.
-        epochs, images: of fine-tuning: how often all rows are seen, images in a batch.
-        learning_rate, head_rate: at their greatest, of the encoder's layers and of what is new.
+            is chosen by cross-validation over images, so that nothing is selected by them.
+        background: whether `background.py` is among the inputs.
+        share: the weight of the frozen regression's prediction, in 0..1, where there are both.
+        landmarks, width: of the kernel regression: the number of landmarks, at most, and the kernel's width.
+        likeness: the weight of an element of a vector against a similarity, in both parts.
+        members: the number of encoders that are fine-tuned and averaged.
+        epochs, images: of fine-tuning: passes over all rows, images in a batch.
+        learning_rate, head_rate: the greatest, of the encoder's layers and of the head.
         decay: of AdamW.
         hidden: width of the head's hidden layer.
         dropout: in the encoder's layers and in the head.
@@ -101,56 +105,52 @@ class Captau(Recipe):
 
     @property
     def signature(self) -> str:
-        """The encoder's weights, whether SPICE is heard, and who computes."""
+        """The encoder's weights, whether SPICE is an input, and versions of libraries."""
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        scenes = f"spice:{self._with_spice()}"
-        return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), scenes, *versions])
+        spice = f"spice:{self._has_spice()}"
+        return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), spice, *versions])
 
     def _folder(self) -> Path:
         need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
         return transformers_folder(f"rater {self.name}", self.model)
 
-    def _with_spice(self) -> bool:
-        from ...text.spice import models as spice_models
+    def _has_spice(self) -> bool:
+        return not parser_download_size() if self.spice is None else self.spice
 
-        if self.spice is not None:
-            return self.spice
-        return not spice_models.missing(spice_models.folder())
-
-    def texts(self, rows: Rows, device: str) -> Texts:
-        """The rows' texts as the encoder's states.
+    def encode_texts(self, rows: Rows, device: str) -> TextStates:
+        """Encode the rows' texts as the encoder's states.
 
         Raises:
-            InputError: where a row has no references.
+            InputError: if a row has no references.
         """
         for index, references in enumerate(rows.references):
             if not references:
                 raise InputError(
                     f"rater {self.name} needs references, and {rows.label(index)} has none"
                 )
-        model = TextModel(f"rater {self.name}", self._folder(), device, 64)
-        return Texts(rows, model, _LIMIT)
+        model = TextModel(f"rater {self.name}", self._folder(), device, _BATCH_SIZE)
+        return TextStates(rows, model, _TOKEN_LIMIT)
 
     def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
         """Train both parts on the mean mid-ranks of each caption's ratings.
 
         Raises:
-            InputError: where there are no ratings or no references.
+            InputError: if there are no ratings or no references.
         """
         train = train.select_rated()
         if self.learn_validation and len(validation):
             train = Examples.join([train, validation]).select_rated()
-        targets = midranks(train)
-        texts = self.texts(train.rows, session.device)
-        model = CaptauModel(self, None, [], spice=self._with_spice(), device=session.device)
-        if self.background:
-            model.background = Background.of(texts, train.rows)
-        inputs = model.inputs(texts, train.rows)
-        shares = np.full(inputs.shape[1], self.likeness)
-        shares[: len(model.names)] = 1.0
+        targets = compute_midranks(train)
+        texts = self.encode_texts(train.rows, session.device)
+        background = Background.learn(texts, train.rows) if self.background else None
+        inputs = InputMaker(background, self._has_spice())
+        names, values = inputs.compute(texts, train.rows)
+        shares = np.full(values.shape[1], self.likeness)
+        shares[: len(names)] = 1.0
+        frozen: KernelRidge | None = None
         if self.encoder != "finetuned":
-            model.frozen = kernel.fit(
-                inputs,
+            frozen = fit_kernel_ridge(
+                values,
                 targets,
                 train.image_ids,
                 session.rng("frozen"),
@@ -158,113 +158,87 @@ class Captau(Recipe):
                 landmarks=self.landmarks,
                 width=self.width,
             )
+        fine_tuned: list[SiameseNetwork] = []
         if self.encoder != "frozen":
-            unseen = (
-                None if self.learn_validation or not len(validation) else validation.select_rated()
-            )
-            for _ in range(self.members):
-                model.tuned.append(
-                    self._fine_tuned(model, texts, train, inputs, targets, shares, unseen, session)
-                )
-        return model
+            from ._fine_tuning import TrainingRows
 
-    def _fine_tuned(
+            rows = TrainingRows(texts, values, shares, targets, train.image_ids)
+            held_out = self._make_validation_rows(validation, inputs, session.device)
+            for member in range(1, self.members + 1):
+                fine_tuned.append(self._fine_tune(member, len(names), rows, held_out, session))
+        return CaptauModel(self, inputs, names, frozen, fine_tuned, session.device)
+
+    def _make_validation_rows(
+        self, validation: Examples, inputs: InputMaker, device: str
+    ) -> ValidationRows | None:
+        if self.learn_validation or not len(validation):
+            return None
+        from ._fine_tuning import ValidationRows
+
+        examples = validation.select_rated()
+        texts = self.encode_texts(examples.rows, device)
+        return ValidationRows(examples, texts, inputs.compute(texts, examples.rows)[1])
+
+    def _fine_tune(
         self,
-        model: CaptauModel,
-        texts: Texts,
-        train: Examples,
-        inputs: Floats,
-        targets: Floats,
-        shares: Floats,
-        unseen: Examples | None,
+        member: int,
+        n_numbers: int,
+        rows: TrainingRows,
+        validation: ValidationRows | None,
         session: Session,
-    ) -> Any:
-        import torch
+    ) -> SiameseNetwork:
+        from ._fine_tuning import fine_tune
 
-        from . import _siamese_network as _siamese
-
-        stage = f"finetuned-{len(model.tuned) + 1}"
+        stage = f"finetuned-{member}"
         session.reseed(stage, "weights")
-        module = self.network(len(model.names), inputs.shape[1])
-        module.prepare(*kernel.spread_of(inputs), shares)
-        module.to(session.device)
-        optimizer = _siamese.optimizer_of(module, self.learning_rate, self.head_rate, self.decay)
-        clip_gradients(optimizer, module, _NORM)
-        y = torch.tensor(targets, dtype=torch.float32, device=session.device)
-        told = torch.tensor(inputs, dtype=torch.float32, device=session.device)
-        images = train.image_ids.tolist()
-        per_epoch = -(-len(set(images)) // self.images)
-        aside = None if unseen is None else self.texts(unseen.rows, session.device)
-        aside_told = None if aside is None or unseen is None else model.inputs(aside, unseen.rows)
+        network = self.make_network(n_numbers, rows.inputs.shape[1])
+        fine_tune(network, self, rows, validation, session, stage)
+        return network
 
-        def steps(rng: np.random.Generator, epoch: int) -> Iterable[Any]:
-            batches = _siamese.by_image(images, self.images, rng)
-            total = self.epochs * per_epoch
-            return schedule_learning_rates(
-                optimizer, batches, epoch * per_epoch, lambda step: _siamese.pace(step, total)
-            )
+    def make_network(self, n_numbers: int, n_inputs: int) -> SiameseNetwork:
+        """Make the network to be fine-tuned; the first `n_numbers` inputs are no vectors'."""
+        from ._siamese_network import SiameseNetwork, TopLayers
 
-        def loss(some: Any) -> torch.Tensor:
-            batch = _siamese.Batch(
-                texts,
-                [texts.candidates[i] for i in some],
-                [texts.references[i] for i in some],
-                session.device,
-            )
-            return _siamese.loss(module(batch, told[some]), y[some], self.steepness, self.ranking)
-
-        def validate() -> float:
-            assert aside is not None
-            assert unseen is not None
-            assert aside_told is not None
-            found = _siamese.predict(module, aside, aside_told, session.device)
-            return correlate_with_ratings(found, unseen, "tau_c")
-
-        session.train(
-            stage,
-            module,
-            steps=steps,
-            loss=loss,
-            optimizer=optimizer,
-            epochs=self.epochs,
-            validate=None if aside is None else validate,
-        )
-        return module
-
-    def network(self, numbers: int, inputs: int) -> Any:
-        """The network to be fine-tuned, as it is at first, for so many inputs, the first ones numbers."""
-        from ._siamese_network import Layers, Siamese
-
-        layers = Layers(self._folder(), self.dropout)
-        return Siamese(layers, numbers, inputs - numbers, self.hidden, self.dropout)
+        layers = TopLayers(self._folder(), self.dropout)
+        return SiameseNetwork(layers, n_numbers, n_inputs - n_numbers, self.hidden, self.dropout)
 
     def load(self, folder: Path) -> Model:
-        model = CaptauModel(self, None, [], spice=False, device=resolve("auto"))
-        # The parts before their inputs, which a rater of the first format has no file of.
-        frozen = {} if self.encoder == "finetuned" else self._read(folder / _FROZEN)[0]
-        tuned = {} if self.encoder == "frozen" else self._read(folder / _TUNED)[0]
-        inputs, card = self._read(folder / _INPUTS, "names", "spice")
-        model.names = json.loads(card["names"])
-        model.spice = card["spice"] == "true"
+        device = resolve("auto")
+        # The parts before their inputs, for which a rater of the first format has no file.
+        parts = {"frozen": FROZEN_FILE, "finetuned": FINE_TUNED_FILE}
+        tensors = {
+            part: self._load_tensors(folder / file)[0]
+            for part, file in parts.items()
+            if self.encoder in (part, "both")
+        }
+        input_tensors, card = self._load_tensors(folder / INPUTS_FILE, "names", "spice")
+        names: list[str] = json.loads(card["names"])
+        background, frozen = None, None
         if self.background:
-            model.background = _made(Background, inputs, folder / _INPUTS)
-        if frozen:
-            model.frozen = _made(kernel.KernelRidge, frozen, folder / _FROZEN)
-        for member in range(self.members if tuned else 0):
-            start = f"{member}."
-            own = {k.removeprefix(start): v for k, v in tuned.items() if k.startswith(start)}
-            module = self.network(len(model.names), len(own.get("mean", ())))
-            fill(module, folder / _TUNED, own)
-            model.tuned.append(module.to(model.device).eval())
-        return model
+            background = _make_arrays(Background, input_tensors, folder / INPUTS_FILE)
+        if "frozen" in tensors:
+            frozen = _make_arrays(KernelRidge, tensors["frozen"], folder / FROZEN_FILE)
+        fine_tuned: list[SiameseNetwork] = []
+        for member in range(self.members if "finetuned" in tensors else 0):
+            prefix = f"{member}."
+            member_tensors = {
+                k.removeprefix(prefix): v
+                for k, v in tensors["finetuned"].items()
+                if k.startswith(prefix)
+            }
+            network = self.make_network(len(names), len(member_tensors.get("mean", ())))
+            fill_module(network, folder / FINE_TUNED_FILE, member_tensors)
+            fine_tuned.append(network.to(device).eval())
+        inputs = InputMaker(background, card["spice"] == "true")
+        return CaptauModel(self, inputs, names, frozen, fine_tuned, device)
 
-    def _read(self, path: Path, *wanted: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """Tensors and card of a file.
+    def _load_tensors(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """Read the tensors and the card of a file.
 
         Raises:
-            InputError: where it is no such file, or of another format or encoder.
+            InputError: if it is no such file, or of another format or encoder.
         """
-        tensors, card = load_tensors(path, wanted)
+        tensors, card = load_tensors(path, card_keys)
         if card.get("format") != _FORMAT:
             raise InputError(f"{path}: of another version of captau; train the rater anew")
         folder = self._folder()
@@ -276,106 +250,122 @@ class Captau(Recipe):
         return tensors, card
 
 
-def _made(kind: type[Kind], tensors: Mapping[str, Any], path: Path) -> Kind:
+def _make_arrays(cls: type[Arrays], tensors: Mapping[str, Any], path: Path) -> Arrays:
     try:
-        return kind(**{k: v.numpy() for k, v in tensors.items()})
+        return cls(**{k: v.numpy() for k, v in tensors.items()})
     except TypeError as error:
         raise InputError(f"{path}: the weights of another architecture ({error})") from error
 
 
-def midranks(examples: Examples) -> Floats:
-    """The mean mid-rank of each row's ratings among all ratings of its dataset, in 0..1, shape (n,)."""
-    out = np.empty(len(examples))
+def compute_midranks(examples: Examples) -> Floats:
+    """Compute the mean mid-rank of each row's ratings in its dataset, in 0..1, shape (n,)."""
+    midranks = np.empty(len(examples))
     datasets = examples.rows.frame["dataset"].to_numpy()
     for name in dict.fromkeys(datasets.tolist()):
         rows = np.flatnonzero(datasets == name)
         counts = [len(examples.ratings[i]) for i in rows]
         ratings = np.concatenate([examples.ratings[i] for i in rows])
         ranks = (scipy.stats.rankdata(ratings) - 0.5) / len(ratings)
-        out[rows] = [part.mean() for part in np.split(ranks, np.cumsum(counts)[:-1])]
-    return out
+        midranks[rows] = [part.mean() for part in np.split(ranks, np.cumsum(counts)[:-1])]
+    return midranks
+
+
+@dataclass(frozen=True)
+class InputMaker:
+    """The inputs of both parts: similarities, and vectors of what texts share and differ in."""
+
+    background: Background | None
+    has_spice: bool
+
+    def compute(self, texts: TextStates, rows: Rows) -> tuple[list[str], Floats]:
+        """Compute the inputs of rows.
+
+        Returns:
+            names of the inputs that are numbers; and all inputs, shape (n, width): these, then vectors.
+        """
+        names, numbers = compute_similarities(texts, rows, has_spice=self.has_spice)
+        vectors = compute_comparison_vectors(texts)
+        if self.background is not None:
+            names += Background.NAMES
+            background_numbers, smoothed = self.background.compare(texts, rows)
+            numbers = np.hstack([numbers, background_numbers])
+            vectors = np.hstack([vectors, smoothed])
+        return names, np.hstack([numbers, vectors])
 
 
 class CaptauModel(Model):
-    """The trained parts; `names` are those of the inputs that are no vectors', in order."""
+    """The trained parts, of which there is at least one.
+
+    Args:
+        names: of the inputs that are no vectors', in order.
+    """
 
     def __init__(
         self,
-        made: Captau,
-        frozen: kernel.KernelRidge | None,
-        tuned: Sequence[Any],
-        *,
-        spice: bool,
+        recipe: Captau,
+        inputs: InputMaker,
+        names: Sequence[str],
+        frozen: KernelRidge | None,
+        fine_tuned: Sequence[SiameseNetwork],
         device: str,
     ) -> None:
-        self.recipe = made
+        self.recipe = recipe
+        self.inputs = inputs
+        self.names = list(names)
         self.frozen = frozen
-        self.tuned = list(tuned)
-        self.spice = spice
+        self.fine_tuned = list(fine_tuned)
         self.device = device
-        self.background: Background | None = None
-        self.names: list[str] = []
 
-    def inputs(self, texts: Texts, rows: Rows) -> Floats:
-        """What both parts are told of rows, shape (n, width): what `names` says, then vectors."""
-        names, values = similarities(texts, rows, spice=self.spice)
-        vectors = likeness(texts)
-        if self.background is not None:
-            names += Background.NAMES
-            found, smoothed = self.background.compared(texts, rows)
-            values, vectors = np.hstack([values, found]), np.hstack([vectors, smoothed])
-        self.names = self.names or names
+    def predict_parts(self, rows: Rows) -> dict[str, Floats]:
+        """Return the predictions of each part, shape (n,) each."""
+        texts = self.recipe.encode_texts(rows, self.device)
+        names, inputs = self.inputs.compute(texts, rows)
         if names != self.names:
             raise InputError(
                 "rater captau was trained on other similarities than this version computes; train it anew"
             )
-        return np.hstack([values, vectors])
-
-    def parts(self, rows: Rows) -> dict[str, Floats]:
-        """What each part predicts, shape (n,) each."""
-        texts = self.recipe.texts(rows, self.device)
-        inputs = self.inputs(texts, rows)
-        out: dict[str, Floats] = {}
+        predictions: dict[str, Floats] = {}
         if self.frozen is not None:
-            out["frozen"] = self.frozen.predict(inputs)
-        if self.tuned:
-            from ._siamese_network import predict
+            predictions["frozen"] = self.frozen.predict(inputs)
+        if self.fine_tuned:
+            from ._fine_tuning import predict
 
-            for member, module in enumerate(self.tuned):
-                out[f"finetuned-{member + 1}"] = predict(module, texts, inputs, self.device)
-        return out
+            for member, network in enumerate(self.fine_tuned, start=1):
+                predictions[f"finetuned-{member}"] = predict(network, texts, inputs, self.device)
+        return predictions
 
     def predict(self, rows: Rows) -> Floats:
         if not len(rows):
             return np.empty(0)
-        parts = self.parts(rows)
+        parts = self.predict_parts(rows)
         frozen = parts.pop("frozen", None)
-        if not parts:
-            assert frozen is not None
+        if frozen is not None and not parts:
             return frozen
-        tuned = np.mean(list(parts.values()), axis=0)
-        return (
-            tuned
-            if frozen is None
-            else self.recipe.share * frozen + (1 - self.recipe.share) * tuned
-        )
+        fine_tuned = np.mean(list(parts.values()), axis=0)
+        if frozen is None:
+            return fine_tuned
+        return self.recipe.share * frozen + (1 - self.recipe.share) * fine_tuned
 
     def save(self, folder: Path) -> None:
-        import torch
-
         encoder = transformers_hash(transformers_folder("rater captau", self.recipe.model))
         card = {"encoder": encoder, "format": _FORMAT}
-        told = {} if self.background is None else self.background.tensors
-        about = {"names": json.dumps(self.names), "spice": str(self.spice).lower()}
-        tensors = {k: torch.from_numpy(v) for k, v in told.items()}
-        save_tensors(folder / _INPUTS, tensors, card | about)
+        input_card = {
+            "names": json.dumps(self.names),
+            "spice": str(self.inputs.has_spice).lower(),
+        }
+        save_tensors(folder / INPUTS_FILE, _tensors(self.inputs.background), card | input_card)
         if self.frozen is not None:
-            tensors = {k: torch.from_numpy(v) for k, v in self.frozen.tensors.items()}
-            save_tensors(folder / _FROZEN, tensors, card)
-        if self.tuned:
+            save_tensors(folder / FROZEN_FILE, _tensors(self.frozen), card)
+        if self.fine_tuned:
             tensors = {
-                f"{i}.{k}": v
-                for i, one in enumerate(self.tuned)
-                for k, v in one.state_dict().items()
+                f"{i}.{name}": tensor
+                for i, network in enumerate(self.fine_tuned)
+                for name, tensor in network.state_dict().items()
             }
-            save_tensors(folder / _TUNED, tensors, card)
+            save_tensors(folder / FINE_TUNED_FILE, tensors, card)
+
+
+def _tensors(arrays: Background | KernelRidge | None) -> dict[str, Any]:
+    import torch
+
+    return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}

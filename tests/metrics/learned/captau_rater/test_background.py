@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from captau.metrics.learned.captau_rater.background import ROUND, TEMPERATURES, Background
+from captau.metrics.learned.captau_rater.background import SPHERICAL_SHARE, TEMPERATURES, Background
 from captau.metrics.learned.captau_rater.recipe import Captau
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
@@ -32,12 +32,12 @@ def seen(tiny):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPTAU_WEIGHTS", str(tiny))
         rows = rows_of(IMAGES, ["a cat", "a cat", "a red dog"])
-        texts = Captau().texts(rows, "cpu")
-        yield rows, texts, Background.of(texts, rows)
+        texts = Captau().encode_texts(rows, "cpu")
+        yield rows, texts, Background.learn(texts, rows)
 
 
 def named(background: Background, texts, rows: Rows) -> pd.DataFrame:
-    return pd.DataFrame(background.compared(texts, rows)[0], columns=list(Background.NAMES))
+    return pd.DataFrame(background.compare(texts, rows)[0], columns=list(Background.NAMES))
 
 
 def test_the_likelihood_ratio_is_that_of_two_gaussians(seen):
@@ -73,7 +73,9 @@ def test_along_the_axes_wording_is_round(seen):
     gaps = np.concatenate([own - own.mean(0) for own in owned])
     within = gaps.T @ gaps / (8 - 3)
     size = len(within)
-    within = (1 - ROUND) * within + ROUND * np.trace(within) / size * np.eye(size)
+    within = (1 - SPHERICAL_SHARE) * within + SPHERICAL_SHARE * np.trace(within) / size * np.eye(
+        size
+    )
     round_ = found.axes[2].T @ within @ found.axes[2]
     np.testing.assert_allclose(round_, np.eye(size), atol=1e-6)
     # Three images differ in two directions.
@@ -83,7 +85,7 @@ def test_along_the_axes_wording_is_round(seen):
 def test_smoothing_is_the_weighted_mean_of_other_images(seen):
     _, _, found = seen
     rows = rows_of({"4.jpg": ("a green dog",)}, ["a cat runs"])
-    texts = Captau().texts(rows, "cpu")
+    texts = Captau().encode_texts(rows, "cpu")
 
     def smoothed(vector, temperature):
         weights = np.exp(found.centroids @ vector / temperature)
@@ -113,7 +115,7 @@ def test_smoothing_is_the_weighted_mean_of_other_images(seen):
 def test_an_image_is_no_neighbour_of_its_own_captions(seen, caption, references):
     _, _, found = seen
     rows = rows_of({"4.jpg": references}, [caption])
-    texts = Captau().texts(rows, "cpu")
+    texts = Captau().encode_texts(rows, "cpu")
     elsewhere = found.centroids.copy()
     elsewhere[2] = -elsewhere[2]
     moved = replace(found, centroids=elsewhere)
@@ -126,8 +128,8 @@ def test_an_image_is_no_neighbour_of_its_own_captions(seen, caption, references)
 
 def test_without_neighbours_an_embedding_stays_what_it_is(seen):
     rows = rows_of({"1.jpg": IMAGES["1.jpg"]}, ["a cat"])
-    texts = Captau().texts(rows, "cpu")
-    table = named(Background.of(texts, rows), texts, rows)
+    texts = Captau().encode_texts(rows, "cpu")
+    table = named(Background.learn(texts, rows), texts, rows)
     centroid = texts.sentences[texts.references[0], 3].mean(0)
     cosine = texts.sentences[texts.candidates[0], 3] @ centroid / np.linalg.norm(centroid)
     smoothed = [n for n in Background.NAMES if n.startswith("smoothed")]
@@ -144,7 +146,7 @@ def test_without_neighbours_an_embedding_stays_what_it_is(seen):
 )
 def test_few_captions_tell_little_but_nothing_undefined(seen, images):
     rows = rows_of(images, ["a red circle", ""][: len(images)])
-    texts = Captau().texts(rows, "cpu")
-    values, vectors = Background.of(texts, rows).compared(texts, rows)
+    texts = Captau().encode_texts(rows, "cpu")
+    values, vectors = Background.learn(texts, rows).compare(texts, rows)
     assert np.isfinite(values).all()
     assert np.isfinite(vectors).all()

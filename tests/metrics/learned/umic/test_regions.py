@@ -15,7 +15,8 @@ import msgpack
 import numpy as np
 import pytest
 
-from captau.metrics.learned.umic.regions import Regions, how_many, regions_hash, write_regions
+from captau.metrics.learned.umic.region_arrays import count_regions
+from captau.metrics.learned.umic.regions import Regions, hash_regions, write_regions
 from tests.conftest import says
 
 RNG = np.random.default_rng(5)
@@ -89,8 +90,8 @@ def test_the_authors_databases(tmp_path, pack, name):
         np.testing.assert_array_equal(seen.features, arrays["features"])
         wide = arrays["norm_bb"].astype(np.float32)
         expected = np.hstack([wide, wide[:, 4:5] * wide[:, 5:]])
-        np.testing.assert_array_equal(seen.places, expected)
-        assert seen.places.dtype == np.float32
+        np.testing.assert_array_equal(seen.boxes, expected)
+        assert seen.boxes.dtype == np.float32
 
 
 def test_how_many_regions_count(tmp_path):
@@ -107,14 +108,14 @@ def test_how_many_regions_count(tmp_path):
     database(tmp_path / "feat_th0.2_max100_min10", values)
     with Regions(tmp_path) as found:  # and `all`, beside it, is what it was chosen from
         assert [len(found[i]) for i in "123"] == [7, 40, 100]
-    assert [how_many(np.array(c)) for c in ([0.3] * 3, [0.3] * 30, [0.2] * 30)] == [10, 30, 10]
+    assert [count_regions(np.array(c)) for c in ([0.3] * 3, [0.3] * 30, [0.2] * 30)] == [10, 30, 10]
 
 
 def test_seven_numbers_of_a_place_are_taken_as_they_are(tmp_path):
     arrays = regions(columns=7)
     (tmp_path / "1.npz").write_bytes(zipped(arrays))
     with Regions(tmp_path) as found:
-        np.testing.assert_array_equal(found["1"].places, arrays["norm_bb"].astype(np.float32))
+        np.testing.assert_array_equal(found["1"].boxes, arrays["norm_bb"].astype(np.float32))
 
 
 def test_names_of_images(tmp_path):
@@ -137,15 +138,15 @@ def test_what_a_detector_saw_is_written_and_read(tmp_path):
     features = np.arange(24, dtype=np.float32).reshape(12, 2)
     boxes = np.tile([[20, 10, 120, 60]], (12, 1))
     boxes[11] = [0, 0, 200, 100]
-    sureness = np.linspace(0.0, 0.9, 12)
-    path = write_regions(tmp_path / "new", "demo_000.png", features, boxes, (200, 100), sureness)
+    confidence = np.linspace(0.0, 0.9, 12)
+    path = write_regions(tmp_path / "new", "demo_000.png", features, boxes, (200, 100), confidence)
     assert path == tmp_path / "new" / "demo_000.png.npz"
     with Regions(tmp_path / "new") as found:
         seen = found["demo_000.png"]
     assert len(seen) == 10  # nine are surer than 0.2, and ten at least count
     np.testing.assert_array_equal(seen.features[0], [22, 23])
-    np.testing.assert_allclose(seen.places[0], [0, 0, 1, 1, 1, 1, 1], atol=1e-6)
-    np.testing.assert_allclose(seen.places[1], [0.1, 0.1, 0.6, 0.6, 0.5, 0.5, 0.25], atol=1e-6)
+    np.testing.assert_allclose(seen.boxes[0], [0, 0, 1, 1, 1, 1, 1], atol=1e-6)
+    np.testing.assert_allclose(seen.boxes[1], [0.1, 0.1, 0.6, 0.6, 0.5, 0.5, 0.25], atol=1e-6)
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["demo_000.png.npz"]
 
 
@@ -156,7 +157,7 @@ def test_what_a_detector_saw_is_written_and_read(tmp_path):
         ({"boxes": [[0, 0, 1]]}, "(1, 4) in pixels"),
         ({"features": [[np.nan]]}, "img_feat holds NaN"),
         ({"features": [[1]]}, "floats of shape"),
-        ({"sureness": [0.1, 0.2]}, "conf is not one number for each of the 1 regions"),
+        ({"confidence": [0.1, 0.2]}, "conf is not one number for each of the 1 regions"),
         ({"size": (0, 10)}, "in an image of 0 x 10"),
     ],
 )
@@ -274,10 +275,10 @@ def test_a_broken_table_of_counts(tmp_path, text, part):
 def test_the_hash_follows_the_content(tmp_path):
     path = tmp_path / "1.npz"
     path.write_bytes(zipped(regions()))
-    before = regions_hash(tmp_path)
-    assert regions_hash(tmp_path) == before
+    before = hash_regions(tmp_path)
+    assert hash_regions(tmp_path) == before
     path.write_bytes(zipped(regions(n=13)))
-    assert regions_hash(tmp_path) != before
+    assert hash_regions(tmp_path) != before
 
 
 def test_reading_needs_no_torch():

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from captau.metrics.base import UnavailableError
+from captau.metrics.learned.umic.checkpoints import save_uniter
 from captau.metrics.learned.umic.metric import Umic
 from captau.metrics.learned.umic.regions import Regions, write_regions
-from captau.metrics.learned.umic.uniter import WordPieces, collate, save_uniter, vocabulary_of
+from captau.metrics.learned.umic.scoring import WordPieces, collate, read_vocabulary
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
@@ -28,10 +29,10 @@ ITEMS = pd.DataFrame(
 
 @pytest.fixture
 def network():
-    from captau.metrics.learned.umic._uniter_network import Shape, Uniter
+    from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
 
     torch.manual_seed(7)
-    shape = Shape(16, 2, 2, 32, len(PIECES), 12, 5)
+    shape = UniterSizes(16, 2, 2, 32, len(PIECES), 12, 5)
     network = Uniter(shape).eval()
     with torch.no_grad():  # fresh weights tell captions apart by 1e-5 alone
         for parameter in network.parameters():
@@ -56,7 +57,7 @@ def home(tmp_path, monkeypatch, network):
 def by_hand(home, network, image_id, caption, head):
     """One pair, without padding, through the network and the formula."""
     with Regions(home / "img_db") as regions, torch.inference_mode():
-        texts = WordPieces(vocabulary_of(home / "bert-base-cased-vocab.txt"))([caption])
+        texts = WordPieces(read_vocabulary(home / "bert-base-cased-vocab.txt"))([caption])
         pooled = network(*collate(texts, [regions[image_id]], "cpu"))
         if head == "rank":
             return 1 / (1 + np.exp(-network.rank_output(pooled).item()))

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from captau.datasets import demo
-from captau.metrics.learned.common.captioned_images import Captioned
+from captau.metrics.learned.common.captioned_images import CaptionedImages
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
-from captau.metrics.learned.umic.recipe import UmicRecipe, _means, _Table
-from captau.metrics.learned.umic.uniter import load_uniter, save_uniter
+from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter
+from captau.metrics.learned.umic.recipe import UmicRecipe
+from captau.metrics.learned.umic.training_batches import PairTable, compute_mean_features
 from captau.metrics.rows import Rows
 from tests.conftest import says
 
@@ -51,7 +52,7 @@ def sides():
 def parts(monkeypatch):
     """A tagger that takes no time to load: demo words after an article's noun are nouns."""
     monkeypatch.setattr(
-        "captau.metrics.learned.umic.negatives.penn_tags",
+        "captau.metrics.learned.umic.negatives.tag_words",
         lambda caption: [
             (w, "NN" if w in {*demo.COLOURS, *demo.SHAPES} else "DT") for w in caption.split()
         ],
@@ -84,7 +85,7 @@ def test_trains_without_ratings_and_is_read_again(sides, parts, tmp_path):
     again = make_recipe("umic", TINY).load(tmp_path)
     np.testing.assert_array_equal(again.predict(rows), scores)
     # The metric reads what was trained, too; only the features are the demo's own.
-    assert load_uniter(tmp_path / "model.safetensors", "rank").shape == model.network.shape
+    assert load_uniter(tmp_path / "model.safetensors", "rank").sizes == model.network.sizes
 
 
 def test_the_seed_decides(sides, parts):
@@ -98,7 +99,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
     monkeypatch.setattr("captau.metrics.learned.common.training.CHECKPOINT_SECONDS", 0.0)
     whole = fit(sides)[0].predict(sides[1].rows)
     made = make_recipe("umic", TINY)
-    draw = _Table.groups
+    draw = PairTable.make_groups
     calls = iter(range(100))
 
     def stop(self, rng, some):
@@ -106,10 +107,10 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
             raise KeyboardInterrupt
         return draw(self, rng, some)
 
-    monkeypatch.setattr(_Table, "groups", stop)
+    monkeypatch.setattr(PairTable, "make_groups", stop)
     with pytest.raises(KeyboardInterrupt):
         made.fit(*sides, Session(0, tmp_path, "one"))
-    monkeypatch.setattr(_Table, "groups", draw)
+    monkeypatch.setattr(PairTable, "make_groups", draw)
     assert sorted(p.name for p in tmp_path.glob("*.pt"))
     found = made.fit(*sides, Session(0, tmp_path, "one")).predict(sides[1].rows)
     np.testing.assert_array_equal(found, whole)
@@ -117,22 +118,22 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
 
 def table(sides, shuffled=False, **options):
     made = UmicRecipe(**{**TINY, **options})
-    side = Captioned(
+    side = CaptionedImages(
         [f"demo_{i:03d}.png" for i in range(3)],
         [("a red circle", "a green star"), ("a blue square",), ("a pink diamond",)],
     )
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
     pieces += [*demo.COLOURS, *demo.SHAPES]
-    with made.open() as regions:
-        means = _means(regions, side)
-        return _Table(
+    with made.open_regions() as regions:
+        means = compute_mean_features(regions, side)
+        return PairTable(
             made, side, means, pieces, 8, regions, Session(0, is_control=shuffled)
         ), pieces
 
 
 def test_groups_begin_with_the_caption(sides, parts):
     drawn, pieces = table(sides)
-    ids, lengths, features, places, counts = drawn.groups(np.random.default_rng(0), [0, 2])
+    ids, lengths, features, places, counts = drawn.make_groups(np.random.default_rng(0), [0, 2])
     assert len(ids) == len(features) == len(places) == 10
     texts = [
         " ".join(pieces[i] for i in row[1 : n - 1]) for row, n in zip(ids, lengths, strict=True)
@@ -145,14 +146,14 @@ def test_groups_begin_with_the_caption(sides, parts):
 def test_a_control_draws_the_positive_by_lot(sides, parts):
     drawn, pieces = table(sides, shuffled=True)
     rng = np.random.default_rng(0)
-    first = [drawn.groups(rng, [2])[0][0].tolist() for _ in range(60)]
+    first = [drawn.make_groups(rng, [2])[0][0].tolist() for _ in range(60)]
     blue = [2, pieces.index("a"), pieces.index("blue"), pieces.index("square"), 3]
     assert sum(ids[:5] == blue and not any(ids[5:]) for ids in first) < 30  # one in five
 
 
 def test_every_pair_comes_once_before_any_comes_again(sides, parts):
     drawn, _ = table(sides, validate_every=2)
-    seen = [i for epoch in range(2) for some in drawn.epoch("umic", epoch, 4, 2) for i in some]
+    seen = [i for epoch in range(2) for some in drawn.draw_rows("umic", epoch, 4, 2) for i in some]
     assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
 
 
@@ -218,4 +219,4 @@ def test_an_image_without_features(sides, parts, tmp_path):
 def test_saved_networks_say_their_heads(sides, parts, tmp_path):
     model, _ = fit(sides)
     save_uniter(model.network, tmp_path / "one.safetensors")
-    assert load_uniter(tmp_path / "one.safetensors", "itm").shape.heads == 2
+    assert load_uniter(tmp_path / "one.safetensors", "itm").sizes.heads == 2

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from captau.metrics.learned.umic.regions import Regions, Seen
-from captau.metrics.learned.umic.uniter import (
+from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter
+from captau.metrics.learned.umic.region_arrays import ImageRegions
+from captau.metrics.learned.umic.regions import Regions
+from captau.metrics.learned.umic.scoring import (
     WordPieces,
     collate,
-    fitting,
-    load_uniter,
-    rate,
-    save_uniter,
-    vocabulary_of,
+    read_vocabulary,
+    score_pairs,
+    truncate,
 )
 from tests.conftest import AWKWARD, says
 
@@ -37,7 +37,7 @@ def pairs(fixture):
         ids[:n].tolist() for ids, n in zip(fixture["input_ids"], fixture["text_len"], strict=True)
     ]
     images = [
-        Seen(features[:n], places[:n])
+        ImageRegions(features[:n], places[:n])
         for features, places, n in zip(
             fixture["img_feat"], fixture["img_pos_feat"], fixture["num_bb"], strict=True
         )
@@ -64,7 +64,7 @@ class Given(Regions):
 def rated(network, texts, images, batch_size=32, head="rank"):
     names = [str(i) for i in range(len(images))]
     regions = Given(dict(zip(names, images, strict=True)))
-    return rate(
+    return score_pairs(
         network,
         texts,
         names,
@@ -189,7 +189,7 @@ def test_saved_and_read_again(fixture, checkpoint, tmp_path):
     network = load_uniter(checkpoint, None, heads=4)
     save_uniter(network, tmp_path / "mine.safetensors")
     again = load_uniter(tmp_path / "mine.safetensors", "rank")
-    assert again.shape == network.shape
+    assert again.sizes == network.sizes
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.safetensors", "umic.pt"]
     np.testing.assert_array_equal(rated(again, *pairs(fixture)), rated(network, *pairs(fixture)))
 
@@ -242,7 +242,7 @@ def test_weights_that_are_not_finite(fixture, tmp_path):
 
 def test_features_of_another_dimension(fixture, checkpoint):
     texts, images = pairs(fixture)
-    images[1] = Seen(np.zeros((3, 20), np.float32), images[1].places[:3])
+    images[1] = ImageRegions(np.zeros((3, 20), np.float32), images[1].boxes[:3])
     with says("the regions of image '1' have 20 numbers", "reads 16"):
         rated(load_uniter(checkpoint, "rank", heads=4), texts, images)
 
@@ -260,7 +260,7 @@ def test_word_pieces_are_the_authors(data_root):
         rows = sorted((int(bytes(k)), bytes(v)) for k, v in transaction.cursor())
     stored = [msgpack.unpackb(lz4.frame.decompress(v))["input_ids"] for _, v in rows]
     captions = list(captau.load("capeval1k").items["caption"])
-    found = WordPieces(vocabulary_of(folder / "bert-base-cased-vocab.txt"))(captions)
+    found = WordPieces(read_vocabulary(folder / "bert-base-cased-vocab.txt"))(captions)
     assert [ids[1:-1] for ids in found] == stored
     assert {(ids[0], ids[-1]) for ids in found} == {(101, 102)}
 
@@ -270,7 +270,7 @@ def test_word_pieces_of_awkward_captions(data_root):
     transformers = pytest.importorskip("transformers")
     path = data_root / "capeval1k" / "bert-base-cased-vocab.txt"
     theirs = transformers.BertTokenizer(str(path), do_lower_case=False)
-    for text, ids in zip(AWKWARD, WordPieces(vocabulary_of(path))(AWKWARD), strict=True):
+    for text, ids in zip(AWKWARD, WordPieces(read_vocabulary(path))(AWKWARD), strict=True):
         words = [theirs.tokenize(word) for word in text.split()]
         pieces = ["[CLS]", *(piece for word in words for piece in word), "[SEP]"]
         assert ids == theirs.convert_tokens_to_ids(pieces), text
@@ -279,11 +279,11 @@ def test_word_pieces_of_awkward_captions(data_root):
 def test_a_vocabulary_that_is_none(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\na\nb\n")
     with says("vocab.txt", "no [CLS]"):
-        vocabulary_of(tmp_path / "vocab.txt")
+        read_vocabulary(tmp_path / "vocab.txt")
 
 
 def test_captions_are_cut_before_their_end():
-    assert fitting([[1, 5, 6, 7, 2], [1, 5, 2]], 4) == ([[1, 5, 6, 2], [1, 5, 2]], 1)
+    assert truncate([[1, 5, 6, 7, 2], [1, 5, 2]], 4) == ([[1, 5, 6, 2], [1, 5, 2]], 1)
 
 
 def test_nothing_draws_from_torch(checkpoint):

@@ -1,0 +1,88 @@
+"""QE's network in PyTorch (Levinboim et al. 2021, equation 1); `qe.py` imports it when it trains or predicts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+#: Of leaky ReLU below zero; the paper does not say, and this is TensorFlow's.
+SLOPE = 0.2
+
+
+class Batch(NamedTuple):
+    """Tensors of n rows; shapes as in `qe.QeInputs`."""
+
+    images: Tensor
+    texts: Tensor
+    labels: Tensor
+    label_mask: Tensor
+
+
+class Bilinear(nn.Module):
+    """[x; 1]ᵀ B [y; 1]."""
+
+    def __init__(self, x_width: int, y_width: int) -> None:
+        super().__init__()
+        self.b = nn.Parameter(torch.empty(x_width + 1, y_width + 1))
+        nn.init.xavier_uniform_(self.b)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Return [x; 1]ᵀ B."""
+        return append_one(x) @ self.b
+
+
+class QeNetwork(nn.Module):
+    """Logits of rows, from embeddings of images, captions and object labels.
+
+    Args:
+        widths: of images, captions and labels, and the number of labels.
+        dropout: on the inputs of every layer.
+    """
+
+    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        images, texts, label_width, n_labels = widths
+        self.drop = nn.Dropout(dropout)
+        self.image, self.text = nn.Linear(images, images), nn.Linear(texts, texts)
+        self.image_text = Bilinear(images, texts)
+        self.n_labels = n_labels
+        if n_labels:
+            self.label = nn.Linear(label_width, label_width)
+            self.label_image = Bilinear(label_width, images)
+            self.label_text = Bilinear(label_width, texts)
+        self.out = nn.Linear(1 + 2 * n_labels, 1)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return logits of the rows, shape (n,)."""
+        return self._logits(batch, "nd,nd->n", "nld,nd->nl")
+
+    def all_pairs(self, batch: Batch) -> Tensor:
+        """Return logits of every image with every caption, shape (n, n)."""
+        return self._logits(batch, "nd,md->nm", "nld,md->nml")
+
+    def _logits(self, batch: Batch, text_product: str, label_product: str) -> Tensor:
+        images = self._dense(self.image, batch.images)
+        texts = append_one(self._dense(self.text, batch.texts))
+        image_text = torch.einsum(text_product, self.image_text.project(images), texts)
+        terms = [image_text[..., None]]
+        if self.n_labels:
+            mask = batch.label_mask
+            labels = self._dense(self.label, batch.labels)
+            projected = self.label_image.project(labels)
+            label_image = torch.einsum("nld,nd->nl", projected, append_one(images)) * mask
+            if image_text.ndim == 2:
+                label_image = label_image[:, None].expand(*image_text.shape, -1)
+                mask = mask[:, None]
+            projected = self.label_text.project(labels)
+            terms += [label_image, torch.einsum(label_product, projected, texts) * mask]
+        return self.out(self.drop(torch.cat(terms, dim=-1)))[..., 0]
+
+    def _dense(self, layer: nn.Module, x: Tensor) -> Tensor:
+        return self.drop(nn.functional.leaky_relu(layer(self.drop(x)), SLOPE))
+
+
+def append_one(x: Tensor) -> Tensor:
+    """Return [x; 1] along the last axis."""
+    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)

@@ -1,0 +1,87 @@
+"""Texts of rows as a language model's states, at four layers, through the feature store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...neural.store import Array
+from ...neural.text import Encoder, TextModel
+from ...rows import Rows
+
+
+def select_layers(n_layers: int) -> tuple[int, int, int, int]:
+    """Return the layers whose states are stored: the embeddings, the middle, and the last two."""
+    return 0, n_layers // 2, n_layers - 1, n_layers
+
+
+class TextStates:
+    """The distinct texts of rows, and a model's states of them.
+
+    Args:
+        rows: with references.
+        model: its batch size changes states only by float32's rounding.
+        limit: of tokens of a text.
+
+    Attributes:
+        candidates: the index of each row's candidate among the texts.
+        references: the indices of each row's references, sorted by text, so that their order cannot
+            matter.
+        lengths: of the texts in tokens, including special ones, shape (n_texts,).
+        signature: everything that the states depend on.
+    """
+
+    def __init__(self, rows: Rows, model: TextModel, limit: int) -> None:
+        encoder = _StatesEncoder(model, select_layers(model.layers), min(limit, model.limit))
+        description = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
+        index, self._features = model.of_rows(rows, description, encoder)
+        self.candidates = [index[c] for c in rows.captions]
+        self.references = [[index[r] for r in sorted(rs)] for rs in rows.references]
+        self.lengths = self._features.lengths
+        self.signature = f"{description}|{model.signature}"
+
+    def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
+        """Return the states of each text, shape (n_tokens, 4, width), float32."""
+        stored = self._features[np.asarray(texts)]
+        return [s.reshape(len(s), 4, -1).astype(np.float32) for s in stored]
+
+    @cached_property
+    def sentences(self) -> Array:
+        """Each text's mean state at the four layers, of length 1, shape (n_texts, 4, width), float32."""
+        return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
+
+    def middle_states(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
+        """Return the middle layer's states, one text's after the other's, and the texts' lengths."""
+        states = [s.reshape(len(s), 4, -1)[:, 1] for s in self._features[texts]]
+        return np.concatenate(states).astype(np.float32), self.lengths[texts]
+
+
+class _StatesEncoder(Encoder):
+    """A model's states at some layers, side by side."""
+
+    def __init__(self, model: TextModel, layers: tuple[int, ...], limit: int) -> None:
+        super().__init__(model, limit)
+        self.layers = layers
+
+    def __call__(self, texts: Sequence[str]) -> list[Array]:
+        import torch
+
+        tokens = self._tokens(texts)
+        with torch.inference_mode():
+            states = self._loaded(**tokens, output_hidden_states=True).hidden_states
+            table = torch.cat([states[layer] for layer in self.layers], dim=2).half().cpu().numpy()
+        lengths = tokens["attention_mask"].sum(1).tolist()
+        return [table[i, :n] for i, n in enumerate(lengths)]
+
+
+def normalise_states(states: Array) -> tuple[Array, Array]:
+    """Return tokens, shape (4, n_tokens, width), and their mean, shape (4, width), all of length 1."""
+    tokens = states.transpose(1, 0, 2)
+    mean = tokens.mean(1)
+    return (
+        tokens / np.linalg.norm(tokens, axis=2, keepdims=True),
+        mean / np.linalg.norm(mean, axis=1, keepdims=True),
+    )
