@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 #: Of leaky ReLU below zero; the paper does not say, and this is TensorFlow's.
 SLOPE = 0.2
-
-
-class Batch(NamedTuple):
-    """Tensors of n rows; shapes as in `qe.QeInputs`."""
-
-    images: Tensor
-    texts: Tensor
-    labels: Tensor
-    label_mask: Tensor
 
 
 class Bilinear(nn.Module):
@@ -34,42 +25,48 @@ class Bilinear(nn.Module):
 
 
 class QeNetwork(nn.Module):
-    """Logits of rows, from embeddings of images, captions and object labels.
+    """Logits of rows, from embeddings as `Qe.load_inputs` returns them.
 
     Args:
         widths: of images, captions and labels, and the number of labels.
         dropout: on the inputs of every layer.
     """
 
-    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
+    def __init__(self, widths: Sequence[int], dropout: float) -> None:
         super().__init__()
-        images, texts, label_width, n_labels = widths
+        images, texts, label_width, self.n_labels = widths
         self.drop = nn.Dropout(dropout)
         self.image, self.text = nn.Linear(images, images), nn.Linear(texts, texts)
         self.image_text = Bilinear(images, texts)
-        self.n_labels = n_labels
-        if n_labels:
+        if self.n_labels:
             self.label = nn.Linear(label_width, label_width)
             self.label_image = Bilinear(label_width, images)
             self.label_text = Bilinear(label_width, texts)
-        self.out = nn.Linear(1 + 2 * n_labels, 1)
+        self.out = nn.Linear(1 + 2 * self.n_labels, 1)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, images: Tensor, texts: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         """Return logits of the rows, shape (n,)."""
-        return self._logits(batch, "nd,nd->n", "nld,nd->nl")
+        return self._logits(images, texts, labels, mask, "nd,nd->n", "nld,nd->nl")
 
-    def all_pairs(self, batch: Batch) -> Tensor:
+    def all_pairs(self, images: Tensor, texts: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         """Return logits of every image with every caption, shape (n, n)."""
-        return self._logits(batch, "nd,md->nm", "nld,md->nml")
+        return self._logits(images, texts, labels, mask, "nd,md->nm", "nld,md->nml")
 
-    def _logits(self, batch: Batch, text_product: str, label_product: str) -> Tensor:
-        images = self._dense(self.image, batch.images)
-        texts = append_one(self._dense(self.text, batch.texts))
+    def _logits(
+        self,
+        images: Tensor,
+        texts: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        text_product: str,
+        label_product: str,
+    ) -> Tensor:
+        images = self._dense(self.image, images)
+        texts = append_one(self._dense(self.text, texts))
         image_text = torch.einsum(text_product, self.image_text.project(images), texts)
         terms = [image_text[..., None]]
         if self.n_labels:
-            mask = batch.label_mask
-            labels = self._dense(self.label, batch.labels)
+            labels = self._dense(self.label, labels)
             projected = self.label_image.project(labels)
             label_image = torch.einsum("nld,nd->nl", projected, append_one(images)) * mask
             if image_text.ndim == 2:

@@ -59,11 +59,7 @@ class Combination(Recipe):
         return "|".join(metric.signature for metric in self.make_metrics())
 
     def make_metrics(self) -> list[Metric]:
-        """Make the metrics.
-
-        Raises:
-            InputError: if they cannot be combined.
-        """
+        """Make the metrics; raise `InputError` if they cannot be combined."""
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
             raise InputError("rater.metrics: one or more metrics are expected, each once")
         if unknown := [r for r in self.roots if r not in self.metrics]:

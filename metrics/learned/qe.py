@@ -7,77 +7,29 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ..base import Floats
-from ..neural.device import resolve
 from ..neural.weights import need_extra
 from ..rows import Rows
 from .common.captioned_images import CaptionedImages, load_captioned_images
 from .common.features import FeatureSource, check_vectors, make_source
-from .common.recipe import (
-    Coefficient,
-    Examples,
-    Model,
-    Recipe,
-    correlate_with_ratings,
-    register_recipe,
-)
-from .common.training import Session, draw_batches
-from .common.weights import fill_module, load_tensors, save_tensors
+from .common.network_rater import NetworkModel, NetworkRecipe, to_tensors
+from .common.recipe import Coefficient, Examples, Model, register_recipe
+from .common.training import Session
 
 if TYPE_CHECKING:
     import torch
 
-    from ._qe_network import Batch
-
-WEIGHTS_FILE = "model.safetensors"
-#: The widths on the card of the weights, in order.
-_WIDTH_KEYS = ("images", "texts", "label_width", "labels")
-#: Rows in a batch of predictions.
-_PREDICTION_BATCH = 16384
-
-
-@dataclass(frozen=True)
-class QeInputs:
-    """Embeddings of n rows.
-
-    Attributes:
-        images: shape (n, image dimensions).
-        texts: shape (n, caption dimensions).
-        labels: shape (n, n_labels, label dimensions), padded with zeros.
-        label_mask: 1 for labels and 0 for padding, shape (n, n_labels).
-    """
-
-    images: Floats
-    texts: Floats
-    labels: Floats
-    label_mask: Floats
-
-    @property
-    def widths(self) -> tuple[int, int, int, int]:
-        """Dimensions of images, captions and labels, and the number of labels."""
-        return self.images.shape[1], self.texts.shape[1], self.labels.shape[2], self.labels.shape[1]
-
-    def to_batch(self, device: str, rows: slice = slice(None)) -> Batch:
-        """Return the rows as tensors."""
-        import torch
-
-        from ._qe_network import Batch
-
-        arrays = (self.images, self.texts, self.labels, self.label_mask)
-        return Batch(*(torch.tensor(a[rows], dtype=torch.float32, device=device) for a in arrays))
-
 
 @register_recipe("qe")
 @dataclass(frozen=True)
-class Qe(Recipe):
+class Qe(NetworkRecipe):
     """ŷ = σ(w · [b(i, s); b(oⱼ, i)…; b(oⱼ, s)…]), b(x, y) = [x; 1]ᵀ B [y; 1] (equation 1).
 
     i, s and oⱼ are the image's, the caption's and each object label's embedding after a dense layer
@@ -115,6 +67,9 @@ class Qe(Recipe):
     select: Coefficient = "spearman"
 
     source_options: ClassVar[tuple[str, ...]] = ("images", "texts", "labels")
+    #: Dimensions of images, captions and labels, and the number of labels.
+    width_keys: ClassVar[tuple[str, ...]] = ("images", "texts", "label_width", "labels")
+    prediction_batch: ClassVar[int] = 16384
 
     def __post_init__(self) -> None:
         self.check_range("batch_size", "epochs", "patience", "pretrain_epochs", low=1)
@@ -124,7 +79,7 @@ class Qe(Recipe):
 
     @property
     def signature(self) -> str:
-        return "|".join(s.signature for s in self._sources() if s is not None)
+        return "|".join(source.signature for source in self._sources() if source is not None)
 
     def _sources(self) -> tuple[FeatureSource, FeatureSource, FeatureSource | None]:
         return (
@@ -133,21 +88,22 @@ class Qe(Recipe):
             make_source("labels", self.labels, self.name) if self.labels else None,
         )
 
-    def load_inputs(
-        self, rows: Rows, n_labels: int, widths: tuple[int, ...] | None = None
-    ) -> QeInputs:
-        """Load the embeddings of rows, with `n_labels` labels each.
+    def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
+        """Load the embeddings of n rows.
 
-        Raises:
-            InputError: if a row has none, or they are of other dimensions than `widths`.
+        Args:
+            widths: the last is the number of labels; None stands for 0.
+
+        Returns:
+            images, shape (n, width); texts, shape (n, width); labels, shape (n, n_labels, width), padded
+            with zeros; and 1 for labels and 0 for padding, shape (n, n_labels).
         """
         image_source, text_source, label_source = self._sources()
-        image_width, text_width, label_width = (widths or (None, None, None))[:3]
+        image_width, text_width, label_width, n_labels = widths
         images = check_vectors(image_source.vectors(rows), image_width, image_source)
         texts = check_vectors(text_source.vectors(rows), text_width, text_source)
         if label_source is None or not n_labels:
-            no_labels = np.zeros((len(rows), 0, label_width or 0))
-            return QeInputs(images, texts, no_labels, np.zeros((len(rows), 0)))
+            return images, texts, np.zeros((len(rows), 0, 0)), np.zeros((len(rows), 0))
         sequences = [s[:n_labels] for s in label_source.sequences(rows)]
         label_width = label_width or sequences[0].shape[1]
         labels = np.zeros((len(rows), n_labels, label_width))
@@ -155,7 +111,19 @@ class Qe(Recipe):
         for i, sequence in enumerate(sequences):
             labels[i, : len(sequence)] = check_vectors(sequence, label_width, label_source)
             label_mask[i, : len(sequence)] = 1
-        return QeInputs(images, texts, labels, label_mask)
+        return images, texts, labels, label_mask
+
+    def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:
+        images, texts, labels, _ = inputs
+        return images.shape[1], texts.shape[1], labels.shape[2], labels.shape[1]
+
+    def make_network(self, widths: Sequence[int]) -> torch.nn.Module:
+        from ._qe_network import QeNetwork
+
+        return QeNetwork(widths, self.dropout)
+
+    def run_network(self, network: Any, batch: Sequence[torch.Tensor]) -> torch.Tensor:
+        return network(*batch).sigmoid()
 
     def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
         """Pretrain if asked to, then train on mean ratings for each number of labels and learning rate.
@@ -167,98 +135,67 @@ class Qe(Recipe):
             InputError: if there are no ratings or no embeddings.
         """
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
-        from ._qe_network import QeNetwork
+        import torch
 
         train, validation = train.select_rated(), validation.select_rated(must_vary=False)
-        captioned_images = None
+        captioned = None
         if self.pretrain:
-            captioned_images = load_captioned_images(self.pretrain, train, validation, session)
-        best: tuple[float, QeModel] | None = None
+            captioned = load_captioned_images(self.pretrain, train, validation, session)
+        best: tuple[float, NetworkModel] | None = None
         for n_labels in self.n_labels if self.labels else (0,):
-            inputs = self.load_inputs(train.rows, n_labels)
-            validation_inputs = self.load_inputs(validation.rows, n_labels, inputs.widths)
+            inputs = self.load_inputs(train.rows, (None, None, None, n_labels))
+            widths = self.compute_widths(inputs)
+            validation_inputs = self.load_inputs(validation.rows, widths)
             session.reseed("weights", n_labels)
-            network = QeNetwork(inputs.widths, self.dropout).to(session.device)
-            if captioned_images is not None:
-                self._pretrain(network, inputs.widths, captioned_images, session)
+            network = self.make_network(widths).to(session.device)
+            if captioned is not None:
+                self._pretrain(network, widths, captioned, session)
             for rate in self.learning_rates:
-                model = QeModel(self, copy.deepcopy(network), inputs.widths)
-                score = self._train(
-                    model, rate, (inputs, train), (validation_inputs, validation), session
+                model = NetworkModel(self, copy.deepcopy(network), widths)
+                score = self.train_network(
+                    f"qe-labels-{n_labels}-rate-{rate:g}",
+                    model,
+                    (inputs, train),
+                    (validation_inputs, validation),
+                    session,
+                    torch.optim.Adam(model.network.parameters(), lr=rate),
+                    patience=self.patience,
                 )
+                score = -math.inf if math.isnan(score) else score
                 if best is None or score > best[0]:
                     best = score, model
         assert best is not None  # neither grid is empty
         return best[1]
 
-    def _train(
-        self,
-        model: QeModel,
-        rate: float,
-        train: tuple[QeInputs, Examples],
-        validation: tuple[QeInputs, Examples],
-        session: Session,
-    ) -> float:
-        """Train a model in place; return its coefficient on the validation rows, -inf if undefined."""
-        import torch
-
-        inputs, examples = train
-        y = torch.tensor(examples.mean_ratings, dtype=torch.float32, device=session.device)
-        all_rows = inputs.to_batch(session.device)
-
-        def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            return draw_batches(len(y), self.batch_size, rng, session.device)
-
-        def loss(rows: torch.Tensor) -> torch.Tensor:
-            predictions = torch.sigmoid(model.module(_take(all_rows, rows)))
-            return torch.nn.functional.mse_loss(predictions, y[rows])
-
-        def validate() -> float:
-            return correlate_with_ratings(model.forward(validation[0]), validation[1], self.select)
-
-        session.train(
-            f"qe-labels-{inputs.widths[3]}-rate-{rate:g}",
-            model.module,
-            steps=steps,
-            loss=loss,
-            optimizer=torch.optim.Adam(model.module.parameters(), lr=rate),
-            epochs=self.epochs,
-            patience=self.patience,
-            validate=validate,
-        )
-        score = validate()
-        return -math.inf if math.isnan(score) else score
-
     def _pretrain(
         self,
         network: Any,
-        widths: tuple[int, int, int, int],
-        captioned_images: tuple[CaptionedImages, CaptionedImages],
+        widths: tuple[int, ...],
+        captioned: tuple[CaptionedImages, CaptionedImages],
         session: Session,
     ) -> None:
         """Train a network to find each image's own caption in a batch; select by how often it does."""
         import torch
 
-        train, validation = (
-            _Pairs(self, images, widths, session.device) for images in captioned_images
-        )
+        train, validation = (_Pairs(self, side, widths, session.device) for side in captioned)
 
-        def own_captions(batch: Batch) -> torch.Tensor:
-            return torch.arange(len(batch.images), device=session.device)
+        def own_captions(batch: Sequence[torch.Tensor]) -> torch.Tensor:
+            return torch.arange(len(batch[0]), device=session.device)
 
         def steps(rng: np.random.Generator, _: int) -> Iterable[Any]:
-            for batch in train.draw_batches(rng, self.batch_size):
-                n = len(batch.texts)
-                order = rng.permutation(n) if session.is_control else np.arange(n)
-                index = torch.from_numpy(order).to(batch.texts.device)
-                yield batch._replace(texts=batch.texts[index])
+            for images, texts, *labels in train.draw_batches(rng, self.batch_size):
+                order = np.arange(len(texts))
+                if session.is_control:
+                    order = rng.permutation(len(texts))
+                yield [images, texts[torch.from_numpy(order).to(texts.device)], *labels]
 
-        def loss(batch: Batch) -> torch.Tensor:
-            return torch.nn.functional.cross_entropy(network.all_pairs(batch), own_captions(batch))
+        def loss(batch: Sequence[torch.Tensor]) -> torch.Tensor:
+            logits = network.all_pairs(*batch)
+            return torch.nn.functional.cross_entropy(logits, own_captions(batch))
 
         def validate() -> float:
             hits = [
-                network.all_pairs(batch).argmax(1) == own_captions(batch)
+                network.all_pairs(*batch).argmax(1) == own_captions(batch)
                 for batch in validation.draw_batches(np.random.default_rng(0), self.batch_size)
             ]
             return float(torch.cat(hits).float().mean())
@@ -274,16 +211,6 @@ class Qe(Recipe):
             validate=validate,
         )
 
-    def load(self, folder: Path) -> Model:
-        from ._qe_network import QeNetwork
-
-        path = folder / WEIGHTS_FILE
-        tensors, card = load_tensors(path, _WIDTH_KEYS)
-        widths = tuple(int(card[key]) for key in _WIDTH_KEYS)
-        module = QeNetwork(widths, self.dropout)
-        fill_module(module, path, tensors)
-        return QeModel(self, module.to(resolve("auto")).eval(), widths)
-
 
 class _Pairs:
     """Captioned images as tensors, a row for each caption."""
@@ -291,52 +218,18 @@ class _Pairs:
     def __init__(
         self, recipe: Qe, captioned: CaptionedImages, widths: tuple[int, ...], device: str
     ) -> None:
-        pairs = zip(captioned.image_ids, captioned.captions, strict=True)
-        table = [(image, caption) for image, captions in pairs for caption in captions]
-        frame = pd.DataFrame(table, columns=pd.Index(["image_id", "caption"]))
-        rows = Rows(frame.assign(item_id=frame["image_id"]))
-        self._all_rows = recipe.load_inputs(rows, widths[3], widths).to_batch(device)
-        self._n_captions = np.array([len(c) for c in captioned.captions])
+        table = [(image, image, text) for image, texts in captioned.items() for text in texts]
+        columns = pd.Index(["item_id", "image_id", "caption"])
+        rows = Rows(pd.DataFrame(table, columns=columns))
+        self._tensors = to_tensors(recipe.load_inputs(rows, widths), device)
+        self._n_captions = np.array([len(texts) for texts in captioned.values()])
 
-    def draw_batches(self, rng: np.random.Generator, size: int) -> list[Batch]:
+    def draw_batches(self, rng: np.random.Generator, size: int) -> list[list[torch.Tensor]]:
         """Draw a caption of each image, and return batches of these pairs in random order."""
         import torch
 
         starts = np.cumsum(self._n_captions) - self._n_captions
         rows = starts + (rng.random(len(starts)) * self._n_captions).astype(int)
-        order = torch.from_numpy(rng.permutation(rows)).to(self._all_rows.images.device)
+        order = torch.from_numpy(rng.permutation(rows)).to(self._tensors[0].device)
         # In a batch of one, there is nothing to choose from.
-        return [_take(self._all_rows, part) for part in order.split(size) if len(part) > 1]
-
-
-def _take(batch: Batch, rows: Any) -> Batch:
-    return type(batch)(*(tensor[rows] for tensor in batch))
-
-
-class QeModel(Model):
-    """A trained network, for inputs of `widths`."""
-
-    def __init__(self, recipe: Qe, module: Any, widths: tuple[int, ...]) -> None:
-        self.recipe = recipe
-        self.module = module
-        self.widths = widths
-
-    def forward(self, inputs: QeInputs) -> Floats:
-        """Return estimates from 0 to 1, shape (n,)."""
-        import torch
-
-        device = str(next(self.module.parameters()).device)
-        starts = range(0, len(inputs.images), _PREDICTION_BATCH)
-        slices = [slice(start, start + _PREDICTION_BATCH) for start in starts]
-        with torch.no_grad():
-            estimates = [
-                torch.sigmoid(self.module(inputs.to_batch(device, part))).cpu() for part in slices
-            ]
-        return torch.cat(estimates).numpy().astype(np.float64)
-
-    def predict(self, rows: Rows) -> Floats:
-        return self.forward(self.recipe.load_inputs(rows, self.widths[3], self.widths))
-
-    def save(self, folder: Path) -> None:
-        card = {k: str(v) for k, v in zip(_WIDTH_KEYS, self.widths, strict=True)}
-        save_tensors(folder / WEIGHTS_FILE, self.module.state_dict(), card)
+        return [[t[part] for t in self._tensors] for part in order.split(size) if len(part) > 1]

@@ -49,11 +49,7 @@ class RaterCard:
 
     @classmethod
     def read(cls, folder: Path) -> RaterCard:
-        """Read the card in a folder.
-
-        Raises:
-            InputError: if there is none, or it is damaged.
-        """
+        """Read the card in a folder; raise `InputError` if there is none, or it is damaged."""
         path = folder / CARD_FILE
         try:
             table: Any = json.loads(path.read_text(encoding="utf-8"))

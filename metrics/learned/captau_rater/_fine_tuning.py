@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,7 +16,6 @@ from ...neural.store import Array
 from ..common.recipe import Examples, Ints, correlate_with_ratings
 from ..common.training import Session, clip_gradients, schedule_learning_rates
 from ._siamese_network import SiameseNetwork, TextBatch
-from .kernel_ridge import compute_scaling
 from .text_states import TextStates
 
 #: Rows in a batch of predictions.
@@ -26,47 +24,9 @@ BATCH_SIZE = 96
 GRADIENT_NORM = 1.0
 
 
-class FineTuningOptions(Protocol):
-    """The options of `Captau` on which fine-tuning depends."""
-
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def images(self) -> int: ...
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def head_rate(self) -> float: ...
-    @property
-    def decay(self) -> float: ...
-    @property
-    def ranking(self) -> float: ...
-    @property
-    def steepness(self) -> float: ...
-
-
 @dataclass(frozen=True)
-class TrainingRows:
-    """The rows that both parts are trained on.
-
-    Attributes:
-        texts: states of their texts.
-        inputs: shape (n, width).
-        shares: weights of the standardised inputs, shape (width,).
-        targets: shape (n,), from 0 to 1.
-        image_ids: shape (n,).
-    """
-
-    texts: TextStates
-    inputs: Floats
-    shares: Floats
-    targets: Floats
-    image_ids: NDArray[np.str_]
-
-
-@dataclass(frozen=True)
-class ValidationRows:
-    """Rated rows by which an epoch is selected, with the states of their texts and their inputs."""
+class RaterRows:
+    """Rated rows, with the states of their texts and their inputs, shape (n, width)."""
 
     examples: Examples
     texts: TextStates
@@ -75,25 +35,27 @@ class ValidationRows:
 
 def fine_tune(
     network: SiameseNetwork,
-    options: FineTuningOptions,
-    rows: TrainingRows,
-    validation: ValidationRows | None,
+    options: Any,
+    rows: RaterRows,
+    targets: Floats,
+    validation: RaterRows | None,
     session: Session,
     stage: str,
 ) -> None:
     """Train a network in place, on squared error and pairwise ranking.
 
     Args:
-        validation: None trains for all epochs.
+        options: a `Captau`.
+        targets: from 0 to 1, shape (n,).
+        validation: selects the epoch by tau_c; None trains for all epochs.
     """
     device = session.device
-    network.set_scaling(*compute_scaling(rows.inputs), rows.shares)
     network.to(device)
     optimizer = _make_optimizer(network, options)
     clip_gradients(optimizer, network, GRADIENT_NORM)
-    targets = torch.tensor(rows.targets, dtype=torch.float32, device=device)
-    inputs = torch.tensor(rows.inputs, dtype=torch.float32, device=device)
-    image_ids = rows.image_ids.tolist()
+    y = torch.tensor(targets, dtype=torch.float32, device=device)
+    x = torch.tensor(rows.inputs, dtype=torch.float32, device=device)
+    image_ids = rows.examples.image_ids.tolist()
     steps_per_epoch = -(-len(set(image_ids)) // options.images)
     n_steps = options.epochs * steps_per_epoch
 
@@ -104,9 +66,8 @@ def fine_tune(
         )
 
     def loss(index: Ints) -> Tensor:
-        batch = TextBatch(rows.texts, index.tolist(), device)
-        scores = network(batch, inputs[index])
-        return _compute_loss(scores, targets[index], options.steepness, options.ranking)
+        scores = network(TextBatch(rows.texts, index.tolist(), device), x[index])
+        return _compute_loss(scores, y[index], options.steepness, options.ranking)
 
     def validate() -> float:
         assert validation is not None
@@ -124,7 +85,7 @@ def fine_tune(
     )
 
 
-def _make_optimizer(network: SiameseNetwork, options: FineTuningOptions) -> torch.optim.Optimizer:
+def _make_optimizer(network: SiameseNetwork, options: Any) -> torch.optim.Optimizer:
     """Return AdamW with a rate for the encoder's layers and one for the head."""
     layers = list(network.layers.parameters())
     layer_ids = {id(p) for p in layers}

@@ -29,12 +29,11 @@ from ..common.spice_metrics import parser_download_size
 from ..common.training import Session
 from ..common.weights import fill_module, load_tensors, save_tensors
 from .background import Background
-from .kernel_ridge import KernelRidge, fit_kernel_ridge
+from .kernel_ridge import KernelRidge, compute_scaling, fit_kernel_ridge
 from .similarities import compute_comparison_vectors, compute_similarities
 from .text_states import TextStates
 
 if TYPE_CHECKING:
-    from ._fine_tuning import TrainingRows, ValidationRows
     from ._siamese_network import SiameseNetwork
 
 Arrays = TypeVar("Arrays", Background, KernelRidge)
@@ -143,14 +142,14 @@ class Captau(Recipe):
         targets = compute_midranks(train)
         texts = self.encode_texts(train.rows, session.device)
         background = Background.learn(texts, train.rows) if self.background else None
-        inputs = InputMaker(background, self._has_spice())
-        names, values = inputs.compute(texts, train.rows)
-        shares = np.full(values.shape[1], self.likeness)
+        maker = InputMaker(background, self._has_spice())
+        names, inputs = maker.compute(texts, train.rows)
+        shares = np.full(inputs.shape[1], self.likeness)
         shares[: len(names)] = 1.0
         frozen: KernelRidge | None = None
         if self.encoder != "finetuned":
             frozen = fit_kernel_ridge(
-                values,
+                inputs,
                 targets,
                 train.image_ids,
                 session.rng("frozen"),
@@ -158,42 +157,23 @@ class Captau(Recipe):
                 landmarks=self.landmarks,
                 width=self.width,
             )
-        fine_tuned: list[SiameseNetwork] = []
+        networks: list[SiameseNetwork] = []
         if self.encoder != "frozen":
-            from ._fine_tuning import TrainingRows
+            from ._fine_tuning import RaterRows, fine_tune
 
-            rows = TrainingRows(texts, values, shares, targets, train.image_ids)
-            held_out = self._make_validation_rows(validation, inputs, session.device)
-            for member in range(1, self.members + 1):
-                fine_tuned.append(self._fine_tune(member, len(names), rows, held_out, session))
-        return CaptauModel(self, inputs, names, frozen, fine_tuned, session.device)
-
-    def _make_validation_rows(
-        self, validation: Examples, inputs: InputMaker, device: str
-    ) -> ValidationRows | None:
-        if self.learn_validation or not len(validation):
-            return None
-        from ._fine_tuning import ValidationRows
-
-        examples = validation.select_rated()
-        texts = self.encode_texts(examples.rows, device)
-        return ValidationRows(examples, texts, inputs.compute(texts, examples.rows)[1])
-
-    def _fine_tune(
-        self,
-        member: int,
-        n_numbers: int,
-        rows: TrainingRows,
-        validation: ValidationRows | None,
-        session: Session,
-    ) -> SiameseNetwork:
-        from ._fine_tuning import fine_tune
-
-        stage = f"finetuned-{member}"
-        session.reseed(stage, "weights")
-        network = self.make_network(n_numbers, rows.inputs.shape[1])
-        fine_tune(network, self, rows, validation, session, stage)
-        return network
+            held_out: RaterRows | None = None
+            if not self.learn_validation and len(validation):
+                validation = validation.select_rated()
+                states = self.encode_texts(validation.rows, session.device)
+                held_out = RaterRows(validation, states, maker.compute(states, validation.rows)[1])
+            rows = RaterRows(train, texts, inputs)
+            for stage in (f"finetuned-{member + 1}" for member in range(self.members)):
+                session.reseed(stage, "weights")
+                network = self.make_network(len(names), inputs.shape[1])
+                network.set_scaling(*compute_scaling(inputs), shares)
+                fine_tune(network, self, rows, targets, held_out, session, stage)
+                networks.append(network)
+        return CaptauModel(self, maker, names, frozen, networks, session.device)
 
     def make_network(self, n_numbers: int, n_inputs: int) -> SiameseNetwork:
         """Make the network to be fine-tuned; the first `n_numbers` inputs are no vectors'."""
@@ -204,33 +184,25 @@ class Captau(Recipe):
 
     def load(self, folder: Path) -> Model:
         device = resolve("auto")
+        has_frozen, has_networks = self.encoder != "finetuned", self.encoder != "frozen"
         # The parts before their inputs, for which a rater of the first format has no file.
-        parts = {"frozen": FROZEN_FILE, "finetuned": FINE_TUNED_FILE}
-        tensors = {
-            part: self._load_tensors(folder / file)[0]
-            for part, file in parts.items()
-            if self.encoder in (part, "both")
-        }
+        frozen_tensors = self._load_tensors(folder / FROZEN_FILE)[0] if has_frozen else {}
+        tensors = self._load_tensors(folder / FINE_TUNED_FILE)[0] if has_networks else {}
         input_tensors, card = self._load_tensors(folder / INPUTS_FILE, "names", "spice")
         names: list[str] = json.loads(card["names"])
         background, frozen = None, None
         if self.background:
             background = _make_arrays(Background, input_tensors, folder / INPUTS_FILE)
-        if "frozen" in tensors:
-            frozen = _make_arrays(KernelRidge, tensors["frozen"], folder / FROZEN_FILE)
-        fine_tuned: list[SiameseNetwork] = []
-        for member in range(self.members if "finetuned" in tensors else 0):
-            prefix = f"{member}."
-            member_tensors = {
-                k.removeprefix(prefix): v
-                for k, v in tensors["finetuned"].items()
-                if k.startswith(prefix)
-            }
-            network = self.make_network(len(names), len(member_tensors.get("mean", ())))
-            fill_module(network, folder / FINE_TUNED_FILE, member_tensors)
-            fine_tuned.append(network.to(device).eval())
-        inputs = InputMaker(background, card["spice"] == "true")
-        return CaptauModel(self, inputs, names, frozen, fine_tuned, device)
+        if has_frozen:
+            frozen = _make_arrays(KernelRidge, frozen_tensors, folder / FROZEN_FILE)
+        networks: list[SiameseNetwork] = []
+        for prefix in (f"{i}." for i in range(self.members if has_networks else 0)):
+            member = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            network = self.make_network(len(names), len(member.get("mean", ())))
+            fill_module(network, folder / FINE_TUNED_FILE, member)
+            networks.append(network.to(device).eval())
+        maker = InputMaker(background, card["spice"] == "true")
+        return CaptauModel(self, maker, names, frozen, networks, device)
 
     def _load_tensors(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
         """Read the tensors and the card of a file.
@@ -349,10 +321,7 @@ class CaptauModel(Model):
     def save(self, folder: Path) -> None:
         encoder = transformers_hash(transformers_folder("rater captau", self.recipe.model))
         card = {"encoder": encoder, "format": _FORMAT}
-        input_card = {
-            "names": json.dumps(self.names),
-            "spice": str(self.inputs.has_spice).lower(),
-        }
+        input_card = {"names": json.dumps(self.names), "spice": str(self.inputs.has_spice).lower()}
         save_tensors(folder / INPUTS_FILE, _tensors(self.inputs.background), card | input_card)
         if self.frozen is not None:
             save_tensors(folder / FROZEN_FILE, _tensors(self.frozen), card)

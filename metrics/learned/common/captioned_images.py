@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ....datasets import demo
@@ -18,20 +17,8 @@ DEMO_SCENES = 2000
 VALIDATION_SHARE = 0.1
 
 
-@dataclass(frozen=True)
-class CaptionedImages:
-    """Images with their captions.
-
-    Attributes:
-        image_ids: distinct, shape (n_images,).
-        captions: of each image, at least one.
-    """
-
-    image_ids: list[str]
-    captions: list[tuple[str, ...]]
-
-    def __len__(self) -> int:
-        return len(self.image_ids)
+#: Captions by image id, at least one each.
+CaptionedImages = dict[str, tuple[str, ...]]
 
 
 def load_captioned_images(
@@ -63,27 +50,24 @@ def load_captioned_images(
     session.extra_image_ids |= captions.keys()
     shuffled = [str(i) for i in session.rng("captioned").permutation(sorted(captions))]
     cut = max(1, round(VALIDATION_SHARE * len(shuffled)))
-    train_ids, validation_ids = sorted(shuffled[cut:]), sorted(shuffled[:cut])
-    return (
-        CaptionedImages(train_ids, [tuple(captions[i]) for i in train_ids]),
-        CaptionedImages(validation_ids, [tuple(captions[i]) for i in validation_ids]),
-    )
+    sides = sorted(shuffled[cut:]), sorted(shuffled[:cut])
+    train_side, validation_side = ({i: tuple(captions[i]) for i in side} for side in sides)
+    return train_side, validation_side
 
 
 def _demo_scenes(*, is_validation: bool) -> CaptionedImages:
     numbers = [n for n in range(DEMO_SCENES) if (n % 10 == 0) == is_validation]
-    scenes = [demo.further(number) for number in numbers]
-    return CaptionedImages([s.image_id for s, _ in scenes], [captions for _, captions in scenes])
+    return {scene.image_id: captions for scene, captions in map(demo.further, numbers)}
 
 
 def _from_references(examples: Examples) -> CaptionedImages:
-    captions: dict[str, tuple[str, ...]] = {}
+    captions: CaptionedImages = {}
     for image_id, references in zip(examples.image_ids, examples.rows.references, strict=True):
         captions.setdefault(str(image_id), references)
     captions = {image_id: references for image_id, references in captions.items() if references}
     if not captions:
         raise InputError("no image has references to learn from; name a file of captions")
-    return CaptionedImages(list(captions), list(captions.values()))
+    return captions
 
 
 def _read_captions(path: Path) -> dict[str, list[str]]:

@@ -102,11 +102,7 @@ def _scenes(rows: Rows) -> list[Any]:
 
 
 def image_ids(rows: Rows) -> list[str]:
-    """Return the image id of each row.
-
-    Raises:
-        InputError: if rows have none.
-    """
+    """Return the image id of each row; raise `InputError` if rows have none."""
     if "image_id" not in rows.frame.columns:
         raise InputError("the items lack the column image_id, by which features are found")
     return [str(i) for i in rows.frame["image_id"]]

@@ -164,7 +164,8 @@ class Session:
             advance(state.epoch)
             while state.epoch < epochs and not state.is_stale(patience):
                 number = state.epoch
-                row = self._train_epoch(stage, state, steps, loss)
+                self.reseed(stage, number)
+                row = state.train_epoch(stage, steps(self.rng(stage, number), number), loss)
                 module.eval()
                 with torch.no_grad():
                     validation = math.nan if validate is None else float(validate())
@@ -185,43 +186,6 @@ class Session:
             module.load_state_dict(state.best_weights)
         module.eval()
         self.history += [{**row, "best": row["epoch"] == state.best_epoch} for row in state.history]
-
-    def _train_epoch(
-        self,
-        stage: str,
-        state: _TrainingState,
-        steps: Callable[[np.random.Generator, int], Iterable[Batch]],
-        loss: Callable[[Batch], torch.Tensor],
-    ) -> dict[str, Any]:
-        """Run the steps of the state's next epoch and return its row of the history."""
-        number = state.epoch
-        self.reseed(stage, number)
-        state.module.train()
-        total, count = 0.0, 0
-        for batch in steps(self.rng(stage, number), number):
-            state.optimizer.zero_grad(set_to_none=True)
-            batch_loss = loss(batch)
-            value = float(batch_loss.detach())
-            if not math.isfinite(value):
-                raise InputError(
-                    f"{stage}, epoch {number + 1}: the loss is {value}; lower the learning rate, or look "
-                    f"for features that are not finite"
-                )
-            batch_loss.backward()
-            state.optimizer.step()
-            total, count = total + value, count + 1
-        if not count:
-            raise InputError(f"{stage}: there is no batch to train on")
-        learning_rate = float(state.optimizer.param_groups[0]["lr"])
-        if state.scheduler is not None:
-            state.scheduler.step()
-        return {
-            "stage": stage,
-            "epoch": number + 1,
-            "steps": count,
-            "learning_rate": learning_rate,
-            "loss": total / count,
-        }
 
     def remove_checkpoints(self) -> None:
         """Remove the checkpoints, once the rater is saved."""
@@ -244,6 +208,37 @@ class _TrainingState:
     def is_stale(self, patience: int | None) -> bool:
         return patience is not None and self.epoch - self.best_epoch >= patience
 
+    def train_epoch(
+        self, stage: str, batches: Iterable[Any], loss: Callable[[Any], torch.Tensor]
+    ) -> dict[str, Any]:
+        """Run the steps of an epoch; return its row of the history."""
+        self.module.train()
+        total, count = 0.0, 0
+        for batch in batches:
+            self.optimizer.zero_grad(set_to_none=True)
+            batch_loss = loss(batch)
+            value = float(batch_loss.detach())
+            if not math.isfinite(value):
+                raise InputError(
+                    f"{stage}, epoch {self.epoch + 1}: the loss is {value}; lower the learning rate, or "
+                    f"look for features that are not finite"
+                )
+            batch_loss.backward()
+            self.optimizer.step()
+            total, count = total + value, count + 1
+        if not count:
+            raise InputError(f"{stage}: there is no batch to train on")
+        row = {
+            "stage": stage,
+            "epoch": self.epoch + 1,
+            "steps": count,
+            "learning_rate": float(self.optimizer.param_groups[0]["lr"]),
+            "loss": total / count,
+        }
+        if self.scheduler is not None:
+            self.scheduler.step()
+        return row
+
     def end_epoch(self, row: dict[str, Any], score: float) -> None:
         """Append an epoch's row, and copy the weights if its score is the best."""
         self.epoch += 1
@@ -254,11 +249,7 @@ class _TrainingState:
             self.best_weights = copy.deepcopy(self.module.state_dict())
 
     def save(self, path: Path, fingerprint: str) -> None:
-        """Write a checkpoint.
-
-        Raises:
-            InputError: if it cannot be written.
-        """
+        """Write a checkpoint; raise `InputError` if it cannot be written."""
         import torch
 
         table = {
@@ -281,11 +272,7 @@ class _TrainingState:
             ) from error
 
     def load(self, path: Path, fingerprint: str, device: str) -> None:
-        """Read a checkpoint.
-
-        Raises:
-            InputError: if it is damaged or belongs to another training.
-        """
+        """Read a checkpoint; raise `InputError` if it is damaged or belongs to another training."""
         import torch
 
         try:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,7 @@ from ....datasets.errors import InputError
 from ...base import UnavailableError
 
 NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
-NEGATIVE_KINDS: tuple[NegativeKind, ...] = (
-    "substitution",
-    "random",
-    "repetition",
-    "permutation",
-)
+NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
 
 #: The share of words that are substituted, or repeated or removed.
 CHANGED_SHARE = 0.3
@@ -77,11 +72,7 @@ class Negatives:
         return self._tagged_words[caption]
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        image: str,
-        words: Sequence[TaggedWord],
-        kind: NegativeKind,
+        self, rng: np.random.Generator, image: str, words: Sequence[TaggedWord], kind: NegativeKind
     ) -> str:
         """Draw a negative of one of the captions.
 

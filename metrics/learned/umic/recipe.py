@@ -27,13 +27,7 @@ from .checkpoints import Head, load_uniter, save_uniter
 from .negatives import NEGATIVE_KINDS, NegativeKind
 from .regions import Regions, hash_regions, open_regions
 from .scoring import WordPieces, read_vocabulary, score_pairs, truncate
-from .training_batches import (
-    MASK_PIECE,
-    MatchingBatch,
-    PairTable,
-    Schedule,
-    compute_mean_features,
-)
+from .training_batches import MASK_PIECE, MatchingBatch, PairTable, Schedule
 
 if TYPE_CHECKING:
     import torch
@@ -146,12 +140,12 @@ class UmicRecipe(Recipe):
         need_extra(f"rater {self.name}", ("torch", "tokenizers", "safetensors"))
         sides = load_captioned_images(self.captions, train, validation, session)
         with self.open_regions() as regions:
-            means = [compute_mean_features(regions, side) for side in sides]
             network, pieces = self._start(sides[0], regions, session)
             network.to(session.device)
+            positions = network.sizes.positions
             train_table, validation_table = (
-                PairTable(self, side, mean, pieces, network.sizes.positions, regions, session)
-                for side, mean in zip(sides, means, strict=True)
+                PairTable(side, regions, pieces, positions, self.negatives, session)
+                for side in sides
             )
             if self.init is None and self.pretrain_steps:
                 self._pretrain(network, train_table, validation_table, session)
@@ -178,19 +172,12 @@ class UmicRecipe(Recipe):
             raise InputError(f"rater.hidden={self.hidden} is no multiple of heads={self.heads}")
         from ._uniter_network import Uniter, UniterSizes
 
-        words = {w for texts in captioned.captions for text in texts for w in _WORD.findall(text)}
+        words = {w for texts in captioned.values() for text in texts for w in _WORD.findall(text)}
         pieces = [*_SPECIAL_PIECES, *sorted(words - set(_SPECIAL_PIECES))]
         session.reseed("weights")
-        sizes = UniterSizes(
-            hidden=self.hidden,
-            layers=self.layers,
-            heads=self.heads,
-            intermediate=self.intermediate,
-            vocabulary=len(pieces),
-            positions=_POSITIONS,
-            features=regions[captioned.image_ids[0]].features.shape[1],
-        )
-        return Uniter(sizes, self.dropout), pieces
+        width = regions[next(iter(captioned))].features.shape[1]
+        body = (self.hidden, self.layers, self.heads, self.intermediate)
+        return Uniter(UniterSizes(*body, len(pieces), _POSITIONS, width), self.dropout), pieces
 
     def _pretrain(
         self, network: Uniter, train: PairTable, validation: PairTable, session: Session
@@ -215,15 +202,12 @@ class UmicRecipe(Recipe):
             return matching + functional.cross_entropy(logits, batch.masked_words[is_masked])
 
         schedule = Schedule(network, self.pretrain_rate, self.pretrain_steps, self.validate_every)
-        size = self.batch_size // 2
         session.train(
             "umic-pretraining",
             network,
             steps=lambda rng, epoch: (
                 train.make_matching(rng, rows, has_masks=True)
-                for rows in schedule.apply(
-                    epoch, train.draw_rows("pretraining", epoch, self.pretrain_steps, size)
-                )
+                for rows in schedule.draw_rows("pretraining", epoch, train, self.batch_size // 2)
             ),
             loss=loss,
             optimizer=schedule.optimizer,
@@ -253,13 +237,12 @@ class UmicRecipe(Recipe):
             return torch.clamp(self.margin - (scores[:, :1] - scores[:, 1:]), min=0).mean()
 
         schedule = Schedule(network, self.learning_rate, self.steps, self.validate_every)
-        size = self.batch_size // group_size
         session.train(
             "umic",
             network,
             steps=lambda rng, epoch: (
                 train.make_groups(rng, rows)
-                for rows in schedule.apply(epoch, train.draw_rows("umic", epoch, self.steps, size))
+                for rows in schedule.draw_rows("umic", epoch, train, self.batch_size // group_size)
             ),
             loss=loss,
             optimizer=schedule.optimizer,

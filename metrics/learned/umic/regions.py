@@ -15,10 +15,10 @@ many as have a confidence above 0.2, but at least 10 and at most 100.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +49,14 @@ class Regions:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._entries: dict[str, _RegionFile | _DatabaseEntry] = {}
+        self._entries: dict[str, _RegionEntry] = {}
 
     def __enter__(self) -> Regions:
         with ExitStack() as stack:
             databases, files = _list_files(self.folder)
             for path in databases:
                 self._add(_read_keys(path, stack))
-            self._add({path.stem: _RegionFile(path) for path in files})
+            self._add({path.stem: _RegionEntry(str(path), path.read_bytes) for path in files})
             self._stack = stack.pop_all()
         if not self._entries:
             raise InputError(
@@ -69,13 +69,13 @@ class Regions:
         self._stack.close()
         self._entries = {}
 
-    def _add(self, entries: Mapping[str, _RegionFile | _DatabaseEntry]) -> None:
+    def _add(self, entries: Mapping[str, _RegionEntry]) -> None:
         for name, entry in entries.items():
             for image_id in {name, named_image(name) or name}:
                 if image_id in self._entries:
                     raise InputError(
-                        f"{self.folder}: image '{image_id}' is in it twice, as {entry} and as "
-                        f"{self._entries[image_id]}; keep one"
+                        f"{self.folder}: image '{image_id}' is in it twice, as {entry.label} and as "
+                        f"{self._entries[image_id].label}; keep one"
                     )
                 self._entries[image_id] = entry
 
@@ -121,36 +121,25 @@ def open_regions(folder: Path | None) -> Regions:
 
 
 @dataclass(frozen=True)
-class _RegionFile:
-    """An npz file of an image's regions."""
+class _RegionEntry:
+    """A file or a database's entry with the regions of an image.
 
-    path: Path
+    Attributes:
+        label: for messages.
+        read_bytes: raises `OSError` if a file cannot be read.
+        count: the number of regions that count, if the database says it.
+    """
 
-    def __str__(self) -> str:
-        return str(self.path)
+    label: str
+    read_bytes: Callable[[], Any]
+    count: int | None = None
 
     def read(self) -> ImageRegions:
         try:
-            data = self.path.read_bytes()
+            data = self.read_bytes()
         except OSError as error:
-            raise InputError(f"{self}: cannot be read ({error.strerror})") from error
-        return decode_regions(data, None, str(self))
-
-
-@dataclass(frozen=True)
-class _DatabaseEntry:
-    """A key of a database, and the number of regions that count."""
-
-    path: Path
-    transaction: Any
-    key: bytes
-    count: int | None
-
-    def __str__(self) -> str:
-        return f"{self.path}: key '{self.key.decode('utf-8', 'replace')}'"
-
-    def read(self) -> ImageRegions:
-        return decode_regions(self.transaction.get(self.key), self.count, str(self))
+            raise InputError(f"{self.label}: cannot be read ({error.strerror})") from error
+        return decode_regions(data, self.count, self.label)
 
 
 def _list_files(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -171,7 +160,7 @@ def _find_counts(database: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _DatabaseEntry]:
+def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _RegionEntry]:
     """Open a database until the stack is closed; return its entries by image name."""
     import lmdb
 
@@ -182,7 +171,7 @@ def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _DatabaseEntry]:
         raise InputError(f"{counts_path}: an object image → number of regions is expected")
     environment = stack.enter_context(lmdb.open(str(folder), readonly=True, lock=False))
     transaction = stack.enter_context(environment.begin())
-    entries: dict[str, _DatabaseEntry] = {}
+    entries: dict[str, _RegionEntry] = {}
     for key in transaction.cursor().iternext(values=False):
         name = bytes(key).decode("utf-8", "replace")
         if name == "__keys__":
@@ -190,8 +179,9 @@ def _read_keys(folder: Path, stack: ExitStack) -> dict[str, _DatabaseEntry]:
         count: Any = counts.get(name)
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InputError(f"{counts_path}: '{name}' is {count!r}, not a number of regions")
-        entry = _DatabaseEntry(folder / "data.mdb", transaction, bytes(key), count)
-        entries[name.removesuffix(".npz")] = entry
+        label = f"{folder / 'data.mdb'}: key '{name}'"
+        read_bytes = partial(transaction.get, bytes(key))
+        entries[name.removesuffix(".npz")] = _RegionEntry(label, read_bytes, count)
     return entries
 
 

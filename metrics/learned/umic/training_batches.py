@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,33 +57,16 @@ class Schedule:
         self.optimizer = torch.optim.AdamW(groups, lr=rate, betas=BETAS)
         clip_gradients(self.optimizer, network, GRADIENT_NORM)
 
-    def apply(self, epoch: int, batches: Iterator[list[int]]) -> Iterator[list[int]]:
-        """Yield the batches of an epoch, setting the learning rate before each."""
+    def draw_rows(self, stage: str, epoch: int, table: PairTable, size: int) -> Iterator[list[int]]:
+        """Yield rows for an epoch's steps, setting the learning rate before each."""
         first_step = epoch * self.steps_per_epoch
+        n_steps = min(self.steps_per_epoch, self.steps - first_step)
+        batches = table.draw_rows(stage, first_step, n_steps, size)
         return schedule_learning_rates(self.optimizer, batches, first_step, self._share)
 
     def _share(self, step: int) -> float:
         warmup = max(1.0, WARMUP_SHARE * self.steps)
         return min((step + 1) / warmup, (self.steps - step) / max(1.0, self.steps - warmup))
-
-
-def compute_mean_features(regions: Regions, captioned: CaptionedImages) -> NDArray[np.float32]:
-    """Compute the mean region features of each image, shape (n_images, dimensions).
-
-    Raises:
-        InputError: if an image has none, or of another dimension than the first.
-    """
-    width = regions[captioned.image_ids[0]].features.shape[1]
-    means = np.empty((len(captioned), width), dtype=np.float32)
-    for i, image_id in enumerate(captioned.image_ids):
-        features = regions[image_id].features
-        if features.shape[1] != width:
-            raise InputError(
-                f"{regions.folder}: image '{image_id}' has features of {features.shape[1]} numbers, and "
-                f"'{captioned.image_ids[0]}' of {width}; of two detectors?"
-            )
-        means[i] = features.mean(axis=0)
-    return means
 
 
 @dataclass(frozen=True)
@@ -101,59 +84,58 @@ class MatchingBatch:
     masked_words: Any
 
 
-class PairOptions(Protocol):
-    """The options of `UmicRecipe` on which the batches depend."""
-
-    @property
-    def negatives(self) -> tuple[NegativeKind, ...]: ...
-
-    @property
-    def validate_every(self) -> int: ...
-
-
 class PairTable:
-    """The pairs of captioned images, and batches of them with random negatives and masks."""
+    """The pairs of captioned images, and batches of them with random negatives and masks.
+
+    Args:
+        captioned: the images.
+        regions: their features.
+        pieces: the vocabulary.
+        positions: the number of word pieces that the network reads of a text.
+        kinds: of the negatives of a group.
+        session: the seed, and whether pairs are shuffled as in a control.
+
+    Raises:
+        InputError: if an image has no features, or of another dimension than the first.
+    """
 
     def __init__(
         self,
-        options: PairOptions,
         captioned: CaptionedImages,
-        mean_features: NDArray[np.float32],
+        regions: Regions,
         pieces: Sequence[str],
         positions: int,
-        regions: Regions,
+        kinds: Sequence[NegativeKind],
         session: Session,
     ) -> None:
-        captions = dict(zip(captioned.image_ids, captioned.captions, strict=True))
-        self._pairs = [(i, caption) for i, texts in captions.items() for caption in texts]
-        self._negatives = Negatives(
-            captions, find_nearest_images(mean_features, captioned.image_ids)
-        )
-        self._options = options
-        self._positions = positions
+        nearest = find_nearest_images(_mean_features(captioned, regions), list(captioned))
+        self._pairs = [(i, caption) for i, captions in captioned.items() for caption in captions]
+        self._negatives = Negatives(captioned, nearest)
         self._regions = regions
-        self._session = session
         self._tokenise = WordPieces(pieces)
-        self._mask_id = pieces.index(MASK_PIECE) if MASK_PIECE in pieces else None
+        self._mask_id = pieces.index(MASK_PIECE) if MASK_PIECE in pieces else -1
+        self._positions = positions
+        self._kinds = kinds
+        self._session = session
 
     def split_rows(self, size: int) -> list[list[int]]:
         """Return the rows of all pairs in order, `size` at a time."""
         rows = list(range(len(self._pairs)))
         return [rows[i : i + size] for i in range(0, len(rows), size)]
 
-    def draw_rows(self, stage: str, epoch: int, steps: int, size: int) -> Iterator[list[int]]:
-        """Yield the rows of an epoch's steps; every pair comes once before any comes again."""
-        steps_per_epoch = self._options.validate_every
-        n_steps = min(steps_per_epoch, steps - epoch * steps_per_epoch)
-        index = epoch * steps_per_epoch * size
-        order_of_pass: dict[int, list[int]] = {}
-        for start in range(index, index + n_steps * size, size):
+    def draw_rows(
+        self, stage: str, first_step: int, n_steps: int, size: int
+    ) -> Iterator[list[int]]:
+        """Yield rows for steps of a stage; every pair comes once before any comes again."""
+        pass_number, order = -1, [0]
+        for step in range(first_step, first_step + n_steps):
             rows: list[int] = []
-            for number, row in (divmod(i, len(self._pairs)) for i in range(start, start + size)):
-                if number not in order_of_pass:
+            for index in range(step * size, (step + 1) * size):
+                number, row = divmod(index, len(self._pairs))
+                if number != pass_number:
                     rng = self._session.rng(stage, "order", number)
-                    order_of_pass = {number: rng.permutation(len(self._pairs)).tolist()}
-                rows.append(order_of_pass[number][row])
+                    pass_number, order = number, rng.permutation(len(self._pairs)).tolist()
+                rows.append(order[row])
             yield rows
 
     def make_groups(self, rng: np.random.Generator, rows: Sequence[int]) -> Any:
@@ -165,15 +147,13 @@ class PairTable:
         image_ids: list[str] = []
         for image_id, caption in (self._pairs[i] for i in rows):
             words = self._negatives.tagged_words(caption)
-            group = [join_words(words)] + [
-                self._negatives.draw(rng, image_id, words, kind) for kind in self._options.negatives
-            ]
+            group = [join_words(words)]
+            group += [self._negatives.draw(rng, image_id, words, kind) for kind in self._kinds]
             if self._session.is_control:
                 group = [group[int(i)] for i in rng.permutation(len(group))]
             texts += group
             image_ids += [image_id] * len(group)
-        ids, _ = truncate(self._tokenise(texts), self._positions)
-        return self._collate(ids, image_ids)
+        return self._collate(self._encode(texts), image_ids)
 
     def make_matching(
         self, rng: np.random.Generator, rows: Sequence[int], *, has_masks: bool
@@ -192,7 +172,7 @@ class PairTable:
             negative = None if is_match else self._negatives.draw(rng, image_id, words, "random")
             texts += [caption, negative or join_words(words)]
             matches += [1, int(is_match)]
-        ids, _ = truncate(self._tokenise(texts), self._positions)
+        ids = self._encode(texts)
         device = self._session.device
         masked_words = (
             torch.from_numpy(self._mask_words(rng, ids)).to(device) if has_masks else None
@@ -204,7 +184,6 @@ class PairTable:
 
     def _mask_words(self, rng: np.random.Generator, ids: list[list[int]]) -> NDArray[np.int_]:
         """Mask words of every other text, in place; return their ids, -1 for others."""
-        assert self._mask_id is not None  # a network without `init` has the piece
         masked_words = np.full((len(ids), max(map(len, ids))), -1)
         for i in range(0, len(ids), 2):
             inner = np.arange(1, len(ids[i]) - 1)
@@ -212,6 +191,24 @@ class PairTable:
                 masked_words[i, j], ids[i][j] = ids[i][j], self._mask_id
         return masked_words
 
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return truncate(self._tokenise(texts), self._positions)[0]
+
     def _collate(self, ids: Sequence[Sequence[int]], image_ids: Sequence[str]) -> Any:
         regions = {image_id: self._regions[image_id] for image_id in dict.fromkeys(image_ids)}
         return collate(ids, [regions[i] for i in image_ids], self._session.device)
+
+
+def _mean_features(captioned: CaptionedImages, regions: Regions) -> NDArray[np.float32]:
+    """Return the mean region features of each image, shape (n_images, dimensions)."""
+    first = next(iter(captioned))
+    means = np.empty((len(captioned), regions[first].features.shape[1]), dtype=np.float32)
+    for i, image_id in enumerate(captioned):
+        features = regions[image_id].features
+        if features.shape[1] != means.shape[1]:
+            raise InputError(
+                f"{regions.folder}: image '{image_id}' has features of {features.shape[1]} numbers, and "
+                f"'{first}' of {means.shape[1]}; of two detectors?"
+            )
+        means[i] = features.mean(axis=0)
+    return means

@@ -14,6 +14,8 @@ from captau.metrics.learned.captau_rater.recipe import Captau
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.neural
+
 IMAGES = {
     "1.jpg": ("a red circle", "one circle that is red", "a dog"),
     "2.jpg": ("two blue squares below a cat", "a cat above squares"),

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import captau
 from captau.metrics.learned.captau_rater.kernel_ridge import PENALTIES, fit_kernel_ridge
 from captau.metrics.learned.captau_rater.recipe import Captau, compute_midranks
 from captau.metrics.learned.captau_rater.similarities import (
@@ -21,18 +20,9 @@ from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.common.weights import load_tensors, save_tensors
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
+from tests.metrics.learned.demo_ratings import demo_examples, shuffle_ratings
 
-
-def examples(split: str | None = None) -> Examples:
-    """The demo's rated captions."""
-    found = captau.load("demo")
-    items = found.items if split is None else found.items[found.items["split"] == split]
-    ratings = found.ratings.groupby("item_id")["value"].apply(lambda v: (v.to_numpy() - 1) / 4)
-    return Examples(
-        Rows(items.assign(dataset="demo").reset_index(drop=True)),
-        tuple(ratings[i] for i in items["item_id"]),
-        np.empty((0, 2), dtype=np.intp),
-    )
+pytestmark = [pytest.mark.neural, pytest.mark.training]
 
 
 #: Few steps of a tiny model: what is tested is not how good it is.
@@ -50,7 +40,7 @@ def encoders(tiny):
 @pytest.fixture(scope="module")
 def trained(encoders):
     """A rater of both parts on the demo's training images."""
-    return SMALL.fit(examples("train"), examples("validation"), Session(3))
+    return SMALL.fit(demo_examples("train"), demo_examples("validation"), Session(3))
 
 
 def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
@@ -82,7 +72,7 @@ def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
     assert min(np.abs(found - e).max() for e in expected) < 1e-3
 
 
-def test_an_input_that_never_changes_counts_nothing():
+def test_a_constant_input_has_no_effect():
     rng = np.random.default_rng(1)
     x = np.column_stack([rng.normal(size=50), np.full(50, 7.0)])
     fitted = fit_kernel_ridge(
@@ -170,7 +160,7 @@ def test_another_architecture_is_refused(tmp_path, encoders):
         TopLayers(tmp_path, 0.0)
 
 
-def test_the_head_hears_what_the_frozen_part_is_told(trained, encoders):
+def test_the_head_reads_the_inputs_of_the_frozen_part(trained, encoders):
     """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
     from captau.metrics.learned.captau_rater._fine_tuning import predict
 
@@ -189,11 +179,11 @@ def test_the_head_hears_what_the_frozen_part_is_told(trained, encoders):
     assert farther == far  # inputs are clipped
 
 
-# The whole
+# The whole rater
 
 
 def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
-    test = examples("test").rows
+    test = demo_examples("test").rows
     before = trained.predict(test)
     trained.save(tmp_path)
     assert {p.suffix for p in tmp_path.iterdir()} == {".safetensors"}
@@ -201,18 +191,18 @@ def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
     assert np.ptp(before) > 0
 
 
-def test_the_frozen_part_weighs_its_share(trained):
-    test = examples("test").rows
+def test_the_prediction_is_the_weighted_mean_of_the_parts(trained):
+    test = demo_examples("test").rows
     parts = trained.predict_parts(test)
     tuned = (parts["finetuned-1"] + parts["finetuned-2"]) / 2
     expected = SMALL.share * parts["frozen"] + (1 - SMALL.share) * tuned
     np.testing.assert_allclose(trained.predict(test), expected)
 
 
-def test_a_background_is_kept_and_can_be_left_out(trained, encoders, tmp_path):
+def test_a_background_is_saved_and_can_be_left_out(trained, encoders, tmp_path):
     without = replace(SMALL, encoder="frozen", background=False)
-    model = without.fit(examples("train"), examples("validation"), Session(3))
-    test = examples("test").rows
+    model = without.fit(demo_examples("train"), demo_examples("validation"), Session(3))
+    test = demo_examples("test").rows
     predicted = model.predict(test)
     assert (predicted != trained.predict_parts(test)["frozen"]).any()
     model.save(tmp_path)
@@ -224,7 +214,7 @@ def test_a_background_is_kept_and_can_be_left_out(trained, encoders, tmp_path):
 def test_order_company_and_order_of_references_do_not_matter(
     trained, encoders, tmp_path, monkeypatch
 ):
-    frame = examples("test").rows.frame
+    frame = demo_examples("test").rows.frame
     before = trained.predict(Rows(frame))
     turned = frame.assign(references=[tuple(reversed(r)) for r in frame["references"]])
     some = np.random.default_rng(0).permutation(len(frame))[:7]
@@ -243,13 +233,15 @@ def test_awkward_captions_have_finite_scores(trained, encoders):
         trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
 
 
-def test_a_seed_makes_a_rater(trained, encoders):
-    test = examples("test").rows
+def test_a_seed_determines_the_rater(trained, encoders):
+    test = demo_examples("test").rows
     first = trained.predict_parts(test)
-    again = SMALL.fit(examples("train"), examples("validation"), Session(3)).predict_parts(test)
+    again = SMALL.fit(
+        demo_examples("train"), demo_examples("validation"), Session(3)
+    ).predict_parts(test)
     other = (
         replace(SMALL, members=1)
-        .fit(examples("train"), examples("validation"), Session(4))
+        .fit(demo_examples("train"), demo_examples("validation"), Session(4))
         .predict_parts(test)
     )
     for name, values in first.items():
@@ -259,21 +251,21 @@ def test_a_seed_makes_a_rater(trained, encoders):
 
 
 @pytest.mark.parametrize("encoder", ["frozen", "finetuned"])
-def test_a_part_alone(encoder, encoders, tmp_path):
-    one = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
+def test_each_part_can_stand_alone(encoder, encoders, tmp_path):
+    recipe = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
     session = Session(0)
-    model = one.fit(examples("train"), examples("validation"), session)
+    model = recipe.fit(demo_examples("train"), demo_examples("validation"), session)
     model.save(tmp_path)
     found = sorted(p.name for p in tmp_path.iterdir())
     assert found == [f"{encoder}.safetensors", "inputs.safetensors"]
     validated = [row["validation"] for row in session.history]
     assert len(validated) == (2 if encoder == "finetuned" else 0)
     assert np.isfinite(validated).all()
-    test = examples("test").rows
-    np.testing.assert_array_equal(one.load(tmp_path).predict(test), model.predict(test))
+    test = demo_examples("test").rows
+    np.testing.assert_array_equal(recipe.load(tmp_path).predict(test), model.predict(test))
 
 
-def test_guards(trained, encoders, tmp_path):
+def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     trained.save(tmp_path)
     with says("finetuned.safetensors", "the weights of another architecture"):
         replace(SMALL, hidden=9).load(tmp_path)
@@ -288,9 +280,11 @@ def test_guards(trained, encoders, tmp_path):
     with says("frozen.safetensors", "cannot be read"):
         SMALL.load(tmp_path)
     with says("the same rating"):
-        same = examples("train")
+        same = demo_examples("train")
         SMALL.fit(
-            replace(same, ratings=tuple(r * 0 for r in same.ratings)), examples("test"), Session(0)
+            replace(same, ratings=tuple(r * 0 for r in same.ratings)),
+            demo_examples("test"),
+            Session(0),
         )
 
 
@@ -298,16 +292,14 @@ def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch)
     """With the real encoder's frozen features: seconds."""
     monkeypatch.delenv("CAPTAU_WEIGHTS", raising=False)
     frozen = Captau(encoder="frozen", spice=False)
-    train, test = examples("train"), examples("test")
-    nobody = train.take(np.empty(0, dtype=np.intp))
-    mixed = np.random.default_rng(0).permutation(len(train))
-    shuffled = replace(train, ratings=tuple(train.ratings[i] for i in mixed))
+    train, test = demo_examples("train"), demo_examples("test")
+    no_validation = train.take(np.empty(0, dtype=np.intp))
 
-    def correlation(learnt: Examples) -> float:
-        found = frozen.fit(learnt, nobody, Session(0)).predict(test.rows)
+    def correlation(examples: Examples) -> float:
+        predictions = frozen.fit(examples, no_validation, Session(0)).predict(test.rows)
         return float(
-            np.corrcoef(pd.Series(found).rank(), pd.Series(test.mean_ratings).rank())[0, 1]
+            np.corrcoef(pd.Series(predictions).rank(), pd.Series(test.mean_ratings).rank())[0, 1]
         )
 
     assert correlation(train) > 0.6
-    assert abs(correlation(shuffled)) < 0.4
+    assert abs(correlation(shuffle_ratings(train))) < 0.4

@@ -11,6 +11,8 @@ from captau.metrics.learned.common import training  # noqa: E402
 from captau.metrics.learned.common.training import Session  # noqa: E402
 from tests.conftest import says  # noqa: E402
 
+pytestmark = [pytest.mark.neural, pytest.mark.training]
+
 
 class StopError(Exception):
     """A kill, as far as the loop can tell."""

@@ -17,6 +17,8 @@ from tests.conftest import AWKWARD, says
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.neural
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "cat", "runs", "##ning", "."]
 ITEMS = pd.DataFrame(
     {

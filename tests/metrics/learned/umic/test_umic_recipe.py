@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from captau.datasets import demo
-from captau.metrics.learned.common.captioned_images import CaptionedImages
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter
 from captau.metrics.learned.umic.recipe import UmicRecipe
-from captau.metrics.learned.umic.training_batches import PairTable, compute_mean_features
+from captau.metrics.learned.umic.training_batches import PairTable, Schedule
 from captau.metrics.rows import Rows
 from tests.conftest import says
 
 torch = pytest.importorskip("torch")
+
+pytestmark = [pytest.mark.neural, pytest.mark.training]
 
 TINY = {
     "regions": "demo",
@@ -118,17 +119,16 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
 
 def table(sides, shuffled=False, **options):
     made = UmicRecipe(**{**TINY, **options})
-    side = CaptionedImages(
-        [f"demo_{i:03d}.png" for i in range(3)],
-        [("a red circle", "a green star"), ("a blue square",), ("a pink diamond",)],
-    )
+    captioned = {
+        "demo_000.png": ("a red circle", "a green star"),
+        "demo_001.png": ("a blue square",),
+        "demo_002.png": ("a pink diamond",),
+    }
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
     pieces += [*demo.COLOURS, *demo.SHAPES]
+    session = Session(0, is_control=shuffled)
     with made.open_regions() as regions:
-        means = compute_mean_features(regions, side)
-        return PairTable(
-            made, side, means, pieces, 8, regions, Session(0, is_control=shuffled)
-        ), pieces
+        return PairTable(captioned, regions, pieces, 8, made.negatives, session), pieces
 
 
 def test_groups_begin_with_the_caption(sides, parts):
@@ -152,8 +152,10 @@ def test_a_control_draws_the_positive_by_lot(sides, parts):
 
 
 def test_every_pair_comes_once_before_any_comes_again(sides, parts):
-    drawn, _ = table(sides, validate_every=2)
-    seen = [i for epoch in range(2) for some in drawn.draw_rows("umic", epoch, 4, 2) for i in some]
+    drawn, _ = table(sides)
+    schedule = Schedule(torch.nn.Linear(1, 1), 1e-3, steps=4, steps_per_epoch=2)
+    epochs = [schedule.draw_rows("umic", epoch, drawn, 2) for epoch in range(2)]
+    seen = [row for epoch in epochs for rows in epoch for row in rows]
     assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
 
 

@@ -19,6 +19,8 @@ from tests.conftest import AWKWARD, says
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.neural
+
 
 @pytest.fixture(scope="session")
 def fixture(data_root):

@@ -1,0 +1,144 @@
+"""Raters that are a network over embeddings, trained on mean ratings: what ICR and QE share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ...base import Floats
+from ...neural.device import resolve
+from ...rows import Rows
+from .recipe import Coefficient, Examples, Model, Recipe, correlate_with_ratings
+from .training import Session, draw_batches
+from .weights import fill_module, load_tensors, save_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+WEIGHTS_FILE = "model.safetensors"
+
+
+class NetworkRecipe(Recipe):
+    """A recipe whose model is a network over arrays of n rows, as `load_inputs` returns them."""
+
+    #: Names of the network's widths on the card of its weights.
+    width_keys: ClassVar[tuple[str, ...]]
+    #: Rows in a batch of predictions.
+    prediction_batch: ClassVar[int]
+
+    batch_size: int
+    epochs: int
+    select: Coefficient
+
+    @abstractmethod
+    def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
+        """Load the network's inputs, of the widths that are not None.
+
+        Raises:
+            InputError: if a row has none, or they are of other widths.
+        """
+
+    @abstractmethod
+    def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:
+        """Return the widths of inputs, in the order of `width_keys`."""
+
+    @abstractmethod
+    def make_network(self, widths: Sequence[int]) -> torch.nn.Module:
+        """Make a network with random weights."""
+
+    @abstractmethod
+    def run_network(self, network: Any, batch: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return estimates, shape (n,), from inputs as tensors."""
+
+    def train_network(
+        self,
+        stage: str,
+        model: NetworkModel,
+        train: tuple[Sequence[Floats], Examples],
+        validation: tuple[Sequence[Floats], Examples],
+        session: Session,
+        optimizer: torch.optim.Optimizer,
+        **options: Any,
+    ) -> float:
+        """Train a model in place, with squared error against mean ratings.
+
+        Args:
+            train, validation: inputs, and the rated rows that they belong to.
+            options: more arguments of `Session.train`.
+
+        Returns:
+            the coefficient `select` on the validation rows, which selects the epoch.
+        """
+        import torch
+
+        inputs, examples = train
+        tensors = to_tensors(inputs, session.device)
+        targets = torch.tensor(examples.mean_ratings, dtype=torch.float32, device=session.device)
+
+        def loss(rows: torch.Tensor) -> torch.Tensor:
+            estimates = self.run_network(model.network, [t[rows] for t in tensors])
+            return torch.nn.functional.mse_loss(estimates, targets[rows])
+
+        def validate() -> float:
+            return correlate_with_ratings(model.estimate(validation[0]), validation[1], self.select)
+
+        session.train(
+            stage,
+            model.network,
+            steps=lambda rng, _: draw_batches(len(targets), self.batch_size, rng, session.device),
+            loss=loss,
+            optimizer=optimizer,
+            epochs=self.epochs,
+            validate=validate,
+            **options,
+        )
+        return validate()
+
+    def load(self, folder: Path) -> Model:
+        tensors, card = load_tensors(folder / WEIGHTS_FILE, self.width_keys)
+        widths = tuple(int(card[key]) for key in self.width_keys)
+        network = self.make_network(widths)
+        fill_module(network, folder / WEIGHTS_FILE, tensors)
+        return NetworkModel(self, network.to(resolve("auto")).eval(), widths)
+
+
+class NetworkModel(Model):
+    """A trained network, for inputs of `widths`."""
+
+    def __init__(self, recipe: NetworkRecipe, network: Any, widths: tuple[int, ...]) -> None:
+        self.recipe = recipe
+        self.network = network
+        self.widths = widths
+
+    def estimate(self, inputs: Sequence[Floats]) -> Floats:
+        """Return estimates, shape (n,), from inputs."""
+        import torch
+
+        device = str(next(self.network.parameters()).device)
+        size = self.recipe.prediction_batch
+        with torch.no_grad():
+            estimates = [
+                self.recipe.run_network(
+                    self.network, to_tensors([i[start : start + size] for i in inputs], device)
+                ).cpu()
+                for start in range(0, len(inputs[0]), size)
+            ]
+        return torch.cat(estimates).numpy().astype(np.float64)
+
+    def predict(self, rows: Rows) -> Floats:
+        return self.estimate(self.recipe.load_inputs(rows, self.widths))
+
+    def save(self, folder: Path) -> None:
+        card = {k: str(v) for k, v in zip(self.recipe.width_keys, self.widths, strict=True)}
+        save_tensors(folder / WEIGHTS_FILE, self.network.state_dict(), card)
+
+
+def to_tensors(arrays: Sequence[Floats], device: str) -> list[torch.Tensor]:
+    """Copy arrays to float32 tensors."""
+    import torch
+
+    return [torch.tensor(array, dtype=torch.float32, device=device) for array in arrays]

@@ -1,0 +1,98 @@
+"""Recipes and examples: options that are refused, subsets and unions of examples, and their correlation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from captau.datasets.errors import InputError
+from captau.metrics.learned.common.recipe import (
+    Examples,
+    Recipe,
+    correlate_with_ratings,
+    make_recipe,
+    register_recipe,
+)
+from captau.metrics.learned.qe import Qe
+from captau.metrics.rows import Rows
+from tests.conftest import says
+
+OPTIONS = {"images": "demo_context", "texts": "demo_context"}
+
+
+def test_options_are_converted_or_refused():
+    with says("unknown rater 'icrr'", "icr"):
+        make_recipe("icrr", {})
+    with says("epoch", "epochs", "unknown option of rater icr"):
+        make_recipe("icr", {**OPTIONS, "epoch": 3})
+    with says("rater.epochs is 'many'"):
+        make_recipe("icr", {**OPTIONS, "epochs": "many"})
+    with says("rater.select", "tau_c"):
+        make_recipe("icr", {**OPTIONS, "select": "tau"})
+    with pytest.raises(InputError):
+        make_recipe("icr", {**OPTIONS, "dropout": None})
+    assert make_recipe("icr", {**OPTIONS, "hidden": 64}).options["hidden"] == (64,)
+    assert isinstance(make_recipe("qe", OPTIONS), Qe)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("icr", {"epochs": 0}, "rater.epochs is 0; 1 or more"),
+        ("icr", {"hidden": [8, -3]}, "rater.hidden is -3"),
+        ("icr", {"dropout": 1.5}, "less than 1"),
+        ("icr", {"learning_rate": -1.0}, "more than 0"),
+        ("icr", {"decay_every": 0}, "rater.decay_every is 0"),
+        ("qe", {"n_labels": [-1]}, "rater.n_labels is -1; 0 or more"),
+        ("qe", {"learning_rates": []}, "rater.learning_rates is empty"),
+        ("qe", {"patience": 0}, "rater.patience is 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(name, options, message):
+    with says(message):
+        make_recipe(name, {**OPTIONS, **options})
+
+
+def test_a_name_is_registered_once():
+    make_recipe("icr", OPTIONS)  # which imports all recipes
+    with pytest.raises(ValueError, match="registered twice"):
+        register_recipe("icr")(type("Again", (Recipe,), {}))
+
+
+def examples(ratings, preferences=()) -> Examples:
+    frame = pd.DataFrame(
+        {
+            "image_id": [f"{i // 2}.jpg" for i in range(len(ratings))],
+            "item_id": [f"i{i}" for i in range(len(ratings))],
+            "caption": ["a dog"] * len(ratings),
+        }
+    )
+    pairs = np.array(list(preferences), dtype=np.intp).reshape(-1, 2)
+    return Examples(Rows(frame), tuple(np.array(r, dtype=float) for r in ratings), pairs)
+
+
+def test_subsets_and_unions_hold_their_ratings_and_preferences():
+    whole = examples([[0.1], [0.2, 0.4], [], [1.0]], [(0, 1), (3, 2)])
+    part = whole.take(np.array([3, 2]))
+    assert part.rows.frame["item_id"].tolist() == ["i3", "i2"]
+    assert part.preferences.tolist() == [[0, 1]]
+    union = Examples.join([whole, part])
+    assert len(union) == 6
+    assert union.preferences.tolist() == [[0, 1], [3, 2], [4, 5]]
+    np.testing.assert_allclose(union.mean_ratings, [0.1, 0.3, np.nan, 1.0, 1.0, np.nan])
+    assert len(whole.select_rated()) == 3
+
+
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=3), min_size=3))
+def test_the_correlation_is_scipys_on_repeated_rows(ratings):
+    rated = examples(ratings)
+    predictions = np.arange(len(ratings), dtype=float) % 4
+    repeated = [(p, r) for p, row in zip(predictions, ratings, strict=True) for r in row]
+    expected = stats.kendalltau(*zip(*repeated, strict=True), variant="c").statistic
+    tau = correlate_with_ratings(predictions, rated, "tau_c")
+    assert tau == pytest.approx(expected, nan_ok=True)
+    assert np.isnan(correlate_with_ratings(np.zeros(len(ratings)), rated, "spearman"))
