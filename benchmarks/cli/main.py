@@ -640,7 +640,7 @@ def _score(config: DictConfig) -> None:
             found = run(chosen)
             folder.write(found.files())
     sys.stdout.flush()
-    sys.stdout.buffer.write(found.printed(chosen.stdout))
+    sys.stdout.buffer.write(found.stream(chosen.stdout))
     sys.stdout.buffer.flush()
 
 

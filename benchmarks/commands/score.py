@@ -1,269 +1,197 @@
 """`captau score`: a user's own captions, scored as the COCO server scores a submission.
 
-Each system is scored against each set of references by itself. `captions` reads the files, `trials`
-scores, `systems` draws images, `trust` knows how metrics agree with people, `own_tables` says what came out.
+Each system is scored against each set of references by itself.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...metrics.base import Floats
-from ..evaluation.metric_reliability import Agreement, agreements
+from ...metrics.base import Metric
+from ..evaluation.caption_scores import CaptionScores, keep_captions
+from ..evaluation.metric_reliability import look_up_reliability
 from ..options import Named, ScoreOptions
-from ..reporting.corpus_score_tables import tables_of
+from ..reporting.corpus_score_tables import make_score_tables
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
+from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
-from ..scoring.caption_files import read_candidates, read_references
+from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidates, read_references
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
+from ..scoring.score_store import ScoreStore
 from ..scoring.system_comparison import compare_systems, make_difference_table
 from ..scoring.unavailable_metrics import find_unavailable
-from ..statistics.bootstrap import Interval, count_blocks
+from ..statistics.bootstrap import count_blocks
 from ..statistics.significance import MetricDifference
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Scores of a user's captions.
+class ScoreOutput:
+    """The results of `captau score`.
 
     Attributes:
-        trials: each system against each set of references.
-        trust: how metrics agree with people, by spec.
-        differences: of every two systems, columns `systems.COLUMNS`; None where there is one, or no
-            image is drawn.
+        scores: the captions' scores.
         run: what it takes to recompute them.
-        tables: what is printed.
-        kept: the captions above the threshold, as a COCO results list; None where nobody asked.
+        tables: the tables that are printed.
     """
 
-    trials: list[SystemScores]
-    trust: dict[str, Agreement]
-    differences: pd.DataFrame | None
+    scores: CaptionScores
     run: dict[str, Any]
     tables: list[ResultTable]
-    kept: list[dict[str, Any]] | None = None
-
-    @property
-    def _systems(self) -> bool:
-        return len({t.system for t in self.trials}) > 1
-
-    @property
-    def _sets(self) -> bool:
-        return len({t.references for t in self.trials}) > 1
-
-    @property
-    def corpus(self) -> dict[str, Any]:
-        """Metric → its score of all; below system and set of references, where there are several."""
-        found: dict[str, Any] = {}
-        for one in self.trials:
-            at = found.setdefault(one.system, {}) if self._systems else found
-            at = at.setdefault(one.references, {}) if self._sets else at
-            at.update(one.corpus)
-        return found
-
-    @property
-    def corpus_rows(self) -> pd.DataFrame:
-        """One row a system, set of references and metric: score, interval, agreement with people."""
-        rows: list[dict[str, Any]] = []
-        for one in self.trials:
-            for spec, score in one.corpus.items():
-                ends, known = one.intervals.get(spec, Interval()), self.trust.get(spec)
-                rows.append(
-                    {
-                        "system": one.system,
-                        "references": one.references,
-                        "metric": spec,
-                        "score": score,
-                        "ci_low": ends.low,
-                        "ci_high": ends.high,
-                        "n_images": len(one.items),
-                        "agreement": known.value if known else math.nan,
-                        "agreement_coefficient": known.coefficient if known else "",
-                        "agreement_on": known.on if known else "",
-                        "agreement_source": known.source if known else "",
-                        "note": one.undefined(spec) or ends.note,
-                    }
-                )
-        return pd.DataFrame(rows)
-
-    @property
-    def scores(self) -> pd.DataFrame:
-        """One row a caption: `item_id, image_id`, `system` where there are several, a column a metric.
-
-        Of several sets of references each has its columns, `cider@c5`, empty for images that it lacks.
-        """
-        keys = ["item_id", "image_id", *(["system"] if self._systems else [])]
-        by_set: dict[str, list[pd.DataFrame]] = {}
-        for one in self.trials:
-            frame = one.items[keys].assign(**one.scores)
-            by_set.setdefault(one.references, []).append(frame)
-        wholes = {name: pd.concat(frames, ignore_index=True) for name, frames in by_set.items()}
-        if len(wholes) == 1:
-            return next(iter(wholes.values()))
-        every = pd.concat([whole[keys] for whole in wholes.values()])
-        found = every.drop_duplicates(ignore_index=True)
-        for name, whole in wholes.items():
-            columns = {c: f"{c}@{name}" for c in whole.columns if c not in keys}
-            found = found.merge(whole.rename(columns=columns), on=keys, how="left")
-        return found
 
     def files(self) -> dict[str, bytes]:
-        """The run's files by name; `run.json` comes last, so its presence says all are there."""
-        files = {} if self.kept is None else {"kept.json": to_json(self.kept)}
-        if self.differences is not None:
-            files["differences.csv"] = to_csv(self.differences)
+        """Return the files by name; `run.json` comes last, so its presence says that all are there."""
+        files: dict[str, bytes] = {}
+        if self.scores.kept_captions is not None:
+            files["kept.json"] = to_json(self.scores.kept_captions)
+        if self.scores.differences is not None:
+            files["differences.csv"] = to_csv(self.scores.differences)
         return {
             **files,
-            "corpus.json": to_json(self.corpus),  # null where the table's notes say why
-            "corpus.csv": to_csv(self.corpus_rows),
-            "scores.csv": to_csv(self.scores),
+            "corpus.json": to_json(self.scores.corpus),  # null where the table's notes say why
+            "corpus.csv": to_csv(self.scores.corpus_rows),
+            "scores.csv": to_csv(self.scores.frame),
             **table_files(self.tables),
             "run.json": to_json(self.run),
         }
 
-    def printed(self, name: str) -> bytes:
-        """One of the files alone, or `scores.jsonl`: scores.csv as JSON lines, null for NaN."""
+    def stream(self, name: str) -> bytes:
+        """Return one file alone, or `scores.jsonl`: scores.csv as JSON lines, null for NaN."""
         if name != "scores.jsonl":
             return self.files()[name]
-        lines = (
-            json.dumps(
-                {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row},
-                ensure_ascii=False,
-            )
-            for row in (record.items() for record in self.scores.to_dict("records"))
-        )
-        return "".join(f"{line}\n" for line in lines).encode()
+        lines: list[str] = []
+        for row in self.scores.frame.to_dict("records"):
+            finite = {
+                name: None if isinstance(cell, float) and not math.isfinite(cell) else cell
+                for name, cell in row.items()
+            }
+            lines.append(f"{json.dumps(finite, ensure_ascii=False)}\n")
+        return "".join(lines).encode()
 
 
-def run(config: ScoreOptions) -> Scored:
+def run(config: ScoreOptions) -> ScoreOutput:
     """Score captions.
 
     Raises:
         InputError: on a missing or malformed file, two captions for an image, a caption of an image
             without references, or an image without a caption.
     """
-    began = time.perf_counter()
-    started = datetime.now(UTC)
-    trust = (
-        {} if config.trust is None else agreements([m.spec for m in config.metrics], config.trust)
-    )
-    systems = {one.name: read_candidates(one.path) for one in config.candidates}
-    sets = {one.name: read_references(one.path) for one in config.references}
-    if not sets and (needing := _needing(config)):
-        raise InputError(f"metric {needing[0]} needs references; give references=FILE")
+    clock = RunClock()
+    reliability = {}
+    if config.trust is not None:
+        reliability = look_up_reliability([m.spec for m in config.metrics], config.trust)
+    systems = {file.name: read_candidates(file.path) for file in config.candidates}
+    references = {file.name: read_references(file.path) for file in config.references}
+    if not references and (specs := _metrics_with_references(config)):
+        raise InputError(f"metric {specs[0]} needs references; give references=FILE")
     items = {
         (name, system): make_caption_items(
             candidates,
-            sets.get(name),
+            references.get(name),
             image_ids,
             config.images,
             system if len(systems) > 1 else None,
         )
-        for name, image_ids in select_images(systems, sets, config.partial).items()
+        for name, image_ids in select_images(systems, references, config.partial).items()
         for system, candidates in systems.items()
     }
     missing = find_unavailable(config.metrics, config.optional, next(iter(items.values())))
     metrics = [m for m in config.metrics if m not in missing]
-    store, options = config.locations.store(), config.statistics
-    draws = count_blocks(options.replicates) * max(len(sets), 1) if options.uses_resampling else 0
-    trials: list[SystemScores] = []
-    differences: dict[str, list[MetricDifference]] = {}
-    with StepProgress(len(items) * len(metrics) + draws) as progress:
-        for name in dict.fromkeys(name for name, _ in items):
-            here = [
-                score_system(system, name, items[name, system], metrics, store, progress)
-                for system in systems
-            ]
-            if options.uses_resampling:
-                here, differences[name] = compare_systems(here, options, progress.advance)
-            trials += here
-    kept = None if config.keep is None else _kept(trials[0], config.keep)
-    found = Scored(
-        trials,
-        {spec: one for spec, one in trust.items() if spec in trials[0].corpus},
-        make_difference_table(differences, options)
-        if len(systems) > 1 and options.uses_resampling
-        else None,
-        {},
-        [],
-        kept,
+    store = config.locations.store()
+    scored, differences = _score_systems(items, metrics, store, config)
+    scores = CaptionScores(
+        scored,
+        {spec: r for spec, r in reliability.items() if spec in scored[0].corpus},
+        make_difference_table(differences, config.statistics) if differences else None,
+        None if config.keep is None else keep_captions(scored[0], *config.keep),
     )
-    files = [*systems.values(), *sets.values()]
-    images = {name: sum(map(bool, one.texts.values())) for name, one in sets.items()}
-    return replace(
-        found,
-        tables=tables_of(config, metrics, missing, found, images),
-        run={
-            "command": "score",
-            "format": FORMAT,
-            "config": dict(config.configuration),
-            "candidates": _paths(config.candidates),
-            "references": _paths(config.references) if config.references else None,
-            "undefined": _undefined(trials),
-            "trust": {spec: vars(one) for spec, one in found.trust.items()},
+    n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
+    return ScoreOutput(
+        scores,
+        {
+            **_record(config, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: m.signature for m in metrics},
             "missing": {m.spec: reason for m, reason in missing.items()},
-            "data": {one.source.name: one.source.sha256 for one in files},
             **describe_environment(),
             "scores_computed": store.misses,
             "scores_read_back": store.hits,
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 3),
+            **clock.record(),
         },
+        make_score_tables(config, metrics, missing, scores, n_images),
     )
 
 
-def _kept(one: SystemScores, keep: tuple[str, float]) -> list[dict[str, Any]]:
-    """The captions with enough of a score, as COCO has results: an image's number is a number.
+def _score_systems(
+    items: Mapping[tuple[str, str], pd.DataFrame],
+    metrics: list[Metric],
+    store: ScoreStore,
+    config: ScoreOptions,
+) -> tuple[list[SystemScores], dict[str, list[MetricDifference]]]:
+    """Score each system against each set of references.
 
-    Raises:
-        InputError: where a caption has no score, or the metric could not be computed.
+    Args:
+        items: by set of references and system.
+        metrics, store, config: how they are scored.
+
+    Returns:
+        the scores, and by set the differences of every two systems; empty where there is one
+        system, or no images are drawn.
     """
-    metric, above = keep
-    if metric not in one.scores:
-        raise InputError(f"keep.metric={metric}: it cannot be computed here")
-    scores: Floats = one.scores[metric]
-    if np.isnan(scores).any():
-        row = one.items.iloc[int(np.argmax(np.isnan(scores)))]
-        raise InputError(f"keep.metric={metric}: image '{row['image_id']}' has no score")
-    chosen = one.items[scores >= above]
-    return [
-        {"image_id": int(i) if str(i).isdecimal() else i, "caption": c}
-        for i, c in zip(chosen["image_id"], chosen["caption"], strict=True)
-    ]
+    statistics = config.statistics
+    by_references: dict[str, dict[str, pd.DataFrame]] = {}
+    for (name, system), frame in items.items():
+        by_references.setdefault(name, {})[system] = frame
+    n_blocks = count_blocks(statistics.replicates) if statistics.uses_resampling else 0
+    scored: list[SystemScores] = []
+    differences: dict[str, list[MetricDifference]] = {}
+    with StepProgress(len(items) * len(metrics) + n_blocks * len(by_references)) as progress:
+        for name, by_system in by_references.items():
+            against_set = [
+                score_system(system, name, frame, metrics, store, progress)
+                for system, frame in by_system.items()
+            ]
+            if statistics.uses_resampling:
+                against_set, of_set = compare_systems(against_set, statistics, progress.advance)
+                differences |= {name: of_set} if len(by_system) > 1 else {}
+            scored += against_set
+    return scored, differences
 
 
-def _undefined(trials: list[SystemScores]) -> dict[str, Any]:
-    """Why metrics have no corpus score, by metric; by trial where there are several."""
-    found = {
-        f"{one.system} {one.references}".strip(): {
-            spec: why for spec in one.corpus if (why := one.undefined(spec))
-        }
-        for one in trials
+def _record(
+    config: ScoreOptions, scores: CaptionScores, files: list[CandidateFile | ReferenceFile]
+) -> dict[str, Any]:
+    """Return what `run.json` says of the options, the files and the results."""
+    return {
+        "command": "score",
+        "format": FORMAT,
+        "config": dict(config.configuration),
+        "candidates": _paths(config.candidates),
+        "references": _paths(config.references) if config.references else None,
+        "undefined": scores.undefined,
+        "trust": {spec: r.record() for spec, r in scores.reliability.items()},
+        "data": {file.source.name: file.source.sha256 for file in files},
     }
-    return next(iter(found.values())) if len(trials) == 1 else found
 
 
-def _needing(config: ScoreOptions) -> list[str]:
-    """The metrics that need references and were named, or all where nothing else was asked for."""
+def _metrics_with_references(config: ScoreOptions) -> list[str]:
+    """Return the metrics that cannot do without references.
+
+    Those that suites alone asked for are left out of the run instead, unless nothing else would be left.
+    """
     needing = [m.spec for m in config.metrics if "references" in m.needs]
     named = [spec for spec in needing if spec not in config.optional]
     return named or (needing if len(needing) == len(config.metrics) else [])
 
 
 def _paths(files: tuple[Named, ...]) -> str | Mapping[str, str]:
-    """One path, or several by name."""
+    """Return one path, or several by name."""
     if len(files) == 1:
         return str(files[0].path)
-    return {one.name: str(one.path) for one in files}
+    return {file.name: str(file.path) for file in files}

@@ -1,9 +1,12 @@
-"""How far to trust a metric: how well it agrees with people, as papers print it or a run measured it."""
+"""The reliability of metrics: their correlation with people, as papers print it or a run measured it.
+
+`captau score` shows it beside corpus scores (`trust=published`, `trust=DIR`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,29 +19,31 @@ from ...metrics.registry import metric
 from ..runs.finished_run import read_run
 from ..runs.tables import COEFFICIENT_STYLE, format_number
 from ..scoring.catalog import read_config
-from .published_numbers import numbers
+from .published_numbers import read_numbers
 
 #: The value of the option `trust` that stands for the papers' numbers.
 PUBLISHED = "published"
+#: The cell of a metric without a number.
 UNKNOWN = "not known"
-#: What a caption as a whole is rated by, under whichever name.
-_WHOLE = ("", "overall", "total", "mean")
+#: The dimensions, under any name, that rate a caption as a whole.
+_OVERALL = ("", "overall", "total", "mean")
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Reliability:
     """One metric's correlation with people.
 
     Attributes:
-        value: in its natural range; `low` and `high` are the ends of its interval, NaN where it has none.
-        on: the dataset, and what was rated where that has a name of its own.
+        coefficient, value: the correlation in its natural range.
+        judgements: the dataset, and the rated dimension where it has a name of its own.
         source: where the number stands.
         citation: BibTeX; empty for a run.
+        low, high: the ends of its interval, NaN where it has none.
     """
 
     coefficient: str
     value: float
-    on: str
+    judgements: str
     source: str
     citation: str = ""
     low: float = math.nan
@@ -49,62 +54,84 @@ class Agreement:
         text = f"{name.removesuffix(' %')} {format_number(self.value, scale, decimals)}"
         if not math.isnan(self.high):
             text += f" ± {format_number((self.high - self.low) / 2, scale, decimals)}"
-        return f"{text} on {self.on}"
+        return f"{text} on {self.judgements}"
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields as `run.json` has them."""
+        return {"on" if name == "judgements" else name: v for name, v in vars(self).items()}
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Column:
-    """Numbers that compare: of one dataset, coefficient and protocol.
+    """Numbers that can be compared: of one dataset, dimension, coefficient and protocol.
 
-    `usual` where they are of captions as a whole, of all systems, against all references together.
+    `is_usual` where captions are rated as a whole, of all systems, against all references together.
     """
 
-    usual: bool
-    of: dict[str, Agreement] = field(default_factory=dict[str, Agreement])
+    is_usual: bool
+    by_spec: dict[str, Reliability] = field(default_factory=dict[str, Reliability])
 
 
-def agreements(specs: Iterable[str], trust: str | Path) -> dict[str, Agreement]:
-    """The agreement of each metric that has one, as far as can be from one column of numbers.
+def look_up_reliability(specs: Iterable[str], trust: str | Path) -> dict[str, Reliability]:
+    """Look up each metric's correlation with people, as far as possible in one column of numbers.
 
     Args:
         specs: the metrics.
         trust: `published`, or the folder of a finished run of `captau bench`.
 
+    Returns:
+        by spec, in the order of `specs`; metrics without a number are left out.
+
     Raises:
         InputError: where the folder holds no such run.
     """
     specs = list(specs)
-    columns = _published() if trust == PUBLISHED else _measured(Path(trust))
-    best = sorted(columns, key=lambda c: (not c.usual, -sum(spec in c.of for spec in specs)))
-    found = {spec: next((c.of[spec] for c in best if spec in c.of), None) for spec in specs}
-    return {spec: one for spec, one in found.items() if one is not None}
+    columns = _published_columns(specs) if trust == PUBLISHED else _run_columns(Path(trust))
+    best = sorted(
+        columns, key=lambda c: (not c.is_usual, -sum(spec in c.by_spec for spec in specs))
+    )
+    by_spec: dict[str, Reliability] = {}
+    for column in best:
+        for spec, reliability in column.by_spec.items():
+            by_spec.setdefault(spec, reliability)
+    return {spec: by_spec[spec] for spec in specs if spec in by_spec}
 
 
-def _published() -> list[_Column]:
-    """The papers' correlations, each with the choices behind it, as `conf/paper/` has them."""
+def _published_columns(specs: Iterable[str]) -> Iterable[_Column]:
+    """Read the papers' correlations of some metrics, by the choices behind them."""
+    names = {_name_of(spec) for spec in specs}
     columns: dict[tuple[Any, ...], _Column] = {}
     for paper in group("paper"):
-        for one in numbers(paper):
-            if one.spec is None:
+        for number in read_numbers(paper):
+            if number.spec is None or _name_of(number.spec) not in names:
                 continue
-            protocol = one.protocol
-            key = (one.dataset, one.dimension, one.coefficient)
+            protocol = number.protocol
+            key = (number.dataset, number.dimension, number.coefficient)
             key += (protocol.references, protocol.ratings, protocol.systems)
-            usual = protocol.references == "all" and not protocol.systems
-            column = columns.setdefault(key, _Column(usual and one.dimension in _WHOLE))
-            agreement = Agreement(
-                one.coefficient,
-                float(one.text) / COEFFICIENT_STYLE[one.coefficient][2],
-                _on(one.dataset, one.dimension),
-                one.source + _unlike(one.column, protocol.references),
+            is_usual = protocol.references == "all" and not protocol.systems
+            column = columns.setdefault(key, _Column(is_usual and number.dimension in _OVERALL))
+            reliability = Reliability(
+                number.coefficient,
+                float(number.text) / COEFFICIENT_STYLE[number.coefficient][2],
+                _describe_judgements(number.dataset, number.dimension),
+                number.source + _describe_column(number.column, protocol.references),
                 read_config("paper", paper)["citation"],
             )
-            column.of.setdefault(metric(one.spec).spec, agreement)
-    return list(columns.values())
+            column.by_spec.setdefault(_normalise_spec(number.spec), reliability)
+    return columns.values()
 
 
-def _measured(folder: Path) -> list[_Column]:
-    """The correlations of a run, by dataset, protocol, dimension and coefficient."""
+def _name_of(spec: str) -> str:
+    return spec.partition("(")[0]
+
+
+def _normalise_spec(spec: str) -> str:
+    """Return a spec with its parameters in captau's order; a bare name stays, without an import."""
+    return metric(spec).spec if "(" in spec else spec
+
+
+def _run_columns(folder: Path) -> Iterable[_Column]:
+    """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
     if not folder.expanduser().is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
     columns: dict[tuple[Any, ...], _Column] = {}
@@ -112,35 +139,37 @@ def _measured(folder: Path) -> list[_Column]:
         if np.isnan(row["value"]) or row["coefficient"] not in COEFFICIENT_STYLE:
             continue
         key = (row["dataset"], row["protocol"], row["dimension"], row["coefficient"])
-        columns.setdefault(key, _Column(row["dimension"] in _WHOLE)).of[row["metric"]] = Agreement(
+        column = columns.setdefault(key, _Column(row["dimension"] in _OVERALL))
+        column.by_spec[row["metric"]] = Reliability(
             row["coefficient"],
             row["value"],
-            _on(row["dataset"], row["dimension"]),
+            _describe_judgements(row["dataset"], row["dimension"]),
             f"run {folder}, protocol {row['protocol']}",
             low=row["ci_low"],
             high=row["ci_high"],
         )
-    return list(columns.values())
+    return columns.values()
 
 
-def _on(dataset: str, rated: str) -> str:
-    return dataset if rated in ("", "overall") else f"{dataset} ({rated})"
+def _describe_judgements(dataset: str, dimension: str) -> str:
+    return dataset if dimension in ("", "overall") else f"{dataset} ({dimension})"
 
 
-def _unlike(column: str, references: str) -> str:
-    """Which column of a table with several, and whether references are not used as `captau score` does."""
-    said = [] if column in COEFFICIENT_STYLE else [f"column {column}"]
-    said += [] if references == "all" else [f"protocol.references={references}"]
-    return f" ({', '.join(said)})" if said else ""
+def _describe_column(column: str, references: str) -> str:
+    """Name the column of a table with several, and a use of references unlike that of `captau score`."""
+    parts = [] if column in COEFFICIENT_STYLE else [f"column {column}"]
+    parts += [] if references == "all" else [f"protocol.references={references}"]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
-def sources(found: Mapping[str, Agreement], labels: Mapping[str, str]) -> list[str]:
-    """A line for each source, with the metrics whose numbers are from there.
+def list_sources(by_spec: Mapping[str, Reliability], labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each source, with the metrics whose numbers come from there.
 
     Args:
+        by_spec: as `look_up_reliability` returns it.
         labels: each metric's name in the table.
     """
-    said: dict[str, list[str]] = {}
-    for spec, one in found.items():
-        said.setdefault(one.source, []).append(labels[spec])
-    return [f"{', '.join(names)}: {source}" for source, names in said.items()]
+    by_source: dict[str, list[str]] = {}
+    for spec, reliability in by_spec.items():
+        by_source.setdefault(reliability.source, []).append(labels[spec])
+    return (f"{', '.join(names)}: {source}" for source, names in by_source.items())

@@ -1,4 +1,4 @@
-"""Numbers that papers print, for the columns of another table: `results/published/` by `conf/paper/`."""
+"""The numbers that papers print: `results/published/`, described by `conf/paper/`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import pandas as pd
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.protocol import Protocol
+from .wording import join_notes
 
-#: What of a protocol decides whether two numbers can be compared.
-COMPARED = (
+#: In a paper's file, the prefix of the reason why a row cannot be computed in its table.
+UNAVAILABLE = "missing: "
+#: The choices of a protocol that decide whether two numbers can be compared.
+COMPARED_CHOICES = (
     "ratings",
     "references",
     "k",
@@ -31,18 +34,18 @@ COMPARED = (
 
 
 @dataclass(frozen=True)
-class Printed:
+class PublishedNumber:
     """One number of a paper, in the unit of `COEFFICIENT_STYLE` with the digits that were printed.
 
     Attributes:
-        paper, row: the paper's name in `conf/paper/`, and what it calls the row.
+        paper, row: the paper's name in `conf/paper/`, and its name for the row.
         spec: the metric in captau; None where there is none.
-        dataset, dimension, coefficient: what it is of.
+        dataset, dimension, coefficient: the column that it belongs to.
         text: the number.
         protocol: that of the paper's table.
         table, column: where it stands.
-        source, said: whose number it is, and what is said of it.
-        caveat: how else than by protocol the whole table is unlike captau's.
+        source, remark: the paper that the number comes from, and a remark on it.
+        caveat: the way in which the whole table is unlike captau's beside its protocol.
     """
 
     paper: str
@@ -56,29 +59,29 @@ class Printed:
     table: str
     column: str
     source: str
-    said: str
+    remark: str
     caveat: str
 
     @property
     def note(self) -> str:
-        """Whose number it is where it is not the paper's own, and what is said of it."""
-        own = self.source == f"{short(self.paper)}, {self.table}"
-        return "; ".join(n for n in ("" if own else self.source, self.said) if n)
+        """The source where it is not the paper itself, and the remark."""
+        is_own = self.source == f"{short_citation(self.paper)}, {self.table}"
+        return join_notes("" if is_own else self.source, self.remark)
 
 
-def short(paper: str) -> str:
-    """Authors and year of a paper, `Hessel et al. 2021`."""
+def short_citation(paper: str) -> str:
+    """Return authors and year of a paper, `Hessel et al. 2021`."""
     return read_config("paper", paper)["title"].partition(",")[0]
 
 
 def read_published(paper: str) -> pd.DataFrame:
-    """The numbers of a paper as printed: columns `table, dataset, row, column, published, …`, all str."""
+    """Read a paper's numbers as printed: columns `table, dataset, row, column, published, …`, all str."""
     file = resources.files("captau.results") / "published" / f"{paper}.csv"
     return pd.DataFrame(list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))))
 
 
-def numbers(paper: str) -> Iterator[Printed]:
-    """All correlations that a paper prints, in its order.
+def read_numbers(paper: str) -> Iterator[PublishedNumber]:
+    """Yield all correlations that a paper prints, in its order.
 
     Args:
         paper: its name in `conf/paper/`.
@@ -96,58 +99,63 @@ def numbers(paper: str) -> Iterator[Printed]:
             factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)
             for row, spec in table["rows"].items():
                 cell = by_cell.get((table["table"], dataset, row, column))
-                if cell is not None:
-                    yield Printed(
-                        paper,
-                        row,
-                        None if spec is None or spec.startswith("missing: ") else spec,
-                        dataset,
-                        dimension,
-                        options["coefficient"],
-                        # Shifted, not multiplied: 0.300 is 30.0, not 30.
-                        text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
-                        protocol=protocol,
-                        table=table["table"],
-                        column=column,
-                        source=cell["source"],
-                        said=cell["note"],
-                        caveat=" ".join(table.get("note", "").split()),
-                    )
+                if cell is None:
+                    continue
+                yield PublishedNumber(
+                    paper,
+                    row,
+                    None if spec is None or spec.startswith(UNAVAILABLE) else spec,
+                    dataset,
+                    dimension,
+                    options["coefficient"],
+                    # Shifted, not multiplied: 0.300 is 30.0, not 30.
+                    text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
+                    protocol=protocol,
+                    table=table["table"],
+                    column=column,
+                    source=cell["source"],
+                    remark=cell["note"],
+                    caveat=" ".join(table.get("note", "").split()),
+                )
 
 
-def printed(
-    paper: str, dataset: str, wanted: Sequence[tuple[str, str]], here: Protocol
-) -> list[Printed]:
-    """A paper's numbers for columns of a dataset; where several of its columns fit one, those of the
-    protocol nearest to `here`.
+def select_numbers(
+    paper: str, dataset: str, columns: Sequence[tuple[str, str]], protocol: Protocol
+) -> list[PublishedNumber]:
+    """Select a paper's numbers for columns of a dataset.
+
+    Where several columns of the paper fit one, those of the nearest protocol are taken.
 
     Args:
         paper: its name in `conf/paper/`.
         dataset: of the columns.
-        wanted: their dimensions and coefficients.
-        here: their protocol.
+        columns: their dimensions and coefficients.
+        protocol: theirs.
     """
-    columns: dict[tuple[str, str], dict[tuple[str, str], list[Printed]]] = {}
-    for one in numbers(paper):
-        key = one.dimension, one.coefficient
-        if one.dataset == dataset and key in wanted:
-            columns.setdefault(key, {}).setdefault((one.table, one.column), []).append(one)
+    fitting: dict[tuple[str, str], dict[tuple[str, str], list[PublishedNumber]]] = {}
+    for number in read_numbers(paper):
+        key = number.dimension, number.coefficient
+        if number.dataset == dataset and key in columns:
+            by_place = fitting.setdefault(key, {})
+            by_place.setdefault((number.table, number.column), []).append(number)
+
+    def distance(numbers: list[PublishedNumber]) -> int:
+        return len(protocol_differences(numbers[0].protocol, protocol))
+
     return [
-        one
-        for fitting in columns.values()
-        for one in min(fitting.values(), key=lambda c: len(differences(c[0].protocol, here)))
+        number for by_place in fitting.values() for number in min(by_place.values(), key=distance)
     ]
 
 
-def differences(paper: Protocol, here: Protocol) -> list[str]:
-    """In what two protocols differ: `references mean_over_single (here all)`."""
+def protocol_differences(paper: Protocol, here: Protocol) -> list[str]:
+    """Describe each difference of two protocols: `references mean_over_single (here all)`."""
     return [
-        f"{name} {show(getattr(paper, name))} (here {show(getattr(here, name))})"
-        for name in COMPARED
+        f"{name} {describe_choice(getattr(paper, name))} (here {describe_choice(getattr(here, name))})"
+        for name in COMPARED_CHOICES
         if getattr(paper, name) != getattr(here, name)
     ]
 
 
-def show(value: Any) -> str:
-    """A protocol's choice in words."""
+def describe_choice(value: Any) -> str:
+    """Describe a protocol's choice."""
     return "all" if value is None else ", ".join(value) if isinstance(value, tuple) else str(value)

@@ -32,9 +32,9 @@ from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, 
 from ...metrics.base import Metric
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
-from ..evaluation.metric_reliability import UNKNOWN, Agreement, agreements
+from ..evaluation.metric_reliability import UNKNOWN, Reliability, look_up_reliability
 from ..options import LargeOptions
-from ..reporting.corpus_score_tables import scale_of
+from ..reporting.corpus_score_tables import scale_note
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
 from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json
@@ -154,7 +154,7 @@ class _Run:
         trust = (
             {}
             if config.trust is None
-            else agreements([m.spec for m in config.metrics], config.trust)
+            else look_up_reliability([m.spec for m in config.metrics], config.trust)
         )
         self.shards = find_shards(config.candidates)
         self._check_schemas()
@@ -556,7 +556,7 @@ class _Run:
         parts: Mapping[str, int],
         scored: Mapping[str, str],
         record: dict[str, Any],
-        trust: Mapping[str, Agreement],
+        trust: Mapping[str, Reliability],
         started: datetime,
         begun: float,
     ) -> None:
@@ -637,7 +637,7 @@ class _Run:
         }
 
     def _told(
-        self, record: Mapping[str, Any], trust: Mapping[str, Agreement], *, again: bool
+        self, record: Mapping[str, Any], trust: Mapping[str, Reliability], *, again: bool
     ) -> Scored:
         done = "was done before: nothing to do; " if again else ""
         skipped = len(record["skipped"])
@@ -652,7 +652,7 @@ class _Run:
         )
 
     def _tables(
-        self, record: Mapping[str, Any], trust: Mapping[str, Agreement]
+        self, record: Mapping[str, Any], trust: Mapping[str, Reliability]
     ) -> list[ResultTable]:
         shown = ("5", "50", "95")
         rows: list[tuple[str, list[str]]] = []
@@ -669,7 +669,7 @@ class _Run:
             rows.append((how.label, cells))
         styles = [metric_style(one) for one in chosen.values()]
         notes = [
-            f"{record['rows']:,} captions. {scale_of(styles)}. P5, P50, P95: percentiles of their scores.",
+            f"{record['rows']:,} captions. {scale_note(styles)}. P5, P50, P95: percentiles of their scores.",
             *(note for note in dict.fromkeys(how.note for how in styles) if note),
             *(
                 f"{metric_style(chosen[spec]).label}: undefined for {count:,} captions."

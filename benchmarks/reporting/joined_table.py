@@ -20,7 +20,14 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...metrics.registry import metric
-from ..evaluation.published_numbers import COMPARED, Printed, differences, printed, short, show
+from ..evaluation.published_numbers import (
+    COMPARED_CHOICES,
+    PublishedNumber,
+    describe_choice,
+    protocol_differences,
+    select_numbers,
+    short_citation,
+)
 from ..evaluation.wording import describe_protocol, interval_words, rank_words
 from ..options import TableOptions
 from ..runs.finished_run import FinishedRun, check_same_data, read_run
@@ -169,7 +176,7 @@ class Source:
         return [(self._key(row), row) for row in records]
 
     def _key(self, row: Mapping[str, Any]) -> Key:
-        decides = tuple(getattr(self.protocol(row), name) for name in COMPARED)
+        decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
         return row["dataset"], decides, row["dimension"], row["coefficient"]
 
     def protocol(self, row: Mapping[str, Any]) -> Protocol:
@@ -354,8 +361,8 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
         over = data["title"] + (" (synthetic)" if data["synthetic"] else "")
         others = [block[1] for block in blocks if block[0] == dataset]
         over += "".join(
-            f", {name} {show(getattr(protocol, name))}"
-            for name, *values in zip(COMPARED, *others, strict=True)
+            f", {name} {describe_choice(getattr(protocol, name))}"
+            for name, *values in zip(COMPARED_CHOICES, *others, strict=True)
             if len(set(values)) > 1
         )
         plain, latex, *_ = COEFFICIENT_STYLE[coefficient]
@@ -427,22 +434,22 @@ def _published(
         for keys in blocks.values():
             here = columns[keys[0]]
             wanted = {(key[2], key[3]): key for key in keys}
-            for one in printed(paper, here.dataset, list(wanted), here.protocol):
+            for one in select_numbers(paper, here.dataset, list(wanted), here.protocol):
                 if (paper, one.row) not in drafts:
                     drafts[paper, one.row] = _paper_draft(one, kinds)
                 draft, key = drafts[paper, one.row], wanted[one.dimension, one.coefficient]
                 value = float(one.text) / COEFFICIENT_STYLE[one.coefficient][2]
                 draft.cells[key] = Cell(one.text, value)
                 draft.texts[key] = [one.note] if one.note else []
-                differ = differences(one.protocol, here.protocol)
+                differ = protocol_differences(one.protocol, here.protocol)
                 if differ := [*differ, *([one.caveat] if one.caveat else [])]:
                     draft.apart.add(key)
                     draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
     return list(drafts.values())
 
 
-def _paper_draft(one: Printed, kinds: Mapping[str, str]) -> _Draft:
-    source = short(one.paper)
+def _paper_draft(one: PublishedNumber, kinds: Mapping[str, str]) -> _Draft:
+    source = short_citation(one.paper)
     if one.spec is None:
         return _Draft("published", (0, 0, ""), one.row, source=source)
     known = style_of(one.spec, "published")

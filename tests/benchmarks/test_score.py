@@ -6,7 +6,9 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands.score import Scored, run
-from captau.benchmarks.evaluation.metric_reliability import agreements
+from captau.benchmarks.commands.score import ScoreOutput, run
+from captau.benchmarks.evaluation.metric_reliability import look_up_reliability
 from captau.benchmarks.options import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
@@ -88,7 +90,7 @@ def score(
     references: list[str],
     specs: Any = "bleu_4",
     **options: Any,
-) -> Scored:
+) -> ScoreOutput:
     return run(
         ScoreOptions(
             files_of([str(folder / c) for c in candidates], "candidates"),
@@ -132,7 +134,7 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     """Against the plain way: each drawn sample's BLEU from its own captions, both systems on it."""
     options = StatisticsOptions(replicates=BLOCK)
     found = score(files, ["good.json", "poor.json"], ["c4.json"], ["bleu_4"], statistics=options)
-    frames = {t.system: t.items for t in found.trials}
+    frames = {t.system: t.items for t in found.scores.systems}
     assert list(frames) == ["good", "poor"]
     assert count_blocks(BLOCK) == 1
     values: dict[str, list[float]] = {"good": [], "poor": []}
@@ -140,12 +142,12 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
         drawn = np.repeat(np.arange(40), column.astype(int))
         for system, frame in frames.items():
             values[system].append(metric("bleu_4").corpus_score(frame.iloc[drawn]))
-    for trial in found.trials:
+    for trial in found.scores.systems:
         ends = trial.intervals["bleu_4"]
         expected = np.quantile(values[trial.system], [0.025, 0.975])
         assert (ends.low, ends.high) == pytest.approx(tuple(expected), rel=1e-9)
-    assert found.differences is not None
-    row = found.differences.iloc[0]
+    assert found.scores.differences is not None
+    row = found.scores.differences.iloc[0]
     apart = np.array(values["good"]) - np.array(values["poor"])
     assert row["difference"] == pytest.approx(row["score_a"] - row["score_b"])
     assert (row["ci_low"], row["ci_high"]) == pytest.approx(
@@ -164,15 +166,15 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
         for r in ("c4", "c2")
     }
     for (system, references), one in alone.items():
-        assert found.corpus[system][references] == one.corpus
+        assert found.scores.corpus[system][references] == one.scores.corpus
         columns = {c: f"{c}@{references}" for c in ("bleu_1", "cider")}
-        mine = found.scores.query("system == @system")
+        mine = found.scores.frame.query("system == @system")
         for column, named in columns.items():
-            assert mine[named].tolist() == one.scores[column].tolist()
-    assert [*found.scores.columns][:3] == ["item_id", "image_id", "system"]
-    assert found.scores["item_id"].is_unique
-    assert len(found.scores) == 80
-    assert len(found.corpus_rows) == 8
+            assert mine[named].tolist() == one.scores.frame[column].tolist()
+    assert [*found.scores.frame.columns][:3] == ["item_id", "image_id", "system"]
+    assert found.scores.frame["item_id"].is_unique
+    assert len(found.scores.frame) == 80
+    assert len(found.scores.corpus_rows) == 8
     main_table, *differences = found.tables
     assert main_table.columns[:8] == [
         "good, c4",
@@ -194,9 +196,9 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
     assert cells[0].endswith("*"), "half of every other caption is gone"
     assert "differences.csv" in found.files()
     one_set = score(files, ["good.json"], ["c4.json", "c2.json"], "bleu_1")
-    assert list(one_set.corpus) == ["c4", "c2"]
-    assert list(one_set.scores.columns) == ["item_id", "image_id", "bleu_1@c4", "bleu_1@c2"]
-    assert one_set.differences is None
+    assert list(one_set.scores.corpus) == ["c4", "c2"]
+    assert list(one_set.scores.frame.columns) == ["item_id", "image_id", "bleu_1@c4", "bleu_1@c2"]
+    assert one_set.scores.differences is None
 
 
 def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
@@ -208,9 +210,9 @@ def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
             resolve_metrics(SPECS[:5]),
         )
     )
-    assert found.differences is not None
-    assert (found.differences["difference"] == 0).all()
-    assert (found.differences["p_value"] == 1).all()
+    assert found.scores.differences is not None
+    assert (found.scores.differences["difference"] == 0).all()
+    assert (found.scores.differences["p_value"] == 1).all()
     assert not any("*" in cell for _, cells in found.tables[1].rows for cell in cells)
 
 
@@ -221,13 +223,13 @@ def test_intervals_on_demand(files: Path) -> None:
         ["c4.json"],
         statistics=StatisticsOptions(interval="none"),
     )
-    assert none.differences is None
+    assert none.scores.differences is None
     assert "±" not in none.tables[0].columns
     bca = score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="bca"))
     plain = score(files, ["poor.json"], ["c4.json"])
-    ends = [one.trials[0].intervals["bleu_4"] for one in (bca, plain)]
+    ends = [one.scores.systems[0].intervals["bleu_4"] for one in (bca, plain)]
     assert ends[0] != ends[1]
-    assert all(one.low < plain.corpus["bleu_4"] < one.high for one in ends)
+    assert all(one.low < plain.scores.corpus["bleu_4"] < one.high for one in ends)
     with says("statistics.interval=fisher is of correlations"):
         score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="fisher"))
 
@@ -243,12 +245,12 @@ def test_images_that_not_all_have(files: Path, tmp_path: Path) -> None:
     with says(f"{good}:1: image '20' is not in {half}; leave it out", "partial=true"):
         score(files, [good], [c4, half])
     found = score(files, [good], [c4, half], partial=True)
-    assert {t.references: len(t.items) for t in found.trials} == {"c4": 40, "half": 20}
+    assert {t.references: len(t.items) for t in found.scores.systems} == {"c4": 40, "half": 20}
     assert found.tables[0].notes[0].startswith("Captions: 40 with c4, 20 with half.")
-    assert found.scores["bleu_4@half"].isna().sum() == 20
-    assert found.scores["bleu_4@c4"].notna().all()
+    assert found.scores.frame["bleu_4@half"].isna().sum() == 20
+    assert found.scores.frame["bleu_4@c4"].notna().all()
     both = score(files, [good, str(few)], [c4], partial=True)
-    assert [t.items["image_id"].tolist() for t in both.trials] == [["3", "5"]] * 2
+    assert [t.items["image_id"].tolist() for t in both.scores.systems] == [["3", "5"]] * 2
     assert "partial: 2 of the 40 images of c4." in both.tables[0].notes
     stranger = tmp_path / "stranger.json"
     stranger.write_text(json.dumps({"nobody": "a dog"}))
@@ -283,7 +285,7 @@ def test_names_of_files(tmp_path: Path) -> None:
 
 def test_trust_as_published() -> None:
     """The numbers of CLIPScore's Table 1, and what no paper there prints."""
-    found = agreements(
+    found = look_up_reliability(
         ["bleu_1", "bleu_2", "cider", "pac_s", "umic", "sacrebleu", "x"], "published"
     )
     assert list(found) == ["bleu_1", "cider", "pac_s", "umic", "sacrebleu"]
@@ -296,7 +298,17 @@ def test_trust_as_published() -> None:
     assert found["umic"].source.endswith("(column Flickr8k, protocol.references=mean_over_single)")
     assert str(found["sacrebleu"]) == "r 13.0 on thumb (total)"
     assert found["sacrebleu"].source == "Kasai et al. 2022, Table 4 (column w/ Human Total)"
-    assert agreements(["cider(variant=plain)"], "published") == {}
+    assert look_up_reliability(["cider(variant=plain)"], "published") == {}
+
+
+def test_reliability_of_one_metric_imports_no_other() -> None:
+    code = """
+        import sys
+        from captau.benchmarks.evaluation.metric_reliability import look_up_reliability
+        assert list(look_up_reliability(["rouge_l"], "published")) == ["rouge_l"]
+        sys.exit("captau.metrics.text.cider" in sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,13 +318,13 @@ def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     found = score(
         files, ["good.json"], ["c4.json"], ["bleu_4", "cider"], trust=str(tmp_path / "run")
     )
-    one = found.trust["bleu_4"]
+    one = found.scores.reliability["bleu_4"]
     assert (one.value, one.low, one.high) == tuple(table[["value", "ci_low", "ci_high"]])
     half = f"{50 * (one.high - one.low):.1f}"
     cells = {label: cells[-1] for label, cells in found.tables[0].rows}
     assert cells == {"BLEU-4": f"τ_c {100 * one.value:.1f} ± {half} on demo", "CIDEr": "not known"}
     assert any(f"run {tmp_path / 'run'}" in note for note in found.tables[0].notes)
-    rows = found.corpus_rows.set_index("metric")
+    rows = found.scores.corpus_rows.set_index("metric")
     assert rows.loc["bleu_4", "agreement"] == one.value
     assert np.isnan(rows.loc["cider", "agreement"])
     with says("trust=nowhere is neither 'published' nor the folder of a run"):

@@ -24,7 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captau.benchmarks.evaluation.published_numbers import differences, printed
+from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
 from captau.benchmarks.options import STYLES, TableOptions
 from captau.benchmarks.reporting.joined_table import JoinedTable, join
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
@@ -238,8 +238,10 @@ def test_of_a_papers_columns_the_nearest_protocol_counts():
     wanted = [("precision", "pearson")]
 
     def cider(here):
-        (one,) = [p for p in printed("thumb_2022", "thumb", wanted, here) if p.row == "CIDEr"]
-        return one.text, differences(one.protocol, here)
+        (one,) = [
+            p for p in select_numbers("thumb_2022", "thumb", wanted, here) if p.row == "CIDEr"
+        ]
+        return one.text, protocol_differences(one.protocol, here)
 
     assert cider(usual) == ("21", [])
     without = {"systems": ["VinVL-large", "VinVL-base", "Unified-VLP", "Up-Down"]}

@@ -235,7 +235,7 @@ def test_references_are_coco_s_annotations(gathered, tmp_path):
     found = json.loads((folder / "captions.json").read_text())
     assert len(found["annotations"]) == 12
     assert len(found["images"]) == 6
-    from captau.benchmarks.commands.score import read_references
+    from captau.benchmarks.scoring.caption_files import read_references
 
     read = read_references(folder / "captions.json")
     assert sorted(map(len, read.texts.values())) == [2] * 6
