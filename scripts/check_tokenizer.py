@@ -1,10 +1,10 @@
-"""Our PTB tokeniser against the Java one: every caption and reference, and made-up awkward texts.
+"""Compare our PTB tokeniser with the Java one on captions, references and made-up awkward texts.
 
     python scripts/check_tokenizer.py [DATASET ...] [--texts FILE ...] [--fuzz N] [--seed S]
 
-Without names, all datasets under --data-root are read. Files of --texts hold a text a line. Prints
-how many texts were compared and how many differ, the differing ones with both results, and how many
-texts each does in a second of CPU time, Java's start included; exits with status 1 where any differs.
+Without names, all datasets under --data-root are read. Files of --texts have a text a line. The script prints
+the numbers of texts and of differences, the differing texts with both results, and the texts that each
+tokenises in a second of CPU time, Java's start included. Its exit status is 1 if any text differs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from captau.datasets.errors import InputError
 from captau.datasets.registry import names
 from captau.metrics.text.tokens import penn, penn_rules, ptb
 
-#: So many texts go to one Java.
+#: Texts that one Java receives.
 CHUNK = 50_000
 
 CAPTIONS = """
@@ -68,9 +68,9 @@ FRAGMENTS = [_ESCAPE.sub(lambda m: chr(int(m[1], 16)), f) for f in _FRAGMENTS.sp
 
 @cache
 def _alphabet() -> list[str]:
-    """A few characters of each kind that the grammar tells apart."""
+    """Return a few characters of each kind that the grammar tells apart."""
     kinds: dict[Any, list[str]] = {}
-    grammar = penn.lexer().whole.grammar
+    grammar = penn.lexer().machine.grammar
     for code in range(0x10000):
         if not 0xD800 <= code < 0xE000:
             kinds.setdefault(grammar.kind(chr(code)), []).append(chr(code))
@@ -79,13 +79,13 @@ def _alphabet() -> list[str]:
 
 
 def _walk(dice: random.Random) -> str:
-    """Letter after letter what the grammar can go on with, so that every rule is reached."""
-    state, text = penn.lexer().whole.start, ""
+    """Make a text of characters that the grammar can go on with, so that every rule is reached."""
+    state, text = penn.lexer().machine.start, ""
     while dice.random() < 0.93 and len(text) < 40:
-        onward = [c for c in dice.sample(_alphabet(), 40) if state[c] is not None]
-        if not onward:
+        candidates = [c for c in dice.sample(_alphabet(), 40) if state[c] is not None]
+        if not candidates:
             break
-        char = dice.choice(onward)
+        char = dice.choice(candidates)
         following = state[char]
         assert following is not None
         state, text = following, text + char
@@ -99,7 +99,7 @@ def _character(dice: random.Random) -> str:
 
 
 def _mixture(dice: random.Random) -> str:
-    """Fragments, with or without blanks between them."""
+    """Join fragments, with or without blanks between them."""
     glue = dice.choice(["", " ", " ", ".", "-", "'", ", ", "/", "\u00a0"])
     parts = [dice.choice(FRAGMENTS) for _ in range(dice.randint(1, 7))]
     parts = [p.upper() if dice.random() < 0.1 else p for p in parts]
@@ -115,9 +115,11 @@ def _walks(dice: random.Random) -> str:
 
 
 def _address(dice: random.Random) -> str:
-    """Capitals in an e-mail address, which may hold nearly anything: all that lower case must know."""
-    some = [dice.choice(_CAPITALS) if dice.random() < 0.9 else _character(dice) for _ in range(7)]
-    return "a@" + "".join(some)
+    """Put capitals into an e-mail address, which may have nearly any: all that lower case must know."""
+    characters = [
+        dice.choice(_CAPITALS) if dice.random() < 0.9 else _character(dice) for _ in range(7)
+    ]
+    return "a@" + "".join(characters)
 
 
 def _noise(dice: random.Random) -> str:
@@ -125,7 +127,7 @@ def _noise(dice: random.Random) -> str:
 
 
 def _mutation(dice: random.Random) -> str:
-    """A caption with some characters lost, doubled, turned round or put in."""
+    """Return a caption with characters lost, doubled, changed in case or inserted."""
     text = list(dice.choice(CAPTIONS))
     for _ in range(dice.randint(1, 6)):
         place = dice.randrange(len(text))
@@ -144,23 +146,21 @@ def _mutation(dice: random.Random) -> str:
 
 
 def _ascii(dice: random.Random) -> str:
-    """Up to four ASCII characters within or between words."""
-    word, other = dice.choice(CAPTIONS).split()[:2]
+    """Put up to four ASCII characters inside or between words."""
+    word, next_word = dice.choice(CAPTIONS).split()[:2]
     run = "".join(chr(dice.randrange(32, 127)) for _ in range(dice.randint(1, 4)))
-    return f"{word}{dice.choice(['', ' '])}{run}{dice.choice(['', ' '])}{other}"
+    return f"{word}{dice.choice(['', ' '])}{run}{dice.choice(['', ' '])}{next_word}"
 
 
 @cache
 def _words() -> list[str]:
-    listed = [*penn_rules.ENDING, *penn_rules.LEADING, *penn_rules.NUMBERED, *penn_rules.OPENERS]
-    listed += [*penn_rules.CONTRACTED, *penn_rules.EXTENSIONS, "cannot", "s", "t", "pro", "anti"]
-    return (
-        [re.sub(r"[\[\]\\]", "", word) for word in listed] + CAPTIONS[0].split() + list("abnoyIA")
-    )
+    words = [*penn_rules.ENDING, *penn_rules.LEADING, *penn_rules.NUMBERED, *penn_rules.OPENERS]
+    words += [*penn_rules.CONTRACTED, *penn_rules.EXTENSIONS, "cannot", "s", "t", "pro", "anti"]
+    return [re.sub(r"[\[\]\\]", "", word) for word in words] + CAPTIONS[0].split() + list("abnoyIA")
 
 
 def _plain(dice: random.Random) -> str:
-    """Words, special ones among them, figures and simple marks: what the short cut is for."""
+    """Join words, special ones among them, figures and simple marks, as the short cut reads them."""
     text = ""
     for _ in range(dice.randint(1, 8)):
         word = dice.choice(_words())
@@ -182,26 +182,26 @@ KINDS: list[Callable[[random.Random], str]] = [
 
 
 def fuzz(seed: int) -> Iterator[str]:
-    """Awkward texts without end, the same for the same seed."""
+    """Yield awkward texts without end, the same for the same seed."""
     dice = random.Random(seed)
-    before = ""
+    text_before = ""
     while True:
         text = dice.choice(KINDS)(dice)
         if dice.random() < 0.1:
-            text = before + dice.choice(["", " "]) + text
-        before = text[:80]
+            text = text_before + dice.choice(["", " "]) + text
+        text_before = text[:80]
         yield text
 
 
 def pairs() -> Iterator[str]:
-    """Every pair of ASCII characters: within a word, between words, by itself."""
+    """Yield every pair of ASCII characters: inside a word, between words, by itself."""
     visible = [chr(c) for c in range(32, 127)]
     for run in (a + b for a in visible for b in visible):
         yield from (f"dog{run}cat", f"dog {run} Cat", run, f"1{run}2", f"The {run}cat")
 
 
 def captions(name: str, root: Path) -> Iterator[str]:
-    """Captions and references of a dataset."""
+    """Yield the captions and references of a dataset."""
     items = captau.load(name, root).items
     yield from items["caption"]
     for references in items["references"]:
@@ -209,7 +209,7 @@ def captions(name: str, root: Path) -> Iterator[str]:
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """The lines of a file; all texts within it where it is JSON or JSON lines."""
+    """Yield the lines of a file, or all texts of a JSON file."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json":
         yield from _strings(json.loads(text))
@@ -230,29 +230,37 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def differing(texts: Iterable[str]) -> tuple[int, list[tuple[str, str, str]], str]:
-    """How many distinct texts there are; of those that differ the text, ours and Java's; the speed."""
+def compare(texts: Iterable[str]) -> tuple[int, list[tuple[str, str, str]], str]:
+    """Compare the tokens of distinct texts by both tokenisers.
+
+    Returns:
+        the number of distinct texts; the text, our tokens and Java's of those that differ; the speeds.
+    """
     distinct = iter(dict.fromkeys(texts))
-    total, found = 0, list[tuple[str, str, str]]()
+    total, differences = 0, list[tuple[str, str, str]]()
     seconds = dict.fromkeys(["captau", "its rules alone", "Java"], 0.0)
 
-    def timed(name: str, make: Callable[[], list[str]]) -> list[str]:
-        began = sum(os.times()[:4])
-        made = make()
-        seconds[name] += sum(os.times()[:4]) - began
-        return made
+    def measure(name: str, tokenize: Callable[[], list[str]]) -> list[str]:
+        start = sum(os.times()[:4])
+        tokens = tokenize()
+        seconds[name] += sum(os.times()[:4]) - start
+        return tokens
 
     while chunk := list(islice(distinct, CHUNK)):
-        ours = timed("captau", lambda: ptb.tokenize(chunk))
-        # The short cut must not hide what the rules say.
-        ruled = timed("its rules alone", lambda: [ptb.tokenize_by_rules(text) for text in chunk])
-        javas = timed("Java", lambda: ptb.tokenize(chunk, "pycocoevalcap"))
+        own_tokens = measure("captau", lambda: ptb.tokenize(chunk))
+        # The short cut must not hide a difference of the rules.
+        rule_tokens = measure(
+            "its rules alone", lambda: [ptb.tokenize_by_rules(text) for text in chunk]
+        )
+        java_tokens = measure("Java", lambda: ptb.tokenize(chunk, "pycocoevalcap"))
         total += len(chunk)
-        for text, own, full, java in zip(chunk, ours, ruled, javas, strict=True):
-            if not own == full == java:
-                found.append((text, own if own != java else full, java))
+        for text, own, by_rules, java in zip(
+            chunk, own_tokens, rule_tokens, java_tokens, strict=True
+        ):
+            if not own == by_rules == java:
+                differences.append((text, own if own != java else by_rules, java))
     speed = ", ".join(f"{name} {total / t:,.0f}" for name, t in seconds.items() if t)
-    return total, found, speed
+    return total, differences, speed
 
 
 def main() -> None:
@@ -281,15 +289,15 @@ def main() -> None:
     sources[f"made up, seed {arguments.seed}"] = islice(fuzz(arguments.seed), arguments.fuzz)
 
     penn.lexer()
-    wrong = 0
+    n_differences = 0
     for name, texts in sources.items():
-        total, found, speed = differing(texts)
-        wrong += len(found)
-        print(f"{name}: {total:,} distinct texts, {len(found):,} differ", flush=True)
+        total, differences, speed = compare(texts)
+        n_differences += len(differences)
+        print(f"{name}: {total:,} distinct texts, {len(differences):,} differ", flush=True)
         print(f"  texts a second of CPU time: {speed}", flush=True)
-        for text, ours, java in found:
-            print(f"  {text!a}\n    ours: {ours!a}\n    Java: {java!a}")
-    sys.exit(wrong > 0)
+        for text, own, java in differences:
+            print(f"  {text!a}\n    ours: {own!a}\n    Java: {java!a}")
+    sys.exit(n_differences > 0)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""The grammar of Penn Treebank tokens: which strings are one token, and what is written for it.
+"""The grammar of Penn Treebank tokens: the strings that are one token, and its spelling.
 
 Sources: the Treebank's tokenisation rules (Marcus et al. 1993; MacIntyre 1995), and the behaviour of
-Stanford's PTBTokenizer of CoreNLP 3.4.1, whose word lists and character sets these are. That both know
-the same matches is shown state by state in `tests/parity/test_penn.py`. `penn.py` reads the grammar.
+Stanford's PTBTokenizer of CoreNLP 3.4.1, whose word lists and character sets these are.
+`tests/parity/test_penn.py` shows state by state that both have the same matches. `automaton` parses the
+patterns, `penn` carries out the actions.
 
 A pattern is a regular expression: literals match in both cases, character classes as they are
 written, `{name}` stands for a pattern of `PARTS`, within a class for a set of `SETS`. At each place
 the longest match counts, its follower included; of equally long ones the first. Some rules look odd
-and are meant: they are the Java program's, slips included.
+on purpose: they are the Java program's, slips included.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import re
 
 
 def _class(table: str) -> str:
-    """Hexadecimal ranges as they stand inside a character class."""
+    """Write hexadecimal ranges as in a character class."""
     return "".join(re.sub("[0-9a-f]+", lambda m: f"\\u{m[0]:0>4}", part) for part in table.split())
 
 
-def _words(listed: str) -> list[str]:
-    return listed.split()
+def _list_words(text: str) -> list[str]:
+    return text.split()
 
 
 def _any(words: list[str]) -> str:
@@ -65,7 +66,7 @@ fb38-fb3c fb3e fb40-fb41 fb43-fb44 fb46-fbb1 fbd3-fd3d fd50-fd8f fd92-fdc7 fdf0-
 fe76-fefc ff21-ff3a ff41-ff5a ff66-ffbe ffc2-ffc7 ffca-ffcf ffd2-ffd7 ffda-ffdc
 """
 
-#: What stands within a word as a letter does: marks above all.
+#: Characters that stand within a word as letters do, mostly marks.
 MARKS = """
 2c2-2c5 2d2-2df 2e5-2eb 2ed 2ef-36f 375 378-379 384-385 3f6 483-487 55a-55f 591-5bd 5bf
 5c1-5c2 5c4-5c5 5c7 615-61a 64b-65e 670 6d6-6e4 6e7-6ed 6fd-6fe 70f 711 730-74c 7a6-7b0
@@ -91,7 +92,7 @@ ff1a-ff20 ff3b-ff40 ff5b-ff65
 
 
 def _upper() -> str:
-    """Java's upper case: letters, also numerals and letters in circles; Cherokee had none yet."""
+    """Write Java's capitals: letters, numerals and letters in circles; Cherokee had none yet."""
     capitals: list[str] = []
     for part in LETTERS.split():
         first, _, last = part.partition("-")
@@ -115,7 +116,7 @@ SETS = {
 
 
 # Abbreviations, without their full stop. After these the next sentence may begin ...
-ENDING = _words(
+ENDING = _list_words(
     r"""
     Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Tues Wed Thu Thurs Fri
     Ala Ariz [A]z [A]rk Calif Colo Conn Ct Dak [D]el Fla Ga [I]ll Ind Kan Kans Ky [L]a [M]ass Md
@@ -125,7 +126,7 @@ ENDING = _words(
     """
 )
 # ... after these a name or the like follows ...
-LEADING = _words(
+LEADING = _list_words(
     r"""
     Mr Mrs Ms [M]iss Dr Drs Prof Profs Sen Sens Rep Reps Atty Attys Lt Col Gen Messrs Gov Govs Adm
     Rev Maj Sgt Cpl Pvt Capt St Ste Ave Pres Lieut Hon Brig Cmdr Comdr Pfc Spc Supt Supts Det Mt Ft
@@ -134,13 +135,13 @@ LEADING = _words(
     """
 )
 # ... and after these a number.
-NUMBERED = _words("ca fig figs prop no nos art bldg pp op")
+NUMBERED = _list_words("ca fig figs prop no nos art bldg pp op")
 
 # Read as two words.
-CONTRACTED = _words("gonna gotta lemme gimme wanna")
+CONTRACTED = _list_words("gonna gotta lemme gimme wanna")
 
 # Behind an acronym these begin a new sentence.
-OPENERS = _words(
+OPENERS = _list_words(
     r"""
     [A]bout [A]ccording [A]dditionally [A]fter [A]n [A] [A]s [A]t [B]ut [E]arlier [H]e [H]er [H]ere
     [H]owever [I]f [I]n [I]t [L]ast [M]any [M]ore [M]r\. [M]s\. [N]ow [O]nce [O]ne [O]ther [O]ur
@@ -149,7 +150,7 @@ OPENERS = _words(
     """
 )
 
-EXTENSIONS = _words(
+EXTENSIONS = _list_words(
     r"""
     bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 pdf php pl
     png ppt ps py sql tar txt wav x xml zip
@@ -193,8 +194,8 @@ PARTS = {
     "www": r"[^ \t\n\f\r\"<>|.!?(){},]",
 }
 
-#: (pattern, what must follow, what is written: `=` and the token, or a case of `penn.py`'s), in order
-#: of precedence.
+#: Patterns, with the pattern that must follow, and the action: `=` and the token to write, or a case of
+#: `penn._write_token`; in order of precedence.
 RULES: list[tuple[str, str, str]] = [
     (r"c\+\+|c#|f#", "", "keep"),
     ("cannot|'twas", "", "cut3"),

@@ -1,4 +1,4 @@
-"""Lower case as Java gives it; `tests/parity/test_penn.py` holds it against Java."""
+"""Lower case as in Java; `tests/parity/test_penn.py` compares it with Java."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from captau.metrics.text.tokens.lower import lower
 
-#: Worked by hand from the rules of Java's BreakIterator: a small sigma is final where a letter with a
-#: case stands before it in its word and none behind.
+#: Worked by hand from the rules of Java's BreakIterator: a small sigma is final if a letter with a
+#: case is before it in its word and none behind.
 SIGMAS = [
     ("ΟΔΟΣ", "οδος"),
     ("ΣΑΣ", "σας"),
@@ -30,20 +30,20 @@ SIGMAS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), SIGMAS)
-def test_sigmas(text, expected):
+def test_sigmas_worked_by_hand(text, expected):
     assert lower(text) == expected
 
 
-def test_the_youngest_letters():
+def test_letters_of_unicode_16_are_known():
     # Unicode 16's own table: UnicodeData.txt, simple lower case mapping.
     assert lower("\u1c89\ua7cb\ua7da\U00010d50") == "\u1c8a\u0264\ua7db\U00010d70"
 
 
 @given(st.text(st.characters(max_codepoint=0x1C00)).filter(lambda text: "Σ" not in text))
-def test_all_else_is_pythons(text):
+def test_text_without_sigmas_is_lowered_as_in_python(text):
     assert lower(text) == text.lower()
 
 
 @given(st.lists(st.text("ΑΒΣαβς", min_size=1)).map(" ".join))
-def test_words_of_greek_are_pythons(text):
+def test_greek_words_are_lowered_as_in_python(text):
     assert lower(text) == text.lower()

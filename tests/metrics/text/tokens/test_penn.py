@@ -49,7 +49,7 @@ TOKENS = [
     ("\"dog\" 'dog' “dog” ‘dog’ «dog»", "`` dog '' ` dog ' `` dog '' ` dog ' `` dog ''"),
     ("(a) [b] {c} <d", "-lrb- a -rrb- -lsb- b -rsb- -lcb- c -rcb- < d"),
     ("dog.cat what?! a,b", "dog.cat what ?! a , b"),
-    # Beyond ASCII. What the tokeniser does not know is left out.
+    # Beyond ASCII. Characters that the tokeniser does not know are left out.
     ("so\u00adft \u00ad na\u00efve İstanbul", "soft - naïve i̇stanbul"),
     ("ΟΔΟΣ ΑΣ-Α Σ", "οδος ασ-α σ"),
     ("狗 🐕 dog\u200b \u0001x\ufeff e\u0301", "狗 dog x e\u0301"),
@@ -57,14 +57,14 @@ TOKENS = [
 
 
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
-def test_tokens(text, tokens):
+def test_tokens_worked_by_hand(text, tokens):
     assert penn.tokens(text) == tokens.split(" ")
 
 
 # Laws
 
 #: The first text makes the automaton's states, which takes longer than all others.
-patient = settings(deadline=None)
+no_deadline = settings(deadline=None)
 
 FRAGMENTS = """
 A a dog cannot Mr. etc. U.S. The No. 5 1/2 $5 ' 's n't " ( ) :) . ... - -- & &amp; < > <b> @ # / , ; ? !
@@ -80,24 +80,24 @@ plain_texts = st.from_regex(
 )
 
 
-@patient
+@no_deadline
 @given(texts)
-def test_a_token_holds_no_blank_and_no_line_end(text):
+def test_a_token_has_no_blank_and_no_line_end(text):
     for token in penn.tokens(ptb._LINE_ENDS.sub(" ", text)):
         assert token
         assert not set(token) & set(" \n\r")
 
 
-@patient
+@no_deadline
 @given(texts)
 def test_tokens_are_no_longer_than_the_text_allows(text):
-    # The widest: "…" is "...", "¢" is "cents", brackets are five; full stops may be told twice.
+    # The widest: "…" is "...", "¢" is "cents", brackets are five; a full stop may be written twice.
     assert sum(map(len, penn.tokens(ptb._LINE_ENDS.sub(" ", text)))) <= 6 * len(text)
 
 
-@patient
+@no_deadline
 @given(texts, texts)
-def test_a_blank_parts_what_no_rule_joins(first, second):
+def test_a_blank_separates_texts_that_no_rule_joins(first, second):
     """Behind a word without a full stop, figures or marks, a new text begins."""
     before = penn.tokens(ptb._LINE_ENDS.sub(" ", first) + " , dog")
     text = ptb._LINE_ENDS.sub(" ", second).lstrip()
@@ -106,16 +106,16 @@ def test_a_blank_parts_what_no_rule_joins(first, second):
         assert both == before + penn.tokens(text)
 
 
-@patient
+@no_deadline
 @given(st.one_of(texts, plain_texts))
-def test_both_paths_are_one(text):
+def test_the_short_cut_equals_the_rules(text):
     words = penn.plain_words(text)
     assert words is None or words == ptb.tokenize_by_rules(text)
 
 
-@patient
+@no_deadline
 @given(plain_texts)
-def test_plain_tokens_stay_as_they_are(text):
+def test_plain_tokens_are_tokenised_to_themselves(text):
     """Tokenising the tokens of a plain text anew changes nothing, but that figures may join."""
     words = penn.plain_words(text)
     if words is not None and "'s" not in words:
@@ -124,7 +124,7 @@ def test_plain_tokens_stay_as_they_are(text):
 
 
 @pytest.mark.parametrize("text", AWKWARD)
-def test_both_paths_are_one_on_awkward_texts(text):
+def test_the_short_cut_equals_the_rules_on_awkward_texts(text):
     assert ptb.tokenize([text]) == [ptb.tokenize_by_rules(text)]
 
 
@@ -137,12 +137,12 @@ def test_ordinary_captions_take_the_short_cut():
 
 # The short cut's proof. A plain text is read letter by letter beside the rules' automaton, from each
 # place where a token of it may begin: whatever text follows, the rules' longest match must be that
-# very token, or the word one that `penn._NOT_PLAIN` turns away.
+# very token, or the word is in `penn._NOT_PLAIN`.
 
-#: Where a plain text may go on, as `penn._PLAIN` allows: from a place, by a kind of character, to a
-#: place. W in a word, H behind its hyphen, A behind its apostrophe, S behind 's, N in figures, M behind
-#: a mark, F behind a last full stop, B behind blanks, C behind figures and blanks; then the line "A".
-ONWARD = {
+#: The moves that `penn._PLAIN` allows: from a place, by a kind of character, to a place. W is in a word,
+#: H behind its hyphen, A behind its apostrophe, S behind 's, N in figures, M behind a mark, F behind a
+#: last full stop, B behind blanks, C behind figures and blanks; L, T and E are the line "A" that follows.
+MOVES = {
     "W": {"a": "W", "s": "W", "-": "H", "'": "A", ".": "M", ",": "M", " ": "B", "\n": "L"},
     "H": {"a": "W", "s": "W"},
     "A": {"s": "S"},
@@ -156,7 +156,7 @@ ONWARD = {
     "T": {"\n": "E"},
     "E": {},
 }
-#: By the token's first character: the places that belong to it, where it may begin, what is written.
+#: By the token's first character: the places that belong to it, where it may begin, and its actions.
 BEGINNINGS = {
     "a": ("WH", "B", {"keep", "soft", "ampersand"}),
     "s": ("WH", "B", {"keep", "soft", "ampersand"}),
@@ -169,61 +169,65 @@ KINDS = dict.fromkeys(string.ascii_letters, "a") | dict.fromkeys(string.digits, 
 KINDS |= dict.fromkeys(",;:!?", ",") | {c: c for c in "s-'. \n"}
 
 
-def onward(place: str) -> list[tuple[str, str]]:
+def moves_from(place: str) -> list[tuple[str, str]]:
+    """List the characters that may follow, each with its place."""
     if place in "LT":
-        return list(ONWARD[place].items())
-    return [(c, ONWARD[place][kind]) for c, kind in KINDS.items() if kind in ONWARD[place]]
+        return list(MOVES[place].items())
+    return [(c, MOVES[place][kind]) for c, kind in KINDS.items() if kind in MOVES[place]]
 
 
 @pytest.mark.parametrize("first", BEGINNINGS)
-def test_the_short_cut_is_safe(first):
+def test_the_rules_agree_with_the_short_cut_on_every_plain_text(first):
     lexer = penn.lexer()
-    inside, begins, written = BEGINNINGS[first]
+    inside, begins, actions = BEGINNINGS[first]
     prefixes = {word[:n] for word in penn._NOT_PLAIN for n in range(len(word) + 1)}
-    # Of each text: how much of it is the token; where the plain text stands; the rules' state; the
-    # word as blanks part it, as long as it may be one to turn away, then whether it is; and whether
-    # the longest match so far is the token.
-    todo = [
-        ("", 0, place, lexer.whole.start, "" if place == "B" else None, True) for place in begins
+    # For each text: the length of the token, the place in the plain text, the rules' state, the word up
+    # to here as long as it may be in _NOT_PLAIN, then whether it is, and whether the longest match
+    # so far is the token.
+    pending = [
+        ("", 0, place, lexer.machine.start, "" if place == "B" else None, True) for place in begins
     ]
-    seen, turned_away = set(), set()
-    for text, length, place, state, word, good in todo:
-        for char, after in onward(place):
+    visited, excluded_words = set(), set()
+    for text, length, place, state, word, was_match in pending:
+        for char, next_place in moves_from(place):
             if not text and KINDS.get(char) != first:
                 continue
-            own = not text or (length == len(text) and after in inside)
-            size = length + own
-            state_after = None if state is None else state[char]
-            right = good and not own
-            if state_after is not None and state_after.rule >= 0:
+            is_in_token = not text or (length == len(text) and next_place in inside)
+            next_length = length + is_in_token
+            next_state = None if state is None else state[char]
+            is_match = was_match and not is_in_token
+            if next_state is not None and next_state.rule >= 0:
                 end = len(text) + 1
-                if state_after.rule in lexer.parts:
-                    end = lexer._own_end(text + char, 0, end, state_after.rule)
-                right = end == size and penn_rules.RULES[state_after.rule][2] in written
-            told = word
-            if isinstance(word, str) and after in "BCFL":
-                told = word in penn._NOT_PLAIN
-                if told and not right:
-                    turned_away.add(word)
+                if next_state.rule in lexer.parts:
+                    end = lexer._token_end(text + char, 0, end, next_state.rule)
+                action = penn_rules.RULES[next_state.rule][2]
+                is_match = end == next_length and action in actions
+            next_word = word
+            if isinstance(word, str) and next_place in "BCFL":
+                next_word = word in penn._NOT_PLAIN
+                if next_word and not is_match:
+                    excluded_words.add(word)
             elif isinstance(word, str):
-                told = word + char.lower() if word + char.lower() in prefixes else None
-            if after == "E" or (state_after is None and not isinstance(told, str)):
+                next_word = word + char.lower() if word + char.lower() in prefixes else None
+            key = (id(next_state), next_place, is_in_token, next_word, is_match)
+            if next_place == "E" or (next_state is None and not isinstance(next_word, str)):
                 # Nothing more can match.
-                assert right or told is True, text + char
-            elif (key := (id(state_after), after, own, told, right)) not in seen:
-                seen.add(key)
-                todo.append((text + char, size, after, state_after, told, right))
-    assert bool(turned_away) == (first in "as")
+                assert is_match or next_word is True, text + char
+            elif key not in visited:
+                visited.add(key)
+                pending.append(
+                    (text + char, next_length, next_place, next_state, next_word, is_match)
+                )
+    assert bool(excluded_words) == (first in "as")
 
 
-def test_the_short_cuts_places_are_its_patterns():
-    """`ONWARD` allows the texts that `penn._PLAIN` does, tried on all short ones."""
-    some = "as0-'., "
+def test_the_moves_of_the_proof_allow_the_short_cuts_texts():
+    """`MOVES` allows the texts that `penn._PLAIN` does, tried on all short ones."""
     for size in range(7):
-        for text in map("".join, itertools.product(some, repeat=size)):
+        for text in map("".join, itertools.product("as0-'., ", repeat=size)):
             place = "B"
             for char in text + "\n":
-                place = ONWARD[place].get(char, "")
+                place = MOVES[place].get(char, "")
                 if not place:
                     break
             assert bool(place) == bool(penn._PLAIN.fullmatch(text)), text
