@@ -115,21 +115,21 @@ class Challenge:
     kind: str
     intro: str
     phases: tuple[Phase, ...]
-    reference_sets: tuple[ReferenceSet, ...]
-    metric_specs: tuple[str, ...]
-    split: str | None
-    dataset: str | None
-    dataset_options: Mapping[str, Any]
-    protocol: Protocol | None
     statistics: StatisticsOptions
     rank_by: str
     is_public: bool
     per_item: bool
     exact: bool
     shows_references: bool
-    human: str
     limits: Limits
     data_root: Path | None = field(repr=False)
+    reference_sets: tuple[ReferenceSet, ...] = ()
+    metric_specs: tuple[str, ...] = ()
+    split: str | None = None
+    human: str = "none"
+    dataset: str | None = None
+    dataset_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    protocol: Protocol | None = None
 
     def open_phase(self, now: float) -> Phase | None:
         """Return the first phase that accepts submissions at a time, or None."""

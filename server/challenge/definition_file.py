@@ -172,9 +172,6 @@ def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
         "metric_specs": _read_metrics(top),
         "split": top.optional("split"),
         "human": top.choice("human", HUMAN_CHOICES, "none"),
-        "dataset": None,
-        "dataset_options": {},
-        "protocol": None,
     }
 
 
@@ -239,15 +236,7 @@ def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) 
         _ = protocol.for_dataset(items).select_items(items)
     except (InputError, TypeError) as error:
         raise top.error("protocol", str(error)) from error
-    return {
-        "dataset": dataset,
-        "dataset_options": options,
-        "protocol": protocol,
-        "reference_sets": (),
-        "metric_specs": (),
-        "split": None,
-        "human": "none",
-    }
+    return {"dataset": dataset, "dataset_options": options, "protocol": protocol}
 
 
 def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[str, Any]:

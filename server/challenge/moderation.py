@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
-from ..storage.database import Database
 from ..web.errors import NotFoundError, RefusedError
 from .accounts.account import end_sessions
 from .audit_log import write_audit
 from .definition import Challenge
-from .submission_store import SubmissionStore
+from .submission_store import StoreUser
 from .submissions import SubmissionState
 from .tables import accounts, submissions, teams
 from .tables import challenges as challenge_rows
 from .transactions import transaction
 
 
-@dataclass(frozen=True)
-class Moderation:
+class Moderation(StoreUser):
     """The admin's decisions on a site.
 
     `why` is the reason for a decision. What does not exist raises `NotFoundError`.
     """
-
-    store: SubmissionStore
-
-    @property
-    def database(self) -> Database:
-        """Return the database of the site."""
-        return self.store.database
 
     @transaction
     def set_published(
@@ -115,10 +105,7 @@ class Moderation:
         self._log(connection, "block" if is_blocked else "unblock", f"account {account_id}", why)
 
     def _change(
-        self,
-        connection: Connection,
-        conditions: list[ColumnElement[bool]],
-        changes: dict[str, Any],
+        self, connection: Connection, conditions: list[ColumnElement[bool]], changes: dict[str, Any]
     ) -> list[int]:
         """Change the submissions that meet all conditions and return their numbers."""
         statement = update(submissions).where(*conditions).values(changes)

@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from ..storage.database import Database
 from .accounts.account import Account
 from .definition import Challenge
-from .submission_store import Allowance, SubmissionStore
+from .submission_store import Allowance, StoreUser
 from .submissions import Submission, SubmissionState, select_submissions
 from .tables import challenges as challenge_rows
 from .tables import submissions
@@ -56,16 +55,8 @@ def save_human_scores(
     connection.execute(statement.values(human=marked))
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(StoreUser):
     """The queries of a site's pages."""
-
-    store: SubmissionStore
-
-    @property
-    def database(self) -> Database:
-        """Return the database of the site."""
-        return self.store.database
 
     @transaction
     def challenge_status(self, connection: Connection, challenge: Challenge) -> ChallengeStatus:

@@ -6,15 +6,13 @@ Worker processes and the server's worker threads call them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from ...benchmarks.commands.validate import Verdict
-from ..storage.database import Database
 from .accounts.account import Account
-from .submission_store import SubmissionStore
+from .submission_store import StoreUser
 from .submissions import Submission, SubmissionState, select_submissions
 from .tables import results, submissions
 from .transactions import blocking_transaction
@@ -22,16 +20,8 @@ from .transactions import blocking_transaction
 _LIMIT_REACHED = "the limit of submissions was reached while this one was checked"
 
 
-@dataclass(frozen=True)
-class SubmissionLifecycle:
+class SubmissionLifecycle(StoreUser):
     """The steps of a store's submissions; `worker` is the name of a worker process."""
-
-    store: SubmissionStore
-
-    @property
-    def database(self) -> Database:
-        """Return the database of the site."""
-        return self.store.database
 
     @blocking_transaction
     def list_waiting(self, connection: Connection) -> dict[str, list[int]]:

@@ -183,3 +183,15 @@ class SubmissionStore:
         }
         statement = insert(submissions).values(row).returning(submissions.c.id)
         return connection.execute(statement).scalar_one()
+
+
+@dataclass(frozen=True)
+class StoreUser:
+    """Base of the objects that run transactions on a store."""
+
+    store: SubmissionStore
+
+    @property
+    def database(self) -> Database:
+        """Return the store's database."""
+        return self.store.database

@@ -115,5 +115,5 @@ def _make_submission(row: dict[Any, Any]) -> Submission:
 
 
 def finite_or_none(value: Any) -> float | None:
-    """Return a number for JSON: None instead of NaN or infinity."""
-    return float(value) if math.isfinite(value) else None
+    """Return a number for JSON: None instead of NaN, infinity or None."""
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -38,8 +38,7 @@ from ....metrics.base import Floats, Metric
 from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
 from ..submission_files import find_captions, find_upload, write_captions
-from ..submissions import finite_or_none
-from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress
+from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress, make_score_row
 
 
 class CaptionEvaluator(Evaluator):
@@ -194,15 +193,13 @@ class CaptionEvaluator(Evaluator):
             )
             last_choices = agreement.choices.groupby("metric", sort=False).last()
             scores += [
-                {
-                    "references": references.name,
-                    "metric": str(metric),
-                    "value": finite_or_none(row["value"]),
-                    "ci_low": finite_or_none(row["ci_low"]),
-                    "ci_high": finite_or_none(row["ci_high"]),
-                    "n": int(row["n_items"]),
-                    "note": f"against {row['n_references']} others",
-                }
+                make_score_row(
+                    references.name,
+                    str(metric),
+                    (row["value"], row["ci_low"], row["ci_high"]),
+                    int(row["n_items"]),
+                    f"against {row['n_references']} others",
+                )
                 for metric, row in last_choices.iterrows()
             ]
         return scores
@@ -230,12 +227,7 @@ def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> Ref
 
 def _score_row(result: SystemScores, spec: str) -> dict[str, Any]:
     interval = result.intervals.get(spec)
-    return {
-        "references": result.references,
-        "metric": spec,
-        "value": finite_or_none(result.corpus[spec]),
-        "ci_low": finite_or_none(interval.low) if interval else None,
-        "ci_high": finite_or_none(interval.high) if interval else None,
-        "n": len(result.items),
-        "note": result.undefined(spec) or (interval.note if interval else ""),
-    }
+    bounds = (interval.low, interval.high) if interval else (None, None)
+    note = result.undefined(spec) or (interval.note if interval else "")
+    values = (result.corpus[spec], *bounds)
+    return make_score_row(result.references, spec, values, len(result.items), note)

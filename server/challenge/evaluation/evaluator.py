@@ -7,7 +7,7 @@ Each worker has its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from ....benchmarks.runs.progress_bar import StepProgress
 from ....metrics.base import Floats
 from ..definition import Challenge
 from ..submission_files import find_upload
+from ..submissions import finite_or_none
 
 #: Receives the share of an evaluation that is done, from 0 to 1, and its current step.
 ReportProgress = Callable[[float, str], None]
@@ -110,6 +111,22 @@ class Evaluator(ABC):
     def score_human_captions(self) -> list[dict[str, Any]]:
         """Return the scores of human captions, rows as in `Evaluation.scores`."""
         return []
+
+
+def make_score_row(
+    references: str, metric: str, values: Sequence[Any], n_captions: int, note: str
+) -> dict[str, Any]:
+    """Return a row of `Evaluation.scores`; `values` are the score and its interval's bounds."""
+    value, ci_low, ci_high = map(finite_or_none, values)
+    return {
+        "references": references,
+        "metric": metric,
+        "value": value,
+        "ci_low": ci_low,
+        "ci_high": ci_high,
+        "n": n_captions,
+        "note": note,
+    }
 
 
 class ReportedProgress(StepProgress):

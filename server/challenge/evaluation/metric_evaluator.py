@@ -27,8 +27,7 @@ from ....datasets.table import read_table
 from ....metrics.base import Floats
 from ....metrics.external import ScoreFile
 from ..submission_files import find_upload
-from ..submissions import finite_or_none
-from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress
+from .evaluator import Evaluation, Evaluator, ReportedProgress, ReportProgress, make_score_row
 
 #: The name of a submitted metric.
 SUBMITTED = "submitted"
@@ -114,12 +113,6 @@ class MetricEvaluator(Evaluator):
 
 
 def _score_row(correlation: dict[Any, Any]) -> dict[str, Any]:
-    return {
-        "references": "",
-        "metric": f"{correlation['coefficient']} {correlation['dimension']}",
-        "value": finite_or_none(correlation["value"]),
-        "ci_low": finite_or_none(correlation["ci_low"]),
-        "ci_high": finite_or_none(correlation["ci_high"]),
-        "n": int(correlation["n_items"]),
-        "note": correlation["note"],
-    }
+    metric = f"{correlation['coefficient']} {correlation['dimension']}"
+    values = [correlation[name] for name in ("value", "ci_low", "ci_high")]
+    return make_score_row("", metric, values, int(correlation["n_items"]), correlation["note"])

@@ -58,11 +58,7 @@ def _quality(entry: Entry, column: Column) -> float:
 
 
 def rank_entries(
-    entries: Iterable[Entry],
-    column: Column,
-    ranks: Mapping[int, int],
-    *,
-    is_reversed: bool = False,
+    entries: Iterable[Entry], column: Column, ranks: Mapping[int, int], *, is_reversed: bool = False
 ) -> list[Row]:
     """Return the rows of a leaderboard, the best first.
 

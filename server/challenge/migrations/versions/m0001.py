@@ -58,10 +58,7 @@ def upgrade() -> None:
         sa.Column("joined_at", sa.Float(), nullable=False),
         sa.Column("epoch", sa.Integer(), nullable=False),
         sa.Column("blocked_at", sa.Float(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["team"],
-            ["teams.id"],
-        ),
+        sa.ForeignKeyConstraint(["team"], ["teams.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("name_key"),
         sqlite_autoincrement=True,
@@ -73,10 +70,7 @@ def upgrade() -> None:
         sa.Column("account", sa.Integer(), nullable=False),
         sa.Column("hash", sa.String(length=64), nullable=False),
         sa.Column("used_at", sa.Float(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["account"],
-            ["accounts.id"],
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("hash"),
     )
@@ -110,18 +104,9 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("standing", sa.String(length=16), nullable=False),
         sa.Column("standing_why", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["account"],
-            ["accounts.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["challenge"],
-            ["challenges.name"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["team"],
-            ["teams.id"],
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"]),
+        sa.ForeignKeyConstraint(["challenge"], ["challenges.name"]),
+        sa.ForeignKeyConstraint(["team"], ["teams.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("key"),
         sqlite_autoincrement=True,
@@ -138,10 +123,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.Column("used_at", sa.Float(), nullable=True),
         sa.Column("revoked_at", sa.Float(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["account"],
-            ["accounts.id"],
-        ),
+        sa.ForeignKeyConstraint(["account"], ["accounts.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("hash"),
     )
@@ -155,10 +137,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("scores", sa.JSON(), nullable=False),
         sa.Column("run", sa.JSON(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["submission"],
-            ["submissions.id"],
-        ),
+        sa.ForeignKeyConstraint(["submission"], ["submissions.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("submission"),
     )
