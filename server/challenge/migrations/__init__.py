@@ -1,4 +1,4 @@
-"""Alembic's steps from one version of the tables to the next."""
+"""Alembic migrations of the tables of a challenge site."""
 
 from pathlib import Path
 

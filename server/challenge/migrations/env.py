@@ -1,4 +1,4 @@
-"""Runs a migration on the connection that `database` hands over."""
+"""Alembic environment: runs a migration on the connection that `storage.migration` provides."""
 
 from __future__ import annotations
 
