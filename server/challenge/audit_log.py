@@ -11,7 +11,7 @@ from .transactions import fetch_all
 
 
 def write_audit(
-    connection: Connection, at: float, account: int | None, action: str, what: str, why: str = ""
+    connection: Connection, at: float, account: int | None, action: str, target: str, why: str = ""
 ) -> None:
     """Add an entry to the log.
 
@@ -19,10 +19,10 @@ def write_audit(
         connection: of the transaction that makes the change.
         at: seconds since 1970.
         account: None for the admin and for visitors who are not signed in.
-        action, what: such as `sign in` and `account 3`.
+        action, target: such as `sign in` and `account 3`.
         why: the reason, or details; cut to 500 characters.
     """
-    entry = {"at": at, "account": account, "action": action, "what": what, "why": why[:500]}
+    entry = {"at": at, "account": account, "action": action, "what": target, "why": why[:500]}
     connection.execute(insert(audit).values(entry))
 
 

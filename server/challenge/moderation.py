@@ -112,5 +112,5 @@ class Moderation(StoreUser):
         # PostgreSQL counts the changed rows only if they are fetched.
         return list(connection.execute(statement.returning(submissions.c.id)).scalars())
 
-    def _log(self, connection: Connection, action: str, what: str, why: str) -> None:
-        write_audit(connection, self.store.clock(), None, action, what, why)
+    def _log(self, connection: Connection, action: str, target: str, why: str) -> None:
+        write_audit(connection, self.store.clock(), None, action, target, why)

@@ -170,6 +170,6 @@ def format_half_width(score: Score, column: Column) -> str:
     return format_number((score.high - score.low) / 2, column.scale, column.decimals)
 
 
-def format_time(at: float | None) -> str:
+def format_time(time: float | None) -> str:
     """Return a time in UTC; empty for None."""
-    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    return "" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")

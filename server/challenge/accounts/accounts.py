@@ -109,8 +109,8 @@ class Accounts:
         self, connection: Connection, account_id: int | None, action: str, address: str
     ) -> None:
         """Log a failed attempt, without the typed name: people type passwords there by mistake."""
-        what = "no account" if account_id is None else f"account {account_id}"
-        write_audit(connection, self.clock(), None, f"failed {action}", what, f"from {address}")
+        target = "no account" if account_id is None else f"account {account_id}"
+        write_audit(connection, self.clock(), None, f"failed {action}", target, f"from {address}")
 
     @transaction
     def find(self, connection: Connection, account_id: int) -> Member | None:
@@ -177,8 +177,8 @@ class Accounts:
     def sign_out_everywhere(self, connection: Connection, member: Member) -> None:
         """End all sessions of an account."""
         end_sessions(connection, member.id)
-        what = f"account {member.id}"
-        write_audit(connection, self.clock(), member.id, "sign out", what, "everywhere")
+        target = f"account {member.id}"
+        write_audit(connection, self.clock(), member.id, "sign out", target, "everywhere")
 
     @transaction
     def list_all(self, connection: Connection) -> list[dict[str, Any]]:

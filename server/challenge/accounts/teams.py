@@ -97,10 +97,10 @@ class Teams:
         connection.execute(delete(teams).where(is_old, ~has_members, ~has_submissions))
 
 
-def check_name(whose: str, name: str) -> None:
-    """Raise `RefusedError` if a name is not allowed; `whose` begins the message."""
+def check_name(subject: str, name: str) -> None:
+    """Raise `RefusedError` if a name is not allowed; `subject` begins the message."""
     if not is_valid_name(name):
-        raise RefusedError(f"{whose} has {NAME_RULE}.")
+        raise RefusedError(f"{subject} has {NAME_RULE}.")
 
 
 def create_team(connection: Connection, name: str, now: float) -> int:

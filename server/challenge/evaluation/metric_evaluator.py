@@ -102,10 +102,10 @@ class MetricEvaluator(Evaluator):
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
         for panel, _ in build_panels(scored.selection, scored.oriented):
-            keep = panel.comparable_points(SUBMITTED)
-            if keep is None or panel.n_images < 2:
+            points = panel.comparable_points(SUBMITTED)
+            if points is None or panel.n_images < 2:
                 continue
-            statistic = panel.statistic(SUBMITTED, keep)
+            statistic = panel.statistic(SUBMITTED, points)
             (values,) = resample([statistic], panel.n_images, options.replicates, options.seed)
             for (dimension, coefficient), row in zip(panel.keys, values, strict=True):
                 replicates["", f"{coefficient} {dimension}"] = row

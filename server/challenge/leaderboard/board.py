@@ -169,9 +169,9 @@ def round_scores(scores: Mapping[str, Score], columns: Sequence[Column]) -> dict
     return {c.key: scores[c.key].round(c.shown_decimals) for c in columns if c.key in scores}
 
 
-def format_iso(at: float) -> str:
+def format_iso(time: float) -> str:
     """Return a time as ISO 8601 in UTC; empty for 0."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else ""
 
 
 def _format_csv_number(score: Score | None, part: str) -> str:
