@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from captau.benchmarks.options.collect import CollectOptions
 from captau.server.collect.simulation.players import PlayRecord, play_all
 from captau.server.collect.simulation.server_process import StudyServer
 from captau.server.collect.study.study_file import read_study
@@ -49,12 +50,8 @@ def main() -> None:
             "name: load\nprotocol: good_bad\nconsent: a measurement\n"
             "items: {dataset: demo}\nratings: 1000\n"
         )
-        options = {
-            "study": str(study),
-            "database": given.get("database", str(Path(folder) / "load.sqlite3")),
-            "data": {"root": None},
-        }
-        server = StudyServer(options)
+        database = given.get("database", str(Path(folder) / "load.sqlite3"))
+        server = StudyServer(CollectOptions(study=str(study), database=database))
         context = multiprocessing.get_context("spawn")
         with context.Pool(PROCESSES) as pool:
             jobs = [

@@ -85,15 +85,14 @@ def call(who: str, folder: Path) -> None:
 def score(_: str, folder: Path) -> dict[str, Any]:
     """What `captau score` does, once the command line is read."""
     from captau.benchmarks.commands.score import run
-    from captau.benchmarks.options import ScoreOptions, files_of
+    from captau.benchmarks.options.score import ScoreOptions, files_of
     from captau.benchmarks.scoring.catalog import resolve_metrics
     from captau.benchmarks.scoring.locations import Locations
 
     config = ScoreOptions(
-        files_of(str(folder / "results.json"), "candidates"),
-        files_of(str(folder / "annotations.json"), "references"),
-        None,
-        resolve_metrics("text"),
+        candidates=files_of(str(folder / "results.json"), "candidates"),
+        references=files_of(str(folder / "annotations.json"), "references"),
+        metrics=resolve_metrics("text"),
         locations=Locations(use_cache=False),
         trust="published",
     )

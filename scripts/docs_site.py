@@ -19,7 +19,7 @@ from docs_metrics import metric_names, metric_page, metrics_index
 from docs_text import DOCS, ROOT, code, docstring, relink
 
 import captau
-from captau.benchmarks.cli.main import COMMANDS
+from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
 
 #: README's sections that the site says elsewhere, from the registries or its own menu.

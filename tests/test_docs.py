@@ -26,16 +26,15 @@ import lz4.frame
 import msgpack
 import numpy as np
 import pytest
-import yaml
 
 import captau
-from captau.benchmarks.cli.main import COMMANDS, main
+from captau.benchmarks.cli.main import main
+from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
 from captau.datasets import umic_lmdb
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-HELP = sorted((ROOT / "conf" / "command").glob("*.yaml"))
 
 #: Options that make commands of this beginning cheap, or fit for the small files; a command's own go first.
 SMALLER = {
@@ -145,11 +144,10 @@ def steps(text: str) -> list[tuple[str, str]]:
     return [(kind, content) for _, kind, content in sorted(found)]
 
 
-def helped(path: Path) -> list[str]:
-    """The examples of a command's help, without what is said of them."""
-    text = yaml.safe_load(path.read_text(encoding="utf-8"))["hydra"]["help"]["template"]
-    lines = (line.strip().partition("  ")[0] for line in text.splitlines() if line.startswith("  "))
-    return [line for line in lines if is_command(line) and not line.endswith("--help")]
+def help_examples(command: str) -> list[str]:
+    """Return the examples of a command's help, without their remarks."""
+    lines = COMMANDS[command].options.examples.strip().splitlines()
+    return [line for line in (x.partition("  ")[0] for x in lines) if is_command(line)]
 
 
 def plain(command: str) -> str:
@@ -167,7 +165,7 @@ def listed(table: dict[str, Any], command: str) -> Any:
 def all_commands() -> dict[str, list[str]]:
     """Page or help → its commands."""
     pages = {p.name: [text for kind, text in steps_of(p) if kind == "command"] for p in PAGES}
-    return pages | {p.name: helped(p) for p in HELP}
+    return pages | {name: help_examples(name) for name in COMMANDS}
 
 
 @cache
@@ -516,10 +514,10 @@ def test_what_a_page_tells_to_do(page, scratch, seen, capsys):
         capsys.readouterr()
 
 
-@pytest.mark.parametrize("path", HELP, ids=lambda p: p.stem)
-def test_examples_of_help(path, scratch, seen, capsys, monkeypatch):
-    assert helped(path)
-    for number, command in enumerate(helped(path)):
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help(name, scratch, seen, capsys, monkeypatch):
+    assert help_examples(name)
+    for number, command in enumerate(help_examples(name)):
         folder = scratch.folder / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli.main import COMMANDS, _options
+from captau.benchmarks.cli.registry import COMMANDS
 from captau.conf import group
 from captau.datasets import registry as datasets
 from captau.metrics import registry as metrics
@@ -86,8 +86,8 @@ def test_every_option_is_told_of_with_its_default(pages, command):
     table = re.findall(r"<tr>(.*?)</tr>", page, re.S)
     cells = [[bare(c) for c in re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)] for row in table]
     rows = {row[0]: row[1:] for row in cells if len(row) == 3}
-    for option in _options(command):
-        default, meaning = rows[option]
+    for option in COMMANDS[command].declared():
+        default, meaning = rows[option.key]
         assert default, option
         assert meaning, option
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ...datasets.schema import CaptionSet
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.provenance import provenance
-from ..options import AgreeOptions
+from ..options.agree import AgreeOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import ResultTable, format_number

@@ -23,7 +23,7 @@ from ...datasets.schema import CaptionSet, make_items
 from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ..evaluation.provenance import provenance
-from ..options import HumanConfig
+from ..options.agree import AgreeOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
 from ..runs.tables import MISSING, ResultTable, format_number
@@ -102,7 +102,7 @@ class Described:
         return replace(self, captions=kept, alone=alone)
 
 
-def described(config: HumanConfig) -> list[Described]:
+def described(config: AgreeOptions) -> list[Described]:
     """The references of a file, or those of datasets.
 
     Raises:
@@ -128,7 +128,7 @@ def _of_dataset(caption_set: CaptionSet) -> Described:
 
 
 def told(
-    config: HumanConfig, sets: Sequence[Described], metrics: Sequence[Metric], locations: Locations
+    config: AgreeOptions, sets: Sequence[Described], metrics: Sequence[Metric], locations: Locations
 ) -> dict[str, Any]:
     """For run.json: what the numbers rest on."""
     found = provenance(metrics, [s.caption_set for s in sets if s.caption_set], locations)
@@ -170,7 +170,7 @@ class Human:
         }
 
 
-def run(config: HumanConfig) -> Human:
+def run(config: AgreeOptions) -> Human:
     """Score people's captions.
 
     Raises:
@@ -345,7 +345,9 @@ def interval(value: float, groups: Floats) -> tuple[float, float]:
     return value - half, value + half
 
 
-def _rows(one: Described, config: HumanConfig, found: Mapping[str, _Found]) -> list[dict[str, Any]]:
+def _rows(
+    one: Described, config: AgreeOptions, found: Mapping[str, _Found]
+) -> list[dict[str, Any]]:
     sizes = [len(texts) - 1 for texts in one.captions.values()]
     counts = {
         "n_items": len(sizes),
@@ -409,7 +411,7 @@ _HOW = {
 
 def _table(
     one: Described,
-    config: HumanConfig,
+    config: AgreeOptions,
     rows: Sequence[Mapping[str, Any]],
     metrics: Sequence[Metric],
 ) -> ResultTable:

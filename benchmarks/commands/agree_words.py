@@ -32,7 +32,7 @@ from ...datasets.files import sha256
 from ...datasets.table import read_table
 from ...metrics.base import Floats
 from ...metrics.text.tokens.ptb import tokenize
-from ..options import HumanConfig
+from ..options.agree import AgreeOptions
 from ..reporting.figure_files import can_draw, files_of
 from ..runs.progress_bar import StepProgress
 from ..runs.results import table_files, to_csv, to_json
@@ -227,7 +227,7 @@ class Words:
         }
 
 
-def run(config: HumanConfig) -> Words:
+def run(config: AgreeOptions) -> Words:
     """Measure how well people agree on words.
 
     Raises:
@@ -274,7 +274,7 @@ def _usual_k(one: Described) -> int:
 
 
 def _of_set(
-    one: Described, config: HumanConfig, progress: StepProgress
+    one: Described, config: AgreeOptions, progress: StepProgress
 ) -> tuple[pd.DataFrame, dict[int, pd.DataFrame], float, str]:
     """The words' rows; by number of captions, from 1 to k, their precision and recall; the k that
     fits; what must be said of the system's scores.
@@ -341,7 +341,7 @@ def _intervals(
     statistics: Sequence[Statistic],
     values: Sequence[Floats],
     n_images: int,
-    config: HumanConfig,
+    config: AgreeOptions,
     progress: StepProgress,
 ) -> list[Floats]:
     """Percentile intervals over images, of each statistic shape (n_words, 2)."""
@@ -543,7 +543,7 @@ def spread_out(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
     return ranked.iloc[np.unique(np.linspace(0, len(ranked) - 1, SHOWN).round().astype(int))]
 
 
-def _word_table(one: Described, frame: pd.DataFrame, config: HumanConfig) -> ResultTable:
+def _word_table(one: Described, frame: pd.DataFrame, config: AgreeOptions) -> ResultTable:
     chosen = spread_out(frame, config.label)
     heads = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
     rows: list[tuple[str, list[str]]] = []

@@ -21,7 +21,8 @@ from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
-from ..options import BenchOptions, changes_of, names_of, statistics_of
+from ..options.bench import BenchOptions
+from ..options.shared import changes_of, names_of, statistics_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
 from ..runs.results import RANK_COLUMNS, Judgements, Results

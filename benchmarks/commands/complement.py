@@ -20,7 +20,7 @@ from ...metrics.base import Floats
 from ..evaluation.metric_selection import CRITERIA, FOLDS, CrossValidation, partial_correlation
 from ..evaluation.study import Study, load_studies, study_record
 from ..evaluation.wording import join_notes
-from ..options import ComplementOptions
+from ..options.complement import ComplementOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import MISSING, ResultTable, format_number

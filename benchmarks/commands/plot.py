@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...datasets.errors import InputError
-from ..options import PlotOptions
+from ..options.report import PlotOptions
 from ..reporting import figure_files as figures
 from ..reporting.charts import charts_of, parts_of
 from ..runs.finished_run import read_run

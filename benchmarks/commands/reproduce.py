@@ -31,7 +31,7 @@ from ...metrics.registry import metric, metric_names
 from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
-from ..options import PaperTable, ReproduceOptions
+from ..options.reproduce import PaperTable, ReproduceOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.results import SCORE_COLUMNS, Results, describe_environment, make_correlations
 from ..runs.tables import MISSING, ResultTable, format_number

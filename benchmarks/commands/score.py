@@ -17,7 +17,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import look_up_reliability
-from ..options import Named, ScoreOptions
+from ..options.score import NamedFile, ScoreOptions
 from ..reporting.corpus_score_tables import make_score_tables
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
@@ -190,7 +190,7 @@ def _metrics_with_references(config: ScoreOptions) -> list[str]:
     return named or (needing if len(needing) == len(config.metrics) else [])
 
 
-def _paths(files: tuple[Named, ...]) -> str | Mapping[str, str]:
+def _paths(files: tuple[NamedFile, ...]) -> str | Mapping[str, str]:
     """Return one path, or several by name."""
     if len(files) == 1:
         return str(files[0].path)

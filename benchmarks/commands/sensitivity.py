@@ -17,7 +17,7 @@ from ..evaluation.sensitivity_analysis import (
     SensitivityAnalysis,
 )
 from ..evaluation.study import load_studies, study_record
-from ..options import SensitivityOptions
+from ..options.sensitivity import SensitivityOptions
 from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput

@@ -11,7 +11,7 @@ import pandas as pd
 from ..evaluation.study import Study, load_studies, study_record
 from ..evaluation.threshold_curves import good_captions, metric_curve
 from ..evaluation.wording import join_notes
-from ..options import ThresholdsOptions
+from ..options.thresholds import ThresholdsOptions
 from ..reporting.threshold_figure import threshold_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput

@@ -40,7 +40,7 @@ from ..evaluation.correlation_tables import correlation_table
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.measured_dataset import MeasuredDataset, ScoredDataset, by_item, correlate_dataset
 from ..evaluation.provenance import provenance
-from ..options import TrainOptions
+from ..options.train import TrainOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import StepProgress
 from ..runs.results import (

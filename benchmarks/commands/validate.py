@@ -24,7 +24,7 @@ from ...datasets.errors import InputError
 from ...datasets.registry import load
 from ...datasets.table import Table, read_table
 from ...metrics.text.tokens.ptb import tokenize
-from ..options import ValidateOptions
+from ..options.validate import ValidateOptions
 from ..scoring.caption_files import read_references
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ..options import ComplementOptions, SensitivityOptions, ThresholdsOptions
+from ..options.complement import ComplementOptions
+from ..options.sensitivity import SensitivityOptions
+from ..options.thresholds import ThresholdsOptions
 from ..runs.progress_bar import StepProgress
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import metric_caveats

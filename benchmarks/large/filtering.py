@@ -24,7 +24,7 @@ import pandas as pd
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import Shard
-from ..options import FilterOptions
+from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json

@@ -33,7 +33,7 @@ from ...metrics.base import Metric
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Reliability, look_up_reliability
-from ..options import LargeOptions
+from ..options.large import LargeOptions
 from ..reporting.corpus_score_tables import scale_note
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
 from ..runs.progress_bar import RowProgress

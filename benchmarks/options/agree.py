@@ -2,155 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.protocol import Protocol
-from .common import Locations, datasets_of, locations_of, names_of, path_of, plain_of
-
-
-@dataclass(frozen=True)
-class AgreeOptions:
-    """What `captau agree` does: datasets with their protocols, and what is drawn by lot."""
-
-    datasets: dict[str, Protocol]
-    seed: int = 0
-    draws: int = 20
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise InputError(f"draws is {self.draws}; a whole number from 1 on is expected")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
-
+from .declaration import Composed, option, part
+from .shared import (
+    DATASETS,
+    FILE,
+    PROTOCOL,
+    ScoringOptions,
+    check_choice,
+    check_least,
+    metrics_option,
+    path_option,
+    protocols_of,
+    words_option,
+)
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
-AGREED = ("ratings", "captions", "words")
-
+KINDS = ("ratings", "captions", "words")
 #: Which caption of an image is held out.
 HELD_OUT = ("each", "last", "draw")
+#: Options that not all kinds have, with the kinds that have them.
+_KINDS_OF = {
+    "references": ("captions", "words"),
+    "held_out": ("captions", "words"),
+    "k": ("captions", "words"),
+    "metrics": ("captions",),
+    "words.n": ("words",),
+    "words.scores": ("words",),
+    "words.label": ("words",),
+    "protocol.dimension": ("ratings",),
+    "protocol.systems": ("ratings",),
+    "protocol.split": ("ratings",),
+}
+_HEADING = "Options of kind=captions and kind=words"
+#: The options of a protocol that bear on raters alone.
+_PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_OF]
 
 
-@dataclass(frozen=True)
-class HumanConfig:
-    """What `captau agree kind=captions` and `kind=words` do.
+def _datasets_of(composed: Composed) -> dict[str, Protocol]:
+    if composed["references"] is None:
+        return protocols_of(composed)
+    if tuple(composed["datasets"]) != ("demo",):
+        raise InputError("give references=FILE or dataset=NAME, not both")
+    return {}
+
+
+def _metrics_named(composed: Composed) -> Any:
+    return "text" if composed["metrics"] is None else composed["metrics"]
+
+
+def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
+    return resolve_metrics(_metrics_named(composed)) if composed["kind"] == "captions" else ()
+
+
+def _optional_metrics(composed: Composed) -> frozenset[str]:
+    is_scored = composed["kind"] == "captions"
+    return optional_specs(_metrics_named(composed)) if is_scored else frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreeOptions(ScoringOptions):
+    """Options of `captau agree`.
 
     Attributes:
-        kind: `captions` or `words`.
-        references: a file of them; None for those of the datasets.
-        held_out: which caption of an image is held out, see `human.held_out`.
+        kind: one of `KINDS`.
+        datasets: each dataset's protocol; empty where there is a file of references.
+        references: that file; None for the references of the datasets.
+        metrics, optional: of captions, what is computed; see `MeasuringOptions`.
+        held_out: one of `HELD_OUT`.
         k: how many captions the held-out one is set against; the first k + 1 of an image count.
         n_words: how many words, the most frequent ones.
         scores: a system's file of `image_id, word, score`.
         label: words to name in the figure; empty for some of all.
+        seed, draws: of all that is drawn, and how often.
     """
 
-    kind: str
-    datasets: tuple[str, ...]
-    references: Path | None = None
-    metrics: tuple[Metric, ...] = ()
-    optional: frozenset[str] = frozenset()
-    held_out: str = "each"
-    k: int | None = None
-    seed: int = 0
-    draws: int = 20
-    n_words: int = 1000
-    scores: Path | None = None
-    label: tuple[str, ...] = ()
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    examples: ClassVar[str] = """
+captau agree                                           the embedded demo
+captau agree dataset=flickr8k_expert                   Table 3 of Scott et al. 2023
+captau agree dataset=[flickr8k_expert,demo]            side by side
+captau agree dataset=flickr8k_expert protocol.split=test
+captau agree dataset=demo protocol.systems=[exact,terse] seed=7 draws=100
+captau agree kind=captions references=captions_val2014.json      Chen et al. 2015, Table I
+captau agree kind=words references=captions_val2014.json         its section 4.2
+"""
+    notes: ClassVar[str] = """
+A dataset with one rating an item says nothing about agreement: its values are NaN, and the note gives the reason.
+docs/agreement.md defines each measure; docs/human_agreement.md those of captions and words.
+
+The options of caches, Java and weights are of use with kind=captions. Of several dimensions, a measure's name
+begins with DIMENSION:
+"""
+    writes: ClassVar[str] = """
+Writes agreement.csv, table.md, table.tex, run.json; with kind=captions human.csv; with kind=words words.csv,
+word_agreement.svg and .png.
+"""
+
+    kind: str = option("ratings", "what people agree on", takes="ratings|captions|words")
+    datasets: dict[str, Protocol] = part(_datasets_of, *DATASETS, *_PROTOCOL, *FILE)
+    seed: int = option(0, "the seed of all that is drawn")
+    draws: int = option(
+        20,
+        "how often is drawn: three of more ratings, halves of the ratings, and with held_out=draw captions",
+    )
+    references: Path | None = path_option(
+        None,
+        "captions by image, as captau score takes them (default: the dataset's)",
+        takes="FILE",
+        heading=_HEADING,
+    )
+    held_out: str = option(
+        "each",
+        "which of an image's captions is set against the others: each in turn, the last (as in the paper), or "
+        "one that is drawn (captions alone)",
+        takes="each|last|draw",
+        heading=_HEADING,
+    )
+    k: int | None = option(
+        None,
+        "how many others: the first N + 1 captions of an image count (default: all; of words one less than most "
+        "images have)",
+        heading=_HEADING,
+    )
+    metrics: tuple[Metric, ...] = part(
+        _computed_metrics,
+        metrics_option(None, "of captions: suites and metrics (default: text)", heading=_HEADING),
+        default=(),
+    )
+    optional: frozenset[str] = part(_optional_metrics, default=frozenset())
+    n_words: int = option(
+        1000, "how many words, the most frequent ones", key="words.n", heading=_HEADING
+    )
+    label: tuple[str, ...] = words_option(
+        [],
+        "words to show and to name in the figure",
+        key="words.label",
+        takes="[A,B]",
+        heading=_HEADING,
+    )
+    scores: Path | None = path_option(
+        None,
+        "a system's scores (CSV, JSON lines or Parquet: image_id, word, score), for its precision at human recall",
+        key="words.scores",
+        takes="FILE",
+        heading=_HEADING,
+    )
 
     def __post_init__(self) -> None:
-        if self.held_out not in HELD_OUT:
-            raise unknown("value of held_out", self.held_out, HELD_OUT)
+        check_choice("value of held_out", self.held_out, HELD_OUT)
         if self.kind == "words" and self.held_out == "draw":
             raise InputError(
                 "held_out=draw is of kind=captions; of words, held_out=each is the mean of all draws"
             )
-        for name, value in (("draws", self.draws), ("k", self.k), ("words.n", self.n_words)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}; a whole number from 1 on is expected")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
+        check_least(1, draws=self.draws, k=self.k, **{"words.n": self.n_words})
+        check_least(0, seed=self.seed)
 
+    @classmethod
+    def read(cls, composed: Composed) -> AgreeOptions:
+        """Make the options of a composed configuration.
 
-#: Options of `captau agree` that not all kinds have: which have them, and what they are where nobody says.
-_OF_KINDS: dict[str, tuple[tuple[str, ...], Any]] = {
-    "references": (("captions", "words"), None),
-    "held_out": (("captions", "words"), "each"),
-    "k": (("captions", "words"), None),
-    "metrics": (("captions",), None),
-    "words.n": (("words",), 1000),
-    "words.scores": (("words",), None),
-    "words.label": (("words",), []),
-    "protocol.dimension": (("ratings",), None),
-    "protocol.systems": (("ratings",), None),
-    "protocol.split": (("ratings",), None),
-}
-
-
-def _agreed(config: DictConfig) -> dict[str, Any]:
-    """The plain configuration of `captau agree`.
-
-    Raises:
-        InputError: on an unknown kind, or an option of another one.
-    """
-    plain = plain_of(config)
-    if plain["kind"] not in AGREED:
-        raise unknown("kind", plain["kind"], AGREED)
-    for name, (kinds, usual) in _OF_KINDS.items():
-        group_, _, key = name.rpartition(".")
-        value = (plain[group_] if group_ else plain)[key]
-        if value != usual and plain["kind"] not in kinds:
-            raise InputError(f"{name}=… belongs to {' or '.join(f'kind={k}' for k in kinds)}")
-    return plain
-
-
-def agree_config(config: DictConfig) -> AgreeOptions:
-    """From the composed configuration of `captau agree kind=ratings`."""
-    plain = _agreed(config)
-    return AgreeOptions(
-        datasets_of(plain), plain["seed"], plain["draws"], locations_of(plain), plain
-    )
-
-
-def human_config(config: DictConfig) -> HumanConfig:
-    """From the composed configuration of `captau agree kind=captions` or `kind=words`.
-
-    Raises:
-        InputError: where both a file of references and a dataset are given, or an option makes no
-            sense.
-    """
-    plain = _agreed(config)
-    references, datasets = path_of(plain["references"]), tuple(plain["datasets"])
-    if references is not None and datasets != ("demo",):
-        raise InputError("give references=FILE or dataset=NAME, not both")
-    names_of(plain["datasets"])
-    words, captions = plain["words"], plain["kind"] == "captions"
-    wanted = "text" if plain["metrics"] is None else plain["metrics"]
-    label: Any = [words["label"]] if isinstance(words["label"], str) else words["label"]
-    return HumanConfig(
-        kind=plain["kind"],
-        datasets=datasets if references is None else (),
-        references=references,
-        metrics=resolve_metrics(wanted) if captions else (),
-        optional=optional_specs(wanted) if captions else frozenset(),
-        held_out=plain["held_out"],
-        k=plain["k"],
-        seed=plain["seed"],
-        draws=plain["draws"],
-        n_words=words["n"],
-        scores=path_of(words["scores"]),
-        label=tuple(map(str, label)),
-        locations=locations_of(plain),
-        configuration=plain,
-    )
+        Raises:
+            InputError: on an unknown kind, an option of another one, or a value that makes no sense.
+        """
+        kind = composed["kind"]
+        check_choice("kind", kind, KINDS)
+        defaults = {one.key: one.default for one in cls.declared()}
+        for key, kinds in _KINDS_OF.items():
+            if kind not in kinds and composed[key] != defaults[key]:
+                raise InputError(f"{key}=… belongs to {' or '.join(f'kind={k}' for k in kinds)}")
+        return super().read(composed)

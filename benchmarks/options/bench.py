@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError, unknown
-from ...metrics.base import Metric
-from ..scoring.protocol import Protocol
+from ...datasets.errors import InputError
 from ..statistics.bootstrap import TESTS, StatisticsOptions
-from .common import Locations, plain_of, scored, statistics_of
+from .declaration import option
+from .shared import MeasuringOptions, check_choice, statistics_part
 
 
-@dataclass(frozen=True)
-class BenchOptions:
-    """What `captau bench` does: datasets with their protocols, and metrics; and `captau compare`, which
-    has `tests` besides.
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(MeasuringOptions):
+    """Options of `captau bench`.
+
+    Attributes:
+        ceilings: whether to add how well people agree with each other.
+        floors: whether to add random scores and caption length.
+        tests: none; `CompareOptions` has some.
     """
 
-    datasets: dict[str, Protocol]
-    metrics: tuple[Metric, ...]
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    ceilings: bool = True
-    floors: bool = False
-    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
+    examples: ClassVar[str] = """
+captau bench                                           the embedded demo, the text suite
+captau bench dataset=flickr8k_expert                   the protocol of CLIPScore's Table 1
+captau bench dataset=[flickr8k_expert,thumb] metrics=[bleu_4,cider,sacrebleu]
+captau bench dataset=thumb protocol.dimension=recall protocol.coefficients=[tau_c]
+captau bench dataset=thumb 'metrics=["file(path=mine.csv,name=Mine)",cider]'
+captau bench dataset=file file.path=mine.csv file.low=1 file.high=5
+captau bench dataset=flickr8k_expert statistics.interval=bca statistics.replicates=10000
+captau bench dataset=flickr8k_expert,thumb --multirun  one run each
+"""
+    writes: ClassVar[str] = """
+Writes correlations.csv, scores.parquet, table.md, table.tex, table.csv, run.json. In a sweep (--multirun), a job
+that fails leaves the others alone, and the same command again runs the jobs that are not done;
+hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.md).
+"""
+
+    ceilings: bool = option(
+        True,
+        "false leaves out how well people agree with each other (captau agree), which stands below the "
+        "metrics where items have several ratings",
+    )
+    floors: bool = option(
+        False, "true adds what a metric has to beat: random scores, and caption length"
+    )
+    statistics: StatisticsOptions = statistics_part(
+        "interval", "replicates", "level", "seed", "correction", "disattenuate"
+    )
     tests: tuple[str, ...] = ()
-    #: Specs that suites alone asked for: what cannot be computed of them is listed as missing.
-    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for test in self.tests:
-            if test not in TESTS:
-                raise unknown("test", test, TESTS)
+            check_choice("test", test, TESTS)
         if self.tests and len(self.metrics) < 2:
-            named = ", ".join(metric.spec for metric in self.metrics)
-            raise InputError(f"metrics is [{named}]; two are needed to compare")
+            specs = ", ".join(metric.spec for metric in self.metrics)
+            raise InputError(f"metrics is [{specs}]; two are needed to compare")
         if self.tests and not self.statistics.uses_resampling:
             raise InputError(
                 f"statistics.interval={self.statistics.interval} draws no images, which a comparison "
@@ -46,21 +63,38 @@ class BenchOptions:
             )
 
 
-def bench_config(config: DictConfig) -> BenchOptions:
-    """From the composed configuration of `captau bench` or `captau compare`."""
-    plain = plain_of(config)
-    return BenchOptions(
-        **scored(plain),
-        ceilings=plain["ceilings"],
-        floors=plain["floors"],
-        statistics=statistics_of(plain["statistics"]),
-        tests=_tests(plain["tests"]) if "tests" in plain else (),
+def _tests_of(value: Any) -> tuple[str, ...]:
+    tests: Any = [value] if isinstance(value, str) else value
+    if not isinstance(tests, list | tuple) or not tests:
+        raise InputError(f"tests is {value!r}; one or several of {', '.join(TESTS)} are expected")
+    return tuple(dict.fromkeys(map(str, tests)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(BenchOptions):
+    """Options of `captau compare`.
+
+    Attributes:
+        tests: some of `bootstrap.TESTS`.
+    """
+
+    examples: ClassVar[str] = """
+captau compare dataset=flickr8k_expert metrics=[cider,rouge_l]
+captau compare dataset=thumb metrics=text protocol.coefficients=[pearson]
+captau compare dataset=pascal50s tests=[permutation] statistics.swap=item
+captau compare 'metrics=["file(path=mine.csv,name=Mine)",text]' statistics.correction=holm
+"""
+    notes: ClassVar[str] = "Every two metrics are compared on the same resampled images."
+    writes: ClassVar[str] = """
+Writes significance.csv (a row a pair, coefficient and test) and matrix.csv (corrected p-values) beside the files of
+captau bench.
+"""
+
+    statistics: StatisticsOptions = statistics_part(*StatisticsOptions.__dataclass_fields__)
+    tests: tuple[str, ...] = option(
+        list(TESTS),
+        "any of bootstrap (paired, over images), permutation (PERM-BOTH), williams (of Pearson's r) and "
+        "mcnemar (of accuracy), which take data points for independent; docs/statistics.md",
+        read=_tests_of,
+        takes="[..]",
     )
-
-
-def _tests(wanted: Any) -> tuple[str, ...]:
-    """Tests, from one or several; at least one."""
-    tests: Any = [wanted] if isinstance(wanted, str) else wanted
-    if not isinstance(tests, Iterable) or isinstance(tests, Mapping) or not list(tests):
-        raise InputError(f"tests is {wanted!r}; one or several of {', '.join(TESTS)} are expected")
-    return tuple(dict.fromkeys(str(test) for test in tests))

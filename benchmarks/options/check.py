@@ -1,97 +1,168 @@
-"""Options of `captau check`."""
+"""Options of `captau check`, and the values that a baseline file may have of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ..regression.baseline_file import POLICIES, TOLERANCES, tolerance_fault
 from ..scoring.catalog import optional_specs, resolve_metrics
-from .common import Locations, file_options_of, names_of, path_of, plain_of
+from ..scoring.locations import Locations
+from .declaration import NEEDED, Composed, Option, Options, option, part
+from .shared import (
+    CACHE_ROOT,
+    DATA_ROOT,
+    ENVIRONMENT,
+    FILE,
+    NAMED_PROTOCOL,
+    PROTOCOL,
+    check_choice,
+    check_least,
+    dataset_options,
+    locations_of,
+    metrics_option,
+    names_of,
+    path_option,
+    words_option,
+)
+
+#: Which changed versions fail by themselves.
+POLICIES = ("all", "signatures", "none")
+#: The least and the greatest tolerance.
+TOLERANCES = (1e-12, 1.0)
+_BASELINE = "Options that the baseline stores, typed when it is made or with update=true"
+_CACHE_ROOT = replace(
+    CACHE_ROOT,
+    help="where METEOR's tables are stored (default: $CAPTAU_CACHE, else the user's cache folder); scores are "
+    "neither stored nor read back",
+)
 
 
-@dataclass(frozen=True)
-class CheckOptions:
-    """What `captau check` does. What goes into a baseline is None where the file says it, or the default.
+def tolerance_fault(tolerance: float) -> str:
+    """Return the message on a tolerance that makes no sense; empty for one that does."""
+    if TOLERANCES[0] <= tolerance <= TOLERANCES[1]:
+        return ""
+    return f"tolerance is {tolerance:g}; a number from {TOLERANCES[0]:g} to {TOLERANCES[1]:g} is expected"
+
+
+def _dataset_of(composed: Composed) -> str | None:
+    names = names_of(list(composed["datasets"]))
+    if len(names) > 1:
+        raise InputError(f"dataset is [{','.join(names)}]; a baseline is of one dataset")
+    return names[0] if "dataset" in composed.typed else None
+
+
+def _protocol_of(composed: Composed) -> Mapping[str, Any] | None:
+    is_typed = any(key.partition(".")[0] == "protocol" for key in composed.typed)
+    return composed["protocol"] if is_typed else None
+
+
+def _metrics_of(composed: Composed) -> tuple[Metric, ...] | None:
+    return None if composed["metrics"] is None else resolve_metrics(composed["metrics"])
+
+
+def _optional_of(composed: Composed) -> frozenset[str]:
+    return frozenset() if composed["metrics"] is None else optional_specs(composed["metrics"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Options):
+    """Options of `captau check`. A value that the baseline stores is None where the file, or its default, decides.
 
     Attributes:
         baseline: the file.
         update: whether to write it.
-        dataset, protocol, metrics: what is scored, how (what differs from the usual), and with what.
-        optional: as in `BenchOptions`.
+        dataset, protocol, metrics: what is scored, how (the differences from the usual protocol), and by what.
+        optional: as in `MeasuringOptions`.
         sample: how many items' scores the file shows; drawn with `seed`.
         tolerance: how far a score may move.
-        versions: which changed versions fail by themselves, one of `baseline.POLICIES`.
+        versions: one of `POLICIES`.
         packages: distributions whose versions are recorded beside those that metrics name.
         junit: where to write a JUnit report.
+        locations: where the data lie; scores are neither stored nor read back, so that yesterday's hide nothing.
     """
 
-    baseline: Path
-    update: bool = False
-    dataset: str | None = None
-    protocol: Mapping[str, Any] | None = None
-    metrics: tuple[Metric, ...] | None = None
-    optional: frozenset[str] = frozenset()
-    sample: int | None = None
-    seed: int | None = None
-    tolerance: float | None = None
-    versions: str | None = None
-    packages: tuple[str, ...] = ()
-    junit: Path | None = None
-    locations: Locations = field(default_factory=Locations)
+    examples: ClassVar[str] = """
+captau check baseline=golden/demo.yaml update=true metrics=text_all   makes the baseline
+captau check baseline=golden/demo.yaml                  recomputes and compares by the file's options
+captau check baseline=golden/demo.yaml metrics=[cider]  of its metrics, this one
+captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
+captau check baseline=golden/demo.yaml junit=captau.xml versions=none
+captau check baseline=mine.yaml update=true dataset=flickr8k_expert 'metrics=["python(mine:score)"]'
+"""
+    notes: ClassVar[str] = """
+Every score is computed anew. A table shows what moved: by how much, and the likely cause (the version of a package, a
+parameter, the data, or none of them: the code). Exit status 0: as in the baseline; 1: something moved; 2: bad
+input. docs/ci_gate.md shows how other projects use it.
+"""
+    environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
+
+    baseline: Path = path_option(
+        NEEDED, "the baseline, a text file that belongs under version control", takes="FILE"
+    )
+    update: bool = option(False, "true writes it; numbers that have not moved keep their digits")
+    junit: Path | None = path_option(
+        None,
+        "writes a JUnit report as well; where the environment has GITHUB_STEP_SUMMARY, the table is added to that "
+        "file",
+        takes="FILE",
+    )
+    dataset: str | None = part(
+        _dataset_of,
+        *dataset_options("demo", "which dataset", takes="NAME", heading=_BASELINE),
+        default=None,
+    )
+    protocol: Mapping[str, Any] | None = part(
+        _protocol_of,
+        *(replace(one, heading=_BASELINE) for one in (NAMED_PROTOCOL, *PROTOCOL)),
+        default=None,
+    )
+    metrics: tuple[Metric, ...] | None = part(
+        _metrics_of,
+        metrics_option(
+            None,
+            "suites and metrics (default: text); metrics of a suite that cannot be computed here are left out. "
+            "Without update=true: only these metrics of the file",
+            heading=_BASELINE,
+        ),
+        default=None,
+    )
+    optional: frozenset[str] = part(_optional_of, default=frozenset())
+    sample: int | None = option(
+        None,
+        "how many items' scores the file shows (default: 25); of all items it holds means",
+        heading=_BASELINE,
+    )
+    seed: int | None = option(None, "the seed that draws them (default: 0)", heading=_BASELINE)
+    tolerance: float | None = option(
+        None,
+        "how far a score may move (default: 1e-9). A correlation may move by half of the last printed digit",
+        heading=_BASELINE,
+    )
+    versions: str | None = option(
+        None,
+        "which changed versions fail by themselves: all that are recorded; those in a checked metric's signature "
+        "(signatures, the default); none. Others are listed, and suspected where a score moved",
+        heading=_BASELINE,
+    )
+    packages: tuple[str, ...] = words_option(
+        [],
+        "further distributions to record the versions of",
+        key="packages",
+        takes="[A,B]",
+        heading=_BASELINE,
+    )
+    locations: Locations = part(
+        locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations
+    )
 
     def __post_init__(self) -> None:
-        if self.sample is not None and self.sample < 1:
-            raise InputError(f"sample is {self.sample}; a whole number from 1 on is expected")
-        if self.seed is not None and self.seed < 0:
-            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
-        if self.tolerance is not None and not TOLERANCES[0] <= self.tolerance <= TOLERANCES[1]:
-            raise InputError(tolerance_fault(self.tolerance))
-        if self.versions is not None and self.versions not in POLICIES:
-            raise unknown("value of versions", self.versions, POLICIES)
-
-
-def check_config(config: DictConfig, given: Iterable[str]) -> CheckOptions:
-    """From the composed configuration of `captau check`.
-
-    Args:
-        given: the overrides as typed, `dataset=demo`: the dataset and the protocol that nobody typed are
-            the baseline's.
-
-    Raises:
-        InputError: on several datasets, or an option that makes no sense.
-    """
-    plain = plain_of(config)
-    typed = {word.partition("=")[0] for word in given}
-    names = names_of(list(plain["datasets"]))
-    if len(names) > 1:
-        raise InputError(f"dataset is [{','.join(names)}]; a baseline is of one dataset")
-    packages: Any = plain["packages"]
-    return CheckOptions(
-        baseline=Path(plain["baseline"]).expanduser(),
-        update=plain["update"],
-        dataset=names[0] if "dataset" in typed else None,
-        protocol=plain["protocol"]
-        if any(word.partition(".")[0] == "protocol" for word in typed)
-        else None,
-        metrics=None if plain["metrics"] is None else resolve_metrics(plain["metrics"]),
-        optional=frozenset() if plain["metrics"] is None else optional_specs(plain["metrics"]),
-        sample=plain["sample"],
-        seed=plain["seed"],
-        tolerance=plain["tolerance"],
-        versions=plain["versions"],
-        packages=(packages,) if isinstance(packages, str) else tuple(map(str, packages)),
-        junit=path_of(plain["junit"]),
-        locations=Locations(
-            data_root=path_of(plain["data"]["root"]),
-            cache_root=path_of(plain["cache"]["root"]),
-            use_cache=False,
-            file_options=file_options_of(plain),
-        ),
-    )
+        check_least(1, sample=self.sample)
+        check_least(0, seed=self.seed)
+        if self.tolerance is not None and (fault := tolerance_fault(self.tolerance)):
+            raise InputError(fault)
+        if self.versions is not None:
+            check_choice("value of versions", self.versions, POLICIES)

@@ -1,29 +1,173 @@
-"""Options of `captau collect` and its kin."""
+"""Options of `captau collect` and its commands, which the web side runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from omegaconf import DictConfig
+from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
-from .common import plain_of, runs_of
+from .declaration import NEEDED, Option, Options, option, part
+from .shared import DATA_ROOT, OUTPUT_DIR, SERVED, data_root_of, path_option, runs_option
+
+#: Attributes of options that hold the address of a database, or a study.
+DATABASE: dict[str, Any] = {"takes": "FILE|URL", "is_literal": True}
+_STUDY: dict[str, Any] = {"takes": "NAME|FILE.yaml", "is_literal": True}
 
 
-def collect_config(config: DictConfig) -> dict[str, Any]:
-    """The options of `captau collect` and its kin, as plain data; the web side makes of them what it needs."""
-    return plain_of(config)
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions(Options):
+    """Options of a command that serves a web site.
 
-
-def stability_config(config: DictConfig) -> tuple[tuple[Path, ...], int | None, str | None]:
-    """The folders that `captau collect stability` compares, `least` and the output folder.
-
-    Raises:
-        InputError: where `least` is no number of ratings.
+    Attributes:
+        host, port: where to listen.
+        url: the site's address from outside; None where it is the one it listens at.
+        proxy: whether a proxy on this machine names the visitors' addresses.
+        data_root: the data folder; None for the usual one.
     """
-    plain = plain_of(config)
-    least = plain["least"]
-    if least is not None and least < 1:
-        raise InputError(f"least={least}: a number from 1 on is expected")
-    return runs_of(plain), least, plain["output_dir"]
+
+    environment: ClassVar[tuple[Option, ...]] = SERVED
+
+    host: str = option("127.0.0.1", "the address to listen at", takes="ADDRESS")
+    port: int = option(8000, "the port to listen at; 0 for any")
+    url: str | None = option(
+        None,
+        "the site's address from outside, path included (default: as it listens)",
+        takes="URL",
+        is_literal=True,
+    )
+    proxy: bool = option(
+        False, "true believes what a proxy on this machine reports of its visitors"
+    )
+    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectOptions(SiteOptions):
+    """Options of `captau collect`: a study, by name or file, and the database of its answers."""
+
+    examples: ClassVar[str] = """
+captau collect                                        the rating game on the demo
+captau collect study=mine.yaml port=8080
+captau collect study=mine.yaml url=https://lab.example/study proxy=true    behind a proxy
+captau collect study=mine.yaml database=postgresql://user@host/name
+"""
+    notes: ClassVar[str] = """
+docs/collect.md explains how to write a study. Every answer is on the disk before it is acknowledged; stop the server as
+you like. The dashboard's address is printed; $CAPTAU_ADMIN_PASSWORD sets its password, else the first who opens
+the printed link does.
+"""
+
+    study: str = option("demo_game", "one of captau's own, or yours", **_STUDY)
+    database: str | None = option(
+        None,
+        "where answers are stored (default: collected/NAME.sqlite3), or PostgreSQL",
+        **DATABASE,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StudyOptions(Options):
+    """Options of a command that opens a study without serving it to people."""
+
+    environment: ClassVar[tuple[Option, ...]] = SERVED
+
+    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
+    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
+    study: str
+    database: str | None
+
+    def site_options(self) -> CollectOptions:
+        """Return the options under which `captau collect` serves the same study."""
+        return CollectOptions(study=self.study, database=self.database, data_root=self.data_root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(_StudyOptions):
+    """Options of `captau collect export`: a study, its database, the output folder and the files' form."""
+
+    examples: ClassVar[str] = """
+captau collect export study=mine.yaml output_dir=gathered
+captau agree dataset=file file.path=gathered/ratings.csv
+"""
+    notes: ClassVar[str] = """
+Raters are named by codes. The dashboard offers the same files while the study runs.
+"""
+    study: str = option(NEEDED, "the study", **_STUDY)
+    database: str | None = option(
+        None, "where its answers are (default: collected/NAME.sqlite3)", **DATABASE
+    )
+    form: str = option(
+        "captau",
+        "captau for captau's dataset=file, or paper for the form in which the paper's authors publish theirs, which "
+        "captau data import takes in",
+        takes="captau|paper",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityOptions(Options):
+    """Options of `captau collect stability`.
+
+    Attributes:
+        runs: the folders of exports of a study and of its re-run.
+        least: how many ratings an item needs in either; None for the usual number.
+        output_dir: where to write; None makes a fresh folder.
+    """
+
+    examples: ClassVar[str] = "captau collect stability run=[gathered,again]"
+    notes: ClassVar[str] = """
+As in Levinboim et al. 2021, section 3.3: the differences of the two runs' values of each item, p̂ of good_bad and the
+mean rating elsewhere. The paper's numbers stand beside those of good_bad.
+"""
+    writes: ClassVar[str] = "Writes stability.csv, table.md, table.tex, run.json."
+
+    runs: tuple[Path, ...] = runs_option(
+        "two folders that captau collect export wrote, with form=captau", takes="[FIRST,AGAIN]"
+    )
+    least: int | None = option(
+        None, "how many ratings an item needs in either run (default: 8 of good_bad, else 1)"
+    )
+    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
+
+    def __post_init__(self) -> None:
+        if self.least is not None and self.least < 1:
+            raise InputError(f"least={self.least}: a number from 1 on is expected")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(_StudyOptions):
+    """Options of `captau collect simulate`.
+
+    Attributes:
+        study, database: as in `CollectOptions`; None for a temporary database.
+        players: how many of each kind; None for the usual numbers.
+        answers: how many answers each player gives.
+        wait: seconds that the game makes players wait.
+        seed: of all that players draw.
+        output_dir: where to write; None makes a fresh folder.
+        data_root: the data folder; None for the usual one.
+    """
+
+    examples: ClassVar[str] = """
+captau collect simulate                               what the game pays whom, on the demo
+captau collect simulate 'players={honest: 200}' answers=20
+captau collect simulate study=mine.yaml database=try.sqlite3
+"""
+    notes: ClassVar[str] = """
+A server is started for it on a free port, with a database that starts empty; the players go through HTTP like
+browsers, consent and tutorial included.
+"""
+    study: str = option("demo_game", "one of captau's own, or yours", **_STUDY)
+    database: str | None = option(
+        None, "where to store the answers (default: a temporary file)", **DATABASE
+    )
+    players: Mapping[str, int] | None = option(
+        None,
+        "how many of each (default: honest 12, careless, random, constant, majority 4 each)",
+        takes="{KIND: N}",
+    )
+    answers: int = option(60, "how many answers each player gives, tutorial and practice included")
+    wait: float = option(0.0, "how long the game makes them wait", takes="SECONDS")
+    seed: int = option(0, "the seed of all that the players draw")

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError
-from ...metrics.base import Metric
-from ..scoring.protocol import Protocol
-from .common import Locations, plain_of, scored
+from .declaration import option
+from .shared import MeasuringOptions, check_least
 
 
-@dataclass(frozen=True)
-class ComplementOptions:
-    """What `captau complement` does: datasets with their protocols, metrics, and how often to draw."""
+@dataclass(frozen=True, kw_only=True)
+class ComplementOptions(MeasuringOptions):
+    """Options of `captau complement`."""
 
-    datasets: dict[str, Protocol]
-    metrics: tuple[Metric, ...]
-    seed: int = 0
-    draws: int = 100
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchOptions`.
-    optional: frozenset[str] = frozenset()
+    examples: ClassVar[str] = """
+captau complement                                      the embedded demo
+captau complement dataset=flickr8k_expert
+captau complement dataset=thumb metrics=[sacrebleu,rouge_score_l,cider] draws=1000
+"""
+    writes: ClassVar[str] = """
+Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md explains what they hold.
+"""
+
+    draws: int = option(100, "how many resampled datasets inclusion is counted in")
+    seed: int = option(0, "the seed of the folds and of all that is drawn")
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise InputError(f"draws is {self.draws}; a whole number from 1 on is expected")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
-
-
-def complement_config(config: DictConfig) -> ComplementOptions:
-    """From the composed configuration of `captau complement`."""
-    plain = plain_of(config)
-    return ComplementOptions(**scored(plain), seed=plain["seed"], draws=plain["draws"])
+        check_least(1, draws=self.draws)
+        check_least(0, seed=self.seed)

@@ -1,65 +1,215 @@
-"""Options of `captau data`."""
+"""Options of `captau data` and its commands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from omegaconf import DictConfig
+from typing import ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError
-from .common import path_of, plain_of
+from .declaration import NEEDED, Composed, Option, Options, option, part
+from .shared import (
+    DATA_ROOT,
+    JAVA_HOME,
+    JAVA_SPICE,
+    data_root_of,
+    dataset_options,
+    path_option,
+)
+
+_ROOT = replace(DATA_ROOT, heading="")
+_TARGET = replace(
+    _ROOT,
+    help="where to put the files (default: $CAPTAU_DATA, else the user's cache folder); the other commands need the "
+    "same",
+)
+_DATASETS = dataset_options(None, "which datasets (captau data list)", takes="NAME|[A,B]|all")
+#: Files that a metric needs, which are named like datasets; they arrive under a key of their own.
+_MODELS = Option("models", [], "", list[str])
+_SPICE = replace(
+    JAVA_SPICE,
+    help="where spice_models lie (default: $CAPTAU_SPICE_JARS, else the cache folder)",
+    heading="",
+)
 
 
-@dataclass(frozen=True)
-class DataConfig:
-    """What `captau data fetch`, `import` and `verify` do.
-
-    Attributes:
-        names: datasets; all of them where none was named.
-        named: whether the names were given one by one.
-        models: what else was named: files that a metric needs.
-        root: the data folder; None for the usual one.
-        offline: whether to leave the network alone.
-        source: what to import from.
-        images: where image files lie.
-    """
-
-    names: tuple[str, ...]
-    named: bool
-    models: tuple[str, ...]
-    root: Path | None
-    offline: bool
-    source: Path
-    images: Path | None
+def _models_of(composed: Composed) -> tuple[str, ...]:
+    return tuple(composed.get("models") or ())
 
 
-def data_config(config: DictConfig, *, needed: bool = True) -> DataConfig:
-    """From the composed configuration of `captau data fetch`, `import` and `verify`.
+def _names_of(composed: Composed) -> tuple[str, ...]:
+    names = tuple(composed["datasets"])
+    return names if names or _models_of(composed) else tuple(group("dataset"))
 
-    Raises:
-        InputError: where no dataset is given and one is `needed`.
-    """
-    plain = plain_of(config)
-    chosen, models = tuple(plain["datasets"]), tuple(plain.get("models", ()))
-    if needed and not chosen and not models:
+
+def _is_named(composed: Composed) -> bool:
+    return bool(composed["datasets"]) and set(composed["datasets"]) != set(group("dataset"))
+
+
+def _needed_names_of(composed: Composed) -> tuple[str, ...]:
+    if not composed["datasets"] and not _models_of(composed):
         raise InputError(
             "the option dataset=… is needed: a name, [A,B] or all; see captau data list"
         )
-    everything = tuple(group("dataset"))
-    return DataConfig(
-        names=chosen if chosen or models else everything,
-        named=bool(chosen) and set(chosen) != set(everything),
-        models=models,
-        root=path_of(plain["data"]["root"]),
-        offline=plain["data"].get("offline", False),
-        source=path_of(plain.get("source")) or Path(),
-        images=path_of(plain["data"].get("images")),
+    return _names_of(composed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Options):
+    """Options of `captau data list`: the data folder; None for the usual one."""
+
+    examples: ClassVar[str] = """
+captau data list
+captau data list data.root=~/captions
+"""
+    notes: ClassVar[str] = """
+Status: yes; no; differs (here, but a hash is not that of the known revision); built in; your own. Items and ratings are
+what the dataset should hold; captau data verify counts what it does.
+"""
+
+    root: Path | None = part(data_root_of, _ROOT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchOptions(Options):
+    """Options of `captau data fetch`: datasets, models of metrics, the data folder, and no use of the network."""
+
+    examples: ClassVar[str] = """
+captau data fetch dataset=thumb
+captau data fetch dataset=[flickr8k_expert,capeval1k] data.root=~/captions
+captau data fetch dataset=all
+captau data fetch dataset=spice_models      what the metric spice needs (387 MB, docs/spice.md)
+"""
+    notes: ClassVar[str] = """
+The licence and the citation are shown first. Every address names a fixed revision, and a file takes its name only when
+its hash is that of the revision. A file that is there already with the right hash is not fetched again; one with another
+hash is replaced. A download that is cut is continued the next time (from NAME.part). A server that fails is tried
+again, with growing pauses, and then the mirror.
+
+Some datasets are given out on request, or have to be downloaded by hand. For those the output names the page, the files
+to get from it, and the command that takes them in: captau data import --help.
+
+The command ends with status 2 where a file could not be had; all others are fetched even so.
+"""
+    environment: ClassVar[tuple[Option, ...]] = (
+        replace(
+            _SPICE,
+            help="where to put spice_models (default: $CAPTAU_SPICE_JARS, else the cache folder)",
+        ),
+    )
+
+    names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
+    models: tuple[str, ...] = part(_models_of, _MODELS)
+    root: Path | None = part(data_root_of, _TARGET)
+    offline: bool = option(
+        False,
+        "true leaves the network alone, and lists what is missing and where it would come from",
+        key="data.offline",
     )
 
 
-def df_config(config: DictConfig) -> tuple[Path, Path]:
-    """References and output file of `captau data df`."""
-    plain = plain_of(config)
-    return Path(plain["references"]).expanduser(), Path(plain["output"]).expanduser()
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(Options):
+    """Options of `captau data import`.
+
+    Attributes:
+        names: datasets.
+        named: whether the names were typed one by one.
+        source: a folder, archive or file.
+        root: the data folder; None for the usual one.
+    """
+
+    examples: ClassVar[str] = """
+captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
+captau data import dataset=[flickr8k_expert,composite_8k] source=Flickr8k_text.zip
+captau data import dataset=all source=~/captions
+"""
+    notes: ClassVar[str] = """
+The files are found by their names, however deep they lie, and copied. Where two have one name, the hash decides, then
+the folder. A file of another hash than the known one is taken with a warning, since releases differ; captau data verify
+then checks what is in it. With dataset=all it is left, and so are files of common names. A file that is there with
+the right hash stays. An archive with links, or with names that lead out of it, is refused.
+"""
+
+    names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
+    named: bool = part(_is_named)
+    source: Path = path_option(
+        NEEDED, "a folder, an archive (zip, tar, tar.gz) or a file, as the authors ship it"
+    )
+    root: Path | None = part(data_root_of, _TARGET)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions(Options):
+    """Options of `captau data verify`.
+
+    Attributes:
+        names: datasets; all of them where none was typed.
+        named: whether the names were typed one by one.
+        models: further names: files that a metric needs.
+        root: the data folder; None for the usual one.
+        images: where image files lie.
+    """
+
+    examples: ClassVar[str] = """
+captau data verify
+captau data verify dataset=[thumb,flickr8k_expert]
+captau data verify dataset=thumb data.images=~/coco
+captau data verify dataset=spice_models
+"""
+    notes: ClassVar[str] = """
+The command ends with status 1 where a file is damaged or of another revision, cannot be read, or holds other numbers of
+images, items, ratings or preferences than it should; or where a dataset that you named is not here.
+"""
+    environment: ClassVar[tuple[Option, ...]] = (_SPICE,)
+
+    names: tuple[str, ...] = part(
+        _names_of,
+        replace(_DATASETS[0], help="which datasets (default: all that are here)"),
+        _DATASETS[1],
+    )
+    named: bool = part(_is_named)
+    models: tuple[str, ...] = part(_models_of, _MODELS)
+    root: Path | None = part(data_root_of, _ROOT)
+    images: Path | None = path_option(
+        None,
+        "a folder of images: counts how many of each dataset's are not there, which is no fault. Usual places: "
+        "val2014/COCO_val2014_000000391895.jpg (COCO), Flickr8k_Dataset/, flickr30k-images/, "
+        "VOC2012/JPEGImages/; or all in DIR",
+        key="data.images",
+        takes="DIR",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapOptions(Options):
+    """Options of `captau data overlap`: datasets, and the data folder; None for the usual one."""
+
+    examples: ClassVar[str] = """
+captau data overlap dataset=[capeval1k,composite_coco]
+captau data overlap dataset=[thumb,capeval1k,composite_coco]
+"""
+
+    names: tuple[str, ...] = part(
+        _needed_names_of,
+        replace(_DATASETS[0], help="two datasets or more", takes="[A,B,...]|all"),
+        _DATASETS[1],
+    )
+    root: Path | None = part(data_root_of, _ROOT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFrequencyOptions(Options):
+    """Options of `captau data df`: a file of references, and the file to write."""
+
+    examples: ClassVar[str] = """
+captau data df references=captions_train2014.json output=coco_df.json
+captau score candidates=one.json references=refs.json 'metrics=["cider(df=coco_df.json)"]'
+"""
+    environment: ClassVar[tuple[Option, ...]] = (replace(JAVA_HOME, heading=""),)
+
+    references: Path = path_option(
+        NEEDED, "references, in any form that captau score takes", takes="FILE"
+    )
+    output: Path = path_option(NEEDED, "where to write", takes="FILE")

@@ -1,156 +1,275 @@
-"""Options of `captau score` of a large set, in shards."""
+"""Options of `captau score` of a large set in shards, and of `captau filter`."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError
 from ...datasets.object_store import is_url
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
-from .common import path_of, plain_of
+from .declaration import NEEDED, Composed, Option, Options, option, part
+from .shared import COLUMNS, OUTPUT_DIR, check_choice, path_of, path_option
 
 ENGINES = ("local", "ray")
-#: Rows of a part: few enough that what a killed run has to do again is little of the whole.
+#: Rows of a part: few enough that a killed run has to repeat little of the whole.
 ROWS = 4_000
-#: What `captau score` takes for a large set alone, and what for a small one alone, with its default.
-_OF_LARGE: dict[str, Any] = {"workers": None, "rows": None, "skip_corrupt": False, "work": None}
-_OF_SMALL: dict[str, Any] = {"partial": False, "stdout": "table"}
+_HEADING = "Options of large sets (docs/large_sets.md)"
+#: Options of `captau score` that a small set has not, and those that a large set has not, by default.
+_LARGE_ONLY: dict[str, Any] = {"workers": None, "rows": None, "skip_corrupt": False, "work": None}
+_SMALL_ONLY: dict[str, Any] = {"partial": False, "stdout": "table"}
 
-
-@dataclass(frozen=True)
-class LargeOptions:
-    """What `captau score` does with a large set.
-
-    Attributes:
-        candidates: paths, globs, folders and URLs of shards.
-        references: likewise, or a file of `captau score`'s other forms; empty where rows bring theirs.
-        images: the folder of the images, where no tar shard brings them.
-        output: where to write, a folder or a URL; None makes a fresh folder.
-        work: the folder of what is made on the way; None puts it into the output folder.
-        engine: `local` or `ray`.
-        workers: how many tasks at a time; None takes every core, 0 this process alone.
-        address: of a Ray cluster.
-        rows: of a part.
-        columns: the columns' names.
-        skip_corrupt: whether a shard that cannot be read is left out.
-        trust: as in `ScoreOptions`.
-    """
-
-    candidates: tuple[str, ...]
-    references: tuple[str, ...]
-    metrics: tuple[Metric, ...]
-    output: str
-    optional: frozenset[str] = frozenset()
-    images: Path | None = None
-    work: Path | None = None
-    engine: str = "local"
-    workers: int | None = None
-    address: str | None = None
-    rows: int = ROWS
-    columns: Columns = field(default_factory=Columns)
-    skip_corrupt: bool = False
-    trust: str | None = None
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        check_engine(self.engine, self.workers, self.address)
-        if self.rows < 1:
-            raise InputError(f"rows is {self.rows}; 1 is the least")
+TRUST = Option(
+    "trust",
+    "published",
+    "where each metric's agreement with people is from: papers (published), or a finished run of captau bench; "
+    "null shows none",
+    str | None,
+    takes="published|DIR",
+    is_literal=True,
+)
+_WORKERS = "how many tasks at a time (default: every core); 0 uses this process alone"
+_ADDRESS = "a Ray cluster (default: this machine)"
 
 
 def check_engine(engine: str, workers: int | None, address: str | None) -> None:
-    """
-    Raises:
-        InputError: where there is no such engine, or what it is told makes no sense.
-    """
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+    """Raise InputError where there is no such engine, or its options make no sense."""
+    check_choice("engine", engine, ENGINES)
     if workers is not None and workers < 0:
         raise InputError(f"workers is {workers}; 0 (this process alone) is the least")
     if address is not None and engine != "ray":
         raise InputError(f"ray.address={address} goes with engine=ray")
 
 
-def is_large(config: DictConfig) -> bool:
-    """Whether `captau score` reads shards: an engine was named, or a file, folder, glob or URL of them.
+def is_large(composed: Composed) -> bool:
+    """Return whether an engine is named, or a file, folder, glob or URL of shards.
 
     Raises:
-        InputError: where it does not, and options that are of shards are given.
+        InputError: where it is none, and there are options of shards.
     """
-    plain = plain_of(config)
-    paths = _paths(plain["candidates"])
-    if plain["engine"] is not None or any(map(_is_shards, paths)):
+    if composed["engine"] is not None or any(map(_is_shards, _paths(composed["candidates"]))):
         return True
-    given = [key for key, default in _OF_LARGE.items() if plain[key] != default]
-    if given:
-        raise InputError(f"{given[0]}= is of large sets, in shards; add engine=local")
+    for key, default in _LARGE_ONLY.items():
+        if composed[key] != default:
+            raise InputError(f"{key}= is of large sets, in shards; add engine=local")
     return False
 
 
 def _is_shards(path: str) -> bool:
     if is_url(path) or (kind := kind_of(path)) in ("parquet", "tar"):
         return True
-    plain = kind == "json" or path.lower().endswith(
+    is_plain = kind == "json" or path.lower().endswith(
         (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
     )
-    if kind == "lines" and not plain:
+    if kind == "lines" and not is_plain:
         return True
-    place = Path(path).expanduser()
-    return place.is_dir() or (any(sign in path for sign in "*?") and not place.exists())
+    folder = Path(path).expanduser()
+    return folder.is_dir() or (any(sign in path for sign in "*?") and not folder.exists())
 
 
-def _paths(given: Any) -> list[str]:
-    return [str(path) for path in (given if isinstance(given, list | tuple) else [given])]
+def _paths(value: Any) -> tuple[str, ...]:
+    return tuple(str(path) for path in (value if isinstance(value, list | tuple) else [value]))
 
 
-def large_config(config: DictConfig, output: str) -> LargeOptions:
-    """From the composed configuration of `captau score`.
-
-    Args:
-        output: where to write.
-
-    Raises:
-        InputError: on options that a large set has not.
-    """
-    plain = plain_of(config)
-    given = [key for key, default in _OF_SMALL.items() if plain[key] != default]
-    if given:
-        raise InputError(
-            f"{given[0]}= is not of large sets, in shards; leave it out, or engine= where the files are small"
-        )
-    if plain["keep"]["metric"] is not None:
-        raise InputError(
-            "keep.metric= is not of large sets; score first, then captau filter run=DIR keep.metric=METRIC"
-        )
-    candidates = _paths(plain["candidates"])
+def _candidates_of(composed: Composed) -> tuple[str, ...]:
+    candidates = _paths(composed["candidates"])
     for path in candidates:
         if (match := re.match(r"(\w+)=", path)) and not Path(path).exists():
             raise InputError(
                 f"candidates: '{match[1]}=' names a system; of large sets several files are shards of one"
             )
-    return LargeOptions(
-        candidates=tuple(candidates),
-        references=tuple(_paths(plain["references"])) if plain["references"] else (),
-        metrics=resolve_metrics(plain["metrics"]),
-        output=output,
-        optional=optional_specs(plain["metrics"]),
-        images=path_of(plain["images"]),
-        work=path_of(plain["work"]),
-        engine=plain["engine"] or "local",
-        workers=plain["workers"],
-        address=plain["ray"]["address"],
-        rows=ROWS if plain["rows"] is None else plain["rows"],
-        columns=Columns(**plain["columns"]),
-        skip_corrupt=plain["skip_corrupt"],
-        trust=plain["trust"],
-        configuration=plain,
+    return candidates
+
+
+def _references_of(composed: Composed) -> tuple[str, ...]:
+    return _paths(composed["references"]) if composed["references"] else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeOptions(Options):
+    """Options of `captau score` of a large set.
+
+    Attributes:
+        candidates: paths, globs, folders and URLs of shards.
+        references: likewise, or a file of `captau score`'s other forms; empty where rows bring theirs.
+        images: the folder of the images, where no tar shard brings them.
+        output: where to write, a folder or a URL; empty for a fresh folder.
+        work: the folder of intermediate files; None puts it into the output folder.
+        engine: one of `ENGINES`.
+        workers: how many tasks at a time; None takes every core, 0 this process alone.
+        address: of a Ray cluster.
+        rows: of a part.
+        columns: the columns' names.
+        skip_corrupt: whether a shard that cannot be read is left out.
+        metrics, optional, trust, configuration: as in `ScoreOptions`.
+    """
+
+    candidates: tuple[str, ...] = part(_candidates_of)
+    references: tuple[str, ...] = part(_references_of)
+    metrics: tuple[Metric, ...] = part(lambda composed: resolve_metrics(composed["metrics"]))
+    optional: frozenset[str] = part(
+        lambda composed: optional_specs(composed["metrics"]), default=frozenset()
     )
+    output: str = part(lambda composed: composed["output_dir"] or "")
+    images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)
+    trust: str | None = part(lambda composed: composed["trust"], default=None)
+    configuration: Mapping[str, Any] = part(
+        lambda composed: composed.plain, default_factory=dict[str, Any]
+    )
+    engine: str = option(
+        None,
+        "local, a pool of processes (default), or ray, Ray Data",
+        type=str | None,
+        read=lambda value: value or "local",
+        takes="local|ray",
+        heading=_HEADING,
+    )
+    workers: int | None = option(None, _WORKERS, heading=_HEADING)
+    address: str | None = option(
+        None,
+        _ADDRESS,
+        key="ray.address",
+        takes="HOST:PORT",
+        heading=_HEADING,
+        is_literal=True,
+    )
+    columns: Columns = part(
+        lambda composed: Columns(**composed["columns"]),
+        *(replace(one, heading=_HEADING) for one in COLUMNS),
+        default_factory=Columns,
+    )
+    rows: int = option(
+        None,
+        f"how many rows a part has, which a worker does at a time (default: {ROWS})",
+        type=int | None,
+        read=lambda value: ROWS if value is None else value,
+        heading=_HEADING,
+    )
+    skip_corrupt: bool = option(
+        False, "true leaves out shards that cannot be read, and counts them", heading=_HEADING
+    )
+    work: Path | None = path_option(
+        None,
+        "the folder of intermediate files (default: .work in the output folder)",
+        takes="DIR",
+        heading=_HEADING,
+    )
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine, self.workers, self.address)
+        if self.rows < 1:
+            raise InputError(f"rows is {self.rows}; 1 is the least")
+
+    @classmethod
+    def read(cls, composed: Composed) -> LargeOptions:
+        """Make the options of a composed configuration.
+
+        Raises:
+            InputError: on options that a large set has not.
+        """
+        for key, default in _SMALL_ONLY.items():
+            if composed[key] != default:
+                raise InputError(
+                    f"{key}= is not of large sets, in shards; leave it out, or engine= where the files are small"
+                )
+        if composed["keep.metric"] is not None:
+            raise InputError(
+                "keep.metric= is not of large sets; score first, then captau filter run=DIR keep.metric=METRIC"
+            )
+        return super().read(composed)
+
+
+def _metric_of(composed: Composed) -> str:
+    if composed["keep.metric"] is None:
+        raise InputError("say which metric decides: keep.metric=METRIC")
+    return resolve_metrics(composed["keep.metric"])[0].spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions(Options):
+    """Options of `captau filter`.
+
+    Attributes:
+        run: the folder or URL of a large run of `captau score`.
+        metric: the spec of one of its metrics.
+        above: the least score of a caption that is retained; None where `thresholds` decides.
+        thresholds: the folder of a run of `captau thresholds`; None where the precision is unknown.
+        precision: the share of good captions among the retained ones that is aimed at.
+        dataset, dimension: which of that run's curves, where it has several.
+        engine, workers, address, configuration: as in `LargeOptions`.
+    """
+
+    examples: ClassVar[str] = """
+captau filter run=scored keep.metric=cider keep.above=0.4
+captau filter run=scored keep.metric=rouge_l thresholds=curves precision=0.7 output_dir=kept
+"""
+    writes: ClassVar[str] = """
+Writes the retained rows of each shard, as they were and in the shard's own format, into kept/, and shards.csv (how many
+of each shard), percentiles.csv (scores of retained and dropped captions), examples.csv, table.md, table.tex and run.json.
+"""
+
+    run: str = option(
+        NEEDED,
+        "a finished captau score of shards: a folder, or a URL",
+        takes="DIR",
+        is_literal=True,
+    )
+    metric: str = part(
+        _metric_of,
+        Option(
+            "keep.metric",
+            None,
+            'one of that run\'s metrics: "rater(path=DIR)"',
+            str | None,
+            takes="METRIC",
+        ),
+    )
+    above: float | None = option(
+        None, "retains captions of this score or more", key="keep.above", takes="SCORE"
+    )
+    thresholds: Path | None = path_option(
+        None,
+        "a finished captau thresholds, by which as many captions as possible are retained; with keep.above= it only "
+        "estimates the precision",
+        takes="DIR",
+    )
+    precision: float | None = option(
+        None, "the share of the retained captions that shall be good", takes="SHARE"
+    )
+    dataset: str | None = option(
+        None, "which dataset's curve, where there are several", key="on.dataset", takes="NAME"
+    )
+    dimension: str | None = option(
+        None, "which dimension's curve, where there are several", key="on.dimension", takes="NAME"
+    )
+    engine: str = option("local", "a pool of processes, or Ray Data", takes="local|ray")
+    workers: int | None = option(None, _WORKERS)
+    address: str | None = option(
+        None, _ADDRESS, key="ray.address", takes="HOST:PORT", is_literal=True
+    )
+    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
+    configuration: Mapping[str, Any] = part(
+        lambda composed: composed.plain, default_factory=dict[str, Any]
+    )
+
+    def __post_init__(self) -> None:
+        check_engine(self.engine, self.workers, self.address)
+        if (self.above is None) == (self.precision is None):
+            raise InputError(
+                "say which captions are kept: keep.above=SCORE, or thresholds=DIR precision=SHARE"
+            )
+        if self.above is not None and math.isnan(self.above):
+            raise InputError("keep.above is nan; a number is expected")
+        if self.precision is not None and self.thresholds is None:
+            raise InputError("precision= needs thresholds=DIR, a finished run of captau thresholds")
+        if self.precision is not None and not 0 < self.precision <= 1:
+            raise InputError(
+                f"precision is {self.precision}; a number above 0 and up to 1 is expected"
+            )

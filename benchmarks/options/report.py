@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
+from ...datasets.errors import InputError
+from .declaration import NEEDED, Options, option, part
+from .shared import check_choice, path_option, words_of
+from .thresholds import CurveOptions
 
-from ...datasets.errors import InputError, unknown
-from .common import check_shares, path_of, plain_of
-
-#: What is drawn, and what it shows.
+#: The figures by name, with their titles.
 CHARTS = {
     "forest": "Coefficients with intervals",
     "categories": "Accuracy by category of preferences",
@@ -23,34 +24,50 @@ CHARTS = {
 }
 
 
-@dataclass(frozen=True)
-class ChartOptions:
-    """What charts can be told; `good` and `precision` as in `ThresholdsOptions`."""
-
-    good: float = 0.5
-    precision: float = 0.8
-
-    def __post_init__(self) -> None:
-        check_shares(self.good, self.precision)
-
-
-@dataclass(frozen=True)
-class ReportOptions:
-    """What `captau report` does.
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(Options):
+    """Options of `captau report`.
 
     Attributes:
         run: the run's folder.
         output: the page; None for `report.html` in that folder.
         images: a folder to look for pictures in.
-        megabytes: how large the page may be, in 10⁶ bytes.
-        options: of its charts.
+        megabytes: the largest size of the page, in 10⁶ bytes.
+        options: of its precision-recall curves.
     """
 
-    run: Path
-    output: Path | None = None
-    images: Path | None = None
-    megabytes: float = 3.0
-    options: ChartOptions = field(default_factory=ChartOptions)
+    examples: ClassVar[str] = """
+captau report run=DIR                                  DIR/report.html
+captau report run=DIR output=page.html
+captau report run=DIR images=FOLDER                    with pictures beside the captions
+"""
+    notes: ClassVar[str] = """
+Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). docs/report.md explains the page.
+"""
+
+    run: Path = path_option(
+        NEEDED,
+        "the folder of a finished run of captau bench or compare; one of reproduce or train stores no items, "
+        "and gives a page without captions",
+        takes="DIR",
+    )
+    output: Path | None = path_option(
+        None, "where to write (default: report.html in the run's folder)", takes="FILE"
+    )
+    images: Path | None = path_option(
+        None,
+        "where image files lie: a flat folder, or COCO's, Flickr's and PASCAL's as they unpack (default: where "
+        "the run found them)",
+        takes="FOLDER",
+    )
+    megabytes: float = option(
+        3.0,
+        "how large the page may be: captions, and then pictures, take the room that is free, the most disputed "
+        "first",
+    )
+    options: CurveOptions = part(
+        CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
+    )
 
     def __post_init__(self) -> None:
         if not self.megabytes > 0:
@@ -59,50 +76,53 @@ class ReportOptions:
             raise InputError(f"images={self.images} is no folder")
 
 
-@dataclass(frozen=True)
-class PlotOptions:
-    """What `captau plot` does.
+def _kinds_of(value: Any) -> tuple[str, ...]:
+    kinds = tuple(CHARTS) if value is None else words_of(value, "kind")
+    if not kinds:
+        raise InputError(f"kind is empty; name one at least: {', '.join(CHARTS)}")
+    return kinds
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(Options):
+    """Options of `captau plot`.
 
     Attributes:
         run: the run's folder.
-        kinds: of `CHARTS`.
+        kinds: some of `CHARTS`.
         output_dir: where to; None for `plots` in that folder.
-        options: of the charts.
+        options: of precision-recall curves.
     """
 
-    run: Path
-    kinds: tuple[str, ...] = tuple(CHARTS)
-    output_dir: Path | None = None
-    options: ChartOptions = field(default_factory=ChartOptions)
+    examples: ClassVar[str] = """
+captau plot run=DIR                                    DIR/plots/*.svg and *.png
+captau plot run=DIR kind=[forest,correlations] output_dir=figures
+"""
+    notes: ClassVar[str] = """
+Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal results give equal files.
+"""
+
+    run: Path = path_option(
+        NEEDED,
+        "the folder of a finished run of captau bench, compare, reproduce or train",
+        takes="DIR",
+    )
+    kinds: tuple[str, ...] = option(
+        None,
+        "which figures (default: all): forest (coefficients with intervals), categories (accuracy of "
+        "preferences), significance (of captau compare), ratings, agreement, scores (against ratings), "
+        "correlations (of metrics with one another), precision_recall",
+        key="kind",
+        read=_kinds_of,
+        takes="NAME|[A,B]",
+    )
+    output_dir: Path | None = path_option(
+        None, "where to write (default: plots in the run's folder)", takes="DIR"
+    )
+    options: CurveOptions = part(
+        CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
+    )
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
-            if kind not in CHARTS:
-                raise unknown("kind", kind, CHARTS)
-        if not self.kinds:
-            raise InputError(f"kind is empty; name one at least: {', '.join(CHARTS)}")
-
-
-def report_config(config: DictConfig) -> ReportOptions:
-    """From the composed configuration of `captau report`."""
-    plain = plain_of(config)
-    return ReportOptions(
-        run=Path(plain["run"]).expanduser(),
-        output=path_of(plain["output"]),
-        images=path_of(plain["images"]),
-        megabytes=plain["megabytes"],
-        options=ChartOptions(plain["good"], plain["precision"]),
-    )
-
-
-def plot_config(config: DictConfig) -> PlotOptions:
-    """From the composed configuration of `captau plot`."""
-    plain = plain_of(config)
-    kind = plain["kind"]
-    chosen = list(CHARTS) if kind is None else kind if isinstance(kind, list) else [kind]
-    return PlotOptions(
-        run=Path(plain["run"]).expanduser(),
-        kinds=tuple(dict.fromkeys(map(str, chosen))),
-        output_dir=path_of(plain["output_dir"]),
-        options=ChartOptions(plain["good"], plain["precision"]),
-    )
+            check_choice("kind", kind, CHARTS)

@@ -1,51 +1,79 @@
-"""Options of `captau reproduce`."""
+"""Options of `captau reproduce`, and the schema of a file in `conf/paper/`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import unknown
+from ...conf import group
+from ...datasets.errors import InputError
 from ...metrics.registry import metric_names
-from .common import Locations, locations_of, plain_of
+from .declaration import NEEDED, Composed, Option, option, part
+from .shared import ProtocolChanges, ScoringOptions, check_choice
 
 
-@dataclass(frozen=True)
+@dataclass
 class PaperTable:
-    """One table of a paper, as its file in `conf/paper/` describes it."""
+    """One table of a paper; `commands.reproduce` explains the kinds."""
 
-    table: str
-    kind: str
-    dataset: str
-    title: str
-    scale: float
-    protocol: dict[str, Any]
-    rows: dict[str, Any]
-    columns: dict[str, dict[str, Any]]
-    note: str
-
-
-@dataclass(frozen=True)
-class ReproduceOptions:
-    """What `captau reproduce` does: papers with their tables, but for some metrics."""
-
-    papers: dict[str, tuple[PaperTable, ...]]
-    leave_out: tuple[str, ...] = ()
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    table: str = NEEDED
+    kind: str = NEEDED
+    dataset: str = NEEDED
+    title: str = ""
+    scale: float = 1.0
+    # Options of a protocol; a mapping once it is read.
+    protocol: Any = field(default_factory=ProtocolChanges)
+    rows: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
-def reproduce_config(config: DictConfig) -> ReproduceOptions:
-    """From the composed configuration of `captau reproduce`."""
-    plain = plain_of(config)
-    papers = {
+@dataclass
+class PaperSchema:
+    """The schema of a file in `conf/paper/`."""
+
+    title: str = NEEDED
+    citation: str = NEEDED
+    tables: list[PaperTable] = field(default_factory=list)
+
+
+def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
+    if not composed["papers"]:
+        raise InputError(f"the option paper=… is needed: {', '.join(group('paper'))}, or all")
+    return {
         name: tuple(PaperTable(**table) for table in paper["tables"])
-        for name, paper in plain["papers"].items()
+        for name, paper in composed["papers"].items()
     }
-    for name in plain["leave_out"]:
-        if name not in metric_names():
-            raise unknown("metric", name, metric_names())
-    return ReproduceOptions(papers, tuple(plain["leave_out"]), locations_of(plain), plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(ScoringOptions):
+    """Options of `captau reproduce`: papers with their tables, and metrics to leave out."""
+
+    examples: ClassVar[str] = """
+captau reproduce paper=clipscore_2021
+captau reproduce paper=[thumb_2022,umic_2021]
+captau reproduce paper=all
+"""
+    writes: ClassVar[str] = """
+Writes comparison.csv beside the files of captau bench. A cell matches when the recomputed value rounds to the printed
+one; cells whose metric captau does not have yet are listed as missing.
+"""
+
+    papers: Mapping[str, tuple[PaperTable, ...]] = part(
+        _papers_of,
+        Option("paper", None, "which papers", takes="NAME|[A,B]|all", config_group="paper"),
+        Option("papers", {}, "", dict[str, PaperSchema]),
+    )
+    leave_out: tuple[str, ...] = option(
+        [],
+        "metrics to leave out, such as [spice], which parses 20,000 captions the first time (docs/spice.md)",
+        type=list[str],
+        read=tuple,
+        takes="[METRIC]",
+    )
+
+    def __post_init__(self) -> None:
+        for name in self.leave_out:
+            check_choice("metric", name, metric_names())

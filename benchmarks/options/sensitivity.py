@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from omegaconf import DictConfig
-
-from ...datasets.errors import InputError, unknown
-from ...metrics.base import Metric
-from ..scoring.protocol import Protocol
-from .common import Locations, plain_of, scored
+from ...datasets.errors import InputError
+from .declaration import option
+from .shared import MeasuringOptions, check_choice, check_least, words_option
 
 #: What `captau sensitivity` varies.
 KINDS = ("images", "raters", "references", "power", "protocols")
 
 
-@dataclass(frozen=True)
-class SensitivityOptions:
-    """What `captau sensitivity` does: datasets with their protocols, metrics, and what is varied."""
+@dataclass(frozen=True, kw_only=True)
+class SensitivityOptions(MeasuringOptions):
+    """Options of `captau sensitivity`.
 
-    datasets: dict[str, Protocol]
-    metrics: tuple[Metric, ...]
-    kinds: tuple[str, ...] = ("images",)
-    seed: int = 0
-    draws: int | None = None
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchOptions`.
-    optional: frozenset[str] = frozenset()
+    Attributes:
+        kinds: some of `KINDS`.
+        seed, draws: of all that is drawn, and how often; None for the usual number of a kind.
+    """
+
+    examples: ClassVar[str] = """
+captau sensitivity                                     the embedded demo, by number of images
+captau sensitivity dataset=flickr8k_expert kind=protocols
+captau sensitivity dataset=flickr8k_expert kind=[images,raters,power] metrics=[bleu_4,cider]
+captau sensitivity dataset=thumb kind=references metrics=[cider] draws=20
+"""
+    writes: ClassVar[str] = """
+Writes sensitivity.csv, table.md, table.tex, run.json; curves also as sensitivity.svg and sensitivity.png where
+matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md explains each kind.
+"""
+
+    kinds: tuple[str, ...] = words_option(
+        "images",
+        "images: a curve over the number of images, up to twice as many; raters: over the number of ratings of "
+        "an item; references: over the number of references, for which every metric scores anew; power: the "
+        "least difference of two metrics that the dataset can show; protocols: every combination of "
+        "ratings, references, coefficient and duplicates, and how far values and ranks move",
+        key="kind",
+        takes="KIND|[A,B]",
+    )
+    draws: int | None = option(
+        None,
+        "how often images, ratings or references are drawn (default: 1000 for images and power, 50 for raters, "
+        "5 for references)",
+    )
+    seed: int = option(0, "the seed of all that is drawn")
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
-            if kind not in KINDS:
-                raise unknown("kind", kind, KINDS)
+            check_choice("kind", kind, KINDS)
         if not self.kinds:
             raise InputError(f"kind is empty; name one at least: {', '.join(KINDS)}")
-        if self.draws is not None and self.draws < 2:
-            raise InputError(f"draws is {self.draws}; a whole number from 2 on is expected")
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; a whole number from 0 on is expected")
-
-
-def sensitivity_config(config: DictConfig) -> SensitivityOptions:
-    """From the composed configuration of `captau sensitivity`.
-
-    Raises:
-        InputError: on an unknown kind, or a number that makes no sense.
-    """
-    plain = plain_of(config)
-    kind = plain["kind"]
-    kinds = kind if isinstance(kind, list) else [kind]
-    return SensitivityOptions(
-        **scored(plain),
-        kinds=tuple(dict.fromkeys(map(str, kinds))),
-        seed=plain["seed"],
-        draws=plain["draws"],
-    )
+        check_least(2, draws=self.draws)
+        check_least(0, seed=self.seed)

@@ -5,48 +5,79 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-
-from omegaconf import DictConfig
+from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
-from .common import listed, path_of, plain_of, runs_of
+from .declaration import Options, option
+from .shared import check_choice, path_option, runs_option, words_of, words_option
 
-#: How `captau table` prints, and how it shows intervals.
+#: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")
+INTERVALS = ("subscript", "plusminus", "none")
 
-SHOWN_AS = ("subscript", "plusminus", "none")
+_RUNS = "folders of finished runs (of bench, compare, reproduce or train)"
+_OUTPUT = "where to write (default: standard output)"
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """What `captau table` does.
+def _papers_of(value: Any) -> tuple[str, ...]:
+    papers = words_of(value, "published")
+    return tuple(group("paper")) if papers == ("all",) else papers
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Options):
+    """Options of `captau table`.
 
     Attributes:
         runs: folders of finished runs.
         style: one of `STYLES`.
-        intervals: one of `SHOWN_AS`.
+        intervals: one of `INTERVALS`.
         published: papers whose numbers are joined.
         coefficients, dimensions: which columns, in this order; empty for all.
         title, label: of the table; None for one of captau's own, and for none.
         output: the file to write; None for standard output.
     """
 
-    runs: tuple[Path, ...]
-    style: str = "markdown"
-    intervals: str = "subscript"
-    published: tuple[str, ...] = ()
-    coefficients: tuple[str, ...] = ()
-    dimensions: tuple[str, ...] = ()
-    title: str | None = None
-    label: str | None = None
-    output: Path | None = None
+    examples: ClassVar[str] = """
+captau bench dataset=flickr8k_expert output_dir=mine
+captau table run=mine                                  Markdown, onto the terminal
+captau table run=mine style=latex output=table.tex
+captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
+captau table run=[mine,older] intervals=plusminus
+"""
+    notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
+
+    runs: tuple[Path, ...] = runs_option(_RUNS)
+    style: str = option("markdown", "markdown, latex, html, csv, json")
+    intervals: str = option(
+        "subscript",
+        "subscript (both ends), plusminus (half the width), none",
+        type=str | None,
+        read=lambda value: str(value or "none"),
+    )
+    published: tuple[str, ...] = option(
+        None,
+        "papers whose numbers of these datasets and coefficients stand beside",
+        read=_papers_of,
+        takes="all|[A,B]",
+    )
+    coefficients: tuple[str, ...] = words_option(
+        None, "only these columns, in this order", key="coefficients", takes="[..]"
+    )
+    dimensions: tuple[str, ...] = words_option(
+        None,
+        "only these rated dimensions or categories, in this order",
+        key="dimensions",
+        takes="[..]",
+    )
+    title: str | None = option(None, "the line above the table", takes="TEXT", is_literal=True)
+    label: str | None = option(None, "LaTeX's \\label", takes="NAME", is_literal=True)
+    output: Path | None = path_option(None, _OUTPUT, takes="FILE")
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise unknown("style", self.style, STYLES)
-        if self.intervals not in SHOWN_AS:
-            raise unknown("value of intervals", self.intervals, SHOWN_AS)
+        check_choice("style", self.style, STYLES)
+        check_choice("value of intervals", self.intervals, INTERVALS)
         if self.label and re.search(r"[{}%\\#\s]", self.label):
             raise InputError(
                 f"label={self.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
@@ -56,32 +87,18 @@ class TableOptions:
                 raise unknown("paper", paper, [*group("paper"), "all"])
 
 
-@dataclass(frozen=True)
-class CiteOptions:
-    """What `captau cite` does: folders of finished runs, and the file to write, if any."""
+@dataclass(frozen=True, kw_only=True)
+class CiteOptions(Options):
+    """Options of `captau cite`: folders of finished runs, and the file to write, if any."""
 
-    runs: tuple[Path, ...]
-    output: Path | None = None
+    examples: ClassVar[str] = """
+captau cite run=mine
+captau cite run=[mine,older] output=captau.bib
+"""
+    notes: ClassVar[str] = """
+The methods paragraph names the protocol in full; the BibTeX is that of the datasets and metrics that a run used
+(docs/tables.md). BibTeX passes over the paragraph, which stands outside of its entries.
+"""
 
-
-def table_config(config: DictConfig) -> TableOptions:
-    """From the composed configuration of `captau table`."""
-    plain = plain_of(config)
-    published = listed(plain["published"], "published")
-    return TableOptions(
-        runs=runs_of(plain),
-        style=str(plain["style"]),
-        intervals=str(plain["intervals"] or "none"),
-        published=tuple(group("paper")) if published == ("all",) else published,
-        coefficients=listed(plain["coefficients"], "coefficients"),
-        dimensions=listed(plain["dimensions"], "dimensions"),
-        title=plain["title"],
-        label=plain["label"],
-        output=path_of(plain["output"]),
-    )
-
-
-def cite_config(config: DictConfig) -> CiteOptions:
-    """From the composed configuration of `captau cite`."""
-    plain = plain_of(config)
-    return CiteOptions(runs_of(plain), path_of(plain["output"]))
+    runs: tuple[Path, ...] = runs_option(_RUNS)
+    output: Path | None = path_option(None, _OUTPUT, takes="FILE")

@@ -1,41 +1,47 @@
-"""Options of `captau thresholds`."""
+"""Options of `captau thresholds`, and those of its curves, which reports and plots have as well."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from omegaconf import DictConfig
-
-from ...metrics.base import Metric
-from ..scoring.protocol import Protocol
-from .common import Locations, check_shares, plain_of, scored
+from .declaration import Options, option
+from .shared import MeasuringOptions, check_shares
 
 
-@dataclass(frozen=True)
-class ThresholdsOptions:
-    """What `captau thresholds` does.
+@dataclass(frozen=True, kw_only=True)
+class CurveOptions(Options):
+    """Options of precision-recall curves.
 
     Attributes:
-        good: the share of the scale from which a rating is a good one.
-        precision: what share of the kept captions shall be good.
+        good: the share of the scale from which on a rating is a good one.
+        precision: the share of good captions among the retained ones that is aimed at.
     """
 
-    datasets: dict[str, Protocol]
-    metrics: tuple[Metric, ...]
-    good: float = 0.5
-    precision: float = 0.8
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    #: As in `BenchOptions`.
-    optional: frozenset[str] = frozenset()
+    good: float = option(
+        0.5,
+        "a caption is good where most of its ratings are this share of the scale or more; 0.5 is the scale's "
+        "middle",
+        takes="SHARE",
+    )
+    precision: float = option(
+        0.8, "the share of the retained captions that shall be good", takes="SHARE"
+    )
 
     def __post_init__(self) -> None:
         check_shares(self.good, self.precision)
 
 
-def thresholds_config(config: DictConfig) -> ThresholdsOptions:
-    """From the composed configuration of `captau thresholds`."""
-    plain = plain_of(config)
-    return ThresholdsOptions(**scored(plain), good=plain["good"], precision=plain["precision"])
+@dataclass(frozen=True, kw_only=True)
+class ThresholdsOptions(CurveOptions, MeasuringOptions):
+    """Options of `captau thresholds`."""
+
+    examples: ClassVar[str] = """
+captau thresholds                                      the embedded demo
+captau thresholds dataset=caption_quality 'metrics=["rater(path=DIR)",clipscore]' precision=0.8
+captau thresholds dataset=flickr8k_expert metrics=[cider,spice] good=0.66
+"""
+    writes: ClassVar[str] = """
+Writes thresholds.csv (the curves), recall.csv, precision_recall.svg and .png, table.md, table.tex, run.json.
+captau score keep.metric=… keep.above=… then filters your own captions.
+"""

@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
-
-from omegaconf import DictConfig
+from typing import Any, ClassVar, get_args
 
 from ...conf import group
-from ...datasets.errors import InputError, unknown
+from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.learned.common.recipe import Recipe, make_recipe
 from ...metrics.neural.device import Device, resolve
 from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from .common import Locations, datasets_of, locations_of, plain_of, statistics_of, whole_numbers
-
-#: In a rater's file, an option that has no default.
-NEEDED = "needed"
+from .declaration import Composed, Option, option, part
+from .shared import (
+    DATASETS,
+    FILE,
+    NAMED_PROTOCOL,
+    PROTOCOL,
+    ScoringOptions,
+    check_choice,
+    check_least,
+    metrics_option,
+    protocols_of,
+    statistics_part,
+    whole_numbers,
+)
 
 DESIGNS = ("split", "transfer", "folds", "leave_one_out")
+#: In a rater's file, an option that has no default.
+_NEEDED = "needed"
 
 
-@dataclass(frozen=True)
-class TrainOptions:
-    """What `captau train` does.
+def _rater_options(composed: Composed) -> dict[str, Any]:
+    """Return the rater's name and options: those of its file, for the demo its own, then those typed.
+
+    Raises:
+        InputError: on a missing rater, or an option of it that is needed.
+    """
+    values = dict(composed["rater"])
+    name = values.get("name")
+    if name is None:
+        raise InputError(f"the option rater=… is needed: {', '.join(group('rater'))}")
+    for_demo = values.pop("demo", {})
+    if set(composed["datasets"]) == {"demo"}:
+        values |= {k: v for k, v in for_demo.items() if f"rater.{k}" not in composed.typed}
+    for key, value in values.items():
+        if value == _NEEDED:
+            raise InputError(
+                f"rater {name}: the option rater.{key}=… is needed; see captau train --help"
+            )
+    # A rater's card names its files wherever it is used from.
+    return {k: _absolute(v) for k, v in values.items()}
+
+
+def _absolute(value: Any) -> Any:
+    """Return the path of a file that exists as one from the root; anything else as it is."""
+    if not isinstance(value, str) or not (Path(value).suffix or "/" in value or "\\" in value):
+        return value
+    path = Path(value).expanduser()
+    return str(path.resolve()) if path.exists() else value
+
+
+def _recipe_of(composed: Composed) -> Recipe:
+    values = _rater_options(composed)
+    return make_recipe(values.pop("name"), values)
+
+
+def _configuration_of(composed: Composed) -> Mapping[str, Any]:
+    return {**composed.plain, "rater": _rater_options(composed)}
+
+
+def _keeps_raters(composed: Composed) -> bool:
+    return composed["design"] != "folds" if composed["keep"] is None else composed["keep"]
+
+
+def _device_of(value: Any) -> str:
+    check_choice("device", value, get_args(Device))
+    return resolve(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(ScoringOptions):
+    """Options of `captau train`.
 
     Attributes:
         recipe: the rater with its options.
         datasets: with their protocols, by which predictions are judged.
-        design: which images are trained, chosen and tested on; see `train`.
+        design: one of `DESIGNS`: which images are trained, chosen and tested on.
         folds: how many, for `design=folds`.
         strict: whether folds leave out of training the images that a tested caption was borrowed from.
         seeds: one training of each job for each.
@@ -43,89 +101,81 @@ class TrainOptions:
         device, threads: of torch.
     """
 
-    recipe: Recipe
-    datasets: dict[str, Protocol]
-    design: str = "split"
-    folds: int = 5
-    strict: bool = False
-    seeds: tuple[int, ...] = (0,)
-    target: str | None = None
-    shuffled: bool = False
-    keep: bool = True
-    metrics: tuple[Metric, ...] = ()
-    device: str = "cpu"
-    threads: int | None = None
-    statistics: StatisticsOptions = field(default_factory=StatisticsOptions)
-    locations: Locations = field(default_factory=Locations)
-    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    examples: ClassVar[str] = """
+captau train rater=icr                                 on the embedded demo
+captau train rater=captau dataset=flickr8k_expert
+captau train rater=captau dataset=flickr8k_expert design=folds seeds=[0,1,2]
+captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb] design=leave_one_out metrics=text
+captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
+captau train rater=icr shuffled=true                   the control that a rater must beat
+"""
+    notes: ClassVar[str] = """
+rater.OPTION= sets an option of the rater; --cfg job shows them. protocol.* decide how predictions are judged. A training
+that was stopped in output_dir goes on.
+"""
+    writes: ClassVar[str] = """
+Writes a folder for each rater (rater.json, its weights, training.csv), and training.csv, correlations.csv,
+scores.parquet, table.md, table.tex, run.json.
+"""
+
+    recipe: Recipe = part(
+        _recipe_of,
+        Option("rater", None, "which rater (docs/raters.md)", takes="NAME", config_group="rater"),
+    )
+    datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
+    configuration: Mapping[str, Any] = part(_configuration_of, default_factory=dict[str, Any])
+    design: str = option(
+        "split",
+        "split: train on 64 %, choose on 16 %, test on 20 % of the images; transfer: that for each dataset, tested "
+        "on all; folds: folds of images, each predicted by raters trained on the others; leave_one_out: each "
+        "dataset predicted by a rater trained on the others",
+    )
+    folds: int = option(5, "how many folds, for design=folds")
+    strict: bool = option(
+        False,
+        "true leaves out of training, with design=folds, the images that a tested caption was borrowed from, too",
+    )
+    seeds: tuple[int, ...] = option(
+        0,
+        "of trainings and folds; several give mean and standard deviation",
+        read=lambda value: whole_numbers(value, "seeds"),
+        takes="N|[A,B]",
+    )
+    target: str | None = option(
+        None, "the rated dimension to learn (default: the only one, or overall, or total)"
+    )
+    shuffled: bool = option(False, "true trains on ratings in another order")
+    keep: bool = part(
+        _keeps_raters,
+        Option(
+            "keep",
+            None,
+            "whether the trained raters stay (default: yes, but for design=folds)",
+            bool | None,
+            takes="true|false",
+        ),
+        default=True,
+    )
+    metrics: tuple[Metric, ...] = part(
+        lambda composed: resolve_metrics(composed["metrics"]) if composed["metrics"] else (),
+        metrics_option(
+            [], "suites and metrics that stand beside the rater in the tables, on the same rows"
+        ),
+        default=(),
+    )
+    device: str = option("auto", "auto, cpu, cuda, mps", read=_device_of, type=str)
+    threads: int | None = option(None, "how many threads of the CPU")
+    statistics: StatisticsOptions = statistics_part(
+        "interval", "replicates", "level", "seed", "correction"
+    )
 
     def __post_init__(self) -> None:
-        if self.design not in DESIGNS:
-            raise unknown("value of design", self.design, DESIGNS)
-        if self.folds < 2:
-            raise InputError(f"folds is {self.folds}; a whole number from 2 on is expected")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"threads is {self.threads}; a whole number from 1 on is expected")
+        check_choice("value of design", self.design, DESIGNS)
+        check_least(2, folds=self.folds)
+        check_least(1, threads=self.threads)
         if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):
             raise InputError(
                 f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"
             )
         if self.strict and self.design != "folds":
             raise InputError("strict=true is of design=folds")
-
-
-def train_config(config: DictConfig, given: Iterable[str] = ()) -> TrainOptions:
-    """From the composed configuration of `captau train`.
-
-    Args:
-        given: the overrides as typed, `rater.epochs=10`: these stand against what a rater's file has
-            for the demo.
-
-    Raises:
-        InputError: on a missing rater, or an option that makes no sense.
-    """
-    plain = plain_of(config)
-    options = dict(plain["rater"])
-    name = options.pop("name", None)
-    if name is None:
-        raise InputError(f"the option rater=… is needed: {', '.join(group('rater'))}")
-    for_demo = options.pop("demo", {})
-    typed = {word.partition("=")[0].lstrip("+") for word in given}
-    if set(plain["datasets"]) == {"demo"}:
-        options |= {k: v for k, v in for_demo.items() if f"rater.{k}" not in typed}
-    lacking = [k for k, v in options.items() if v == NEEDED]
-    if lacking:
-        raise InputError(
-            f"rater {name}: the option rater.{lacking[0]}=… is needed; see captau train --help"
-        )
-    if plain["device"] not in get_args(Device):
-        raise unknown("device", plain["device"], get_args(Device))
-    # A rater's card names its files wherever it is used from.
-    options = {k: _absolute(v) for k, v in options.items()}
-    seeds: Any = plain["seeds"]
-    design = plain["design"]
-    return TrainOptions(
-        recipe=make_recipe(name, options),
-        datasets=datasets_of(plain),
-        design=design,
-        folds=plain["folds"],
-        strict=plain["strict"],
-        seeds=whole_numbers(seeds, "seeds"),
-        target=plain["target"],
-        shuffled=plain["shuffled"],
-        keep=design != "folds" if plain["keep"] is None else plain["keep"],
-        metrics=resolve_metrics(plain["metrics"]) if plain["metrics"] else (),
-        device=resolve(plain["device"]),
-        threads=plain["threads"],
-        statistics=statistics_of(plain["statistics"]),
-        locations=locations_of(plain),
-        configuration={**plain, "rater": {"name": name, **options}},
-    )
-
-
-def _absolute(value: Any) -> Any:
-    """A path of something that is here as one from the root; anything else as it is."""
-    if not isinstance(value, str) or not (Path(value).suffix or "/" in value or "\\" in value):
-        return value
-    path = Path(value).expanduser()
-    return str(path.resolve()) if path.exists() else value

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from omegaconf import DictConfig
+from ...datasets.errors import InputError
+from .declaration import NEEDED, Composed, Options, option, part
+from .shared import (
+    DATA_ROOT,
+    check_choice,
+    check_least,
+    data_root_of,
+    dataset_options,
+    path_option,
+)
 
-from ...datasets.errors import InputError, unknown
-from .common import path_of, plain_of
-
-#: What `captau validate` checks, and the endings that are of scores where nobody says.
-SUBMITTED = ("captions", "scores")
-
-_SCORES = (".csv", ".tsv", ".parquet")
+KINDS = ("captions", "scores")
+#: The endings of files of scores.
+_SCORE_ENDINGS = (".csv", ".tsv", ".parquet")
 
 
-@dataclass(frozen=True)
-class ValidateOptions:
-    """What `captau validate` does.
+def _dataset_of(composed: Composed) -> str | None:
+    names = list(composed["datasets"])
+    if len(names) > 1:
+        raise InputError(f"dataset is [{','.join(names)}]; scores are of one dataset")
+    return names[0] if names else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions(Options):
+    """Options of `captau validate`.
 
     Attributes:
         file: the submission.
-        kind: `captions` or `scores`; None goes by the dataset and the file's ending.
+        kind: one of `KINDS`; None goes by the dataset and the file's ending.
         references: of the images that need a caption each.
         dataset: whose items need a score each.
         member: which file of a zip the references are of; None where there is one.
@@ -30,48 +43,60 @@ class ValidateOptions:
         data_root: the data folder; None for the usual one.
     """
 
-    file: Path
-    kind: str | None = None
-    references: Path | None = None
-    dataset: str | None = None
-    member: str | None = None
-    limit: int = 20
-    data_root: Path | None = None
+    examples: ClassVar[str] = """
+captau validate captions_val2014_mine_results.json
+captau validate results.zip references=captions_val2014.json
+captau validate results.zip references=captions_val2014.json member=captions_val2014_mine_results.json
+captau validate mine.csv dataset=flickr8k_expert
+"""
+    notes: ClassVar[str] = """
+Each fault is a line on stderr with its place; the verdict is a line on stdout. Exit status 0: valid; 2: not.
+docs/submissions.md shows the formats.
+"""
+
+    file: Path = path_option(
+        NEEDED,
+        'the submission; the word alone will do. Captions: COCO results ([{"image_id", "caption"}]), a zip of '
+        "them, an object image id -> caption, or JSON lines. Scores: CSV, TSV, JSON lines or Parquet with score "
+        "and either item_id or image_id and caption",
+        takes="FILE",
+    )
+    kind: str | None = option(
+        None,
+        "which (default: scores where dataset= is given or the ending is .csv, .tsv or .parquet)",
+        takes="captions|scores",
+    )
+    references: Path | None = path_option(
+        None,
+        "references, in any form that captau score takes: each of their images needs a caption, and no other image "
+        "has one",
+        takes="FILE",
+    )
+    member: str | None = option(
+        None,
+        "of a zip with results on two sets, the file that the references are of",
+        takes="NAME",
+    )
+    dataset: str | None = part(
+        _dataset_of,
+        *dataset_options(None, "whose items need a score each", takes="NAME"),
+        default=None,
+    )
+    limit: int = option(20, "how many faults are listed")
+    data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
 
     def __post_init__(self) -> None:
-        if self.kind is not None and self.kind not in SUBMITTED:
-            raise unknown("kind", self.kind, SUBMITTED)
-        if self.limit < 1:
-            raise InputError(f"limit is {self.limit}; a whole number from 1 on is expected")
+        if self.kind is not None:
+            check_choice("kind", self.kind, KINDS)
+        check_least(1, limit=self.limit)
         if self.of_scores and (self.references or self.member):
-            raise InputError("references=… and member=… are of captions; scores want dataset=NAME")
+            raise InputError("references=… and member=… are of captions; scores need dataset=NAME")
         if not self.of_scores and self.dataset:
-            raise InputError("dataset=… is of scores; captions want references=FILE")
+            raise InputError("dataset=… is of scores; captions need references=FILE")
 
     @property
     def of_scores(self) -> bool:
         """Whether the file holds a metric's scores."""
         if self.kind is not None:
             return self.kind == "scores"
-        return self.dataset is not None or self.file.suffix.lower() in _SCORES
-
-
-def validate_config(config: DictConfig) -> ValidateOptions:
-    """From the composed configuration of `captau validate`.
-
-    Raises:
-        InputError: on several datasets, or an option that makes no sense.
-    """
-    plain = plain_of(config)
-    names = list(plain["datasets"])
-    if len(names) > 1:
-        raise InputError(f"dataset is [{','.join(names)}]; scores are of one dataset")
-    return ValidateOptions(
-        file=Path(plain["file"]).expanduser(),
-        kind=plain["kind"],
-        references=path_of(plain["references"]),
-        dataset=names[0] if names else None,
-        member=plain["member"],
-        limit=plain["limit"],
-        data_root=path_of(plain["data"]["root"]),
-    )
+        return self.dataset is not None or self.file.suffix.lower() in _SCORE_ENDINGS

@@ -21,7 +21,8 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ...metrics.external import PythonFunction, ScoreFile
-from ..options import CheckOptions, changes_of
+from ..options.check import CheckOptions
+from ..options.shared import changes_of
 from ..runs.tables import markdown_of
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.locations import Locations

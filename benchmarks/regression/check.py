@@ -21,7 +21,7 @@ from ...metrics.external import PythonFunction, ScoreFile
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import registered_name
 from ..evaluation.measured_dataset import MeasuredDataset, measure
-from ..options import CheckOptions
+from ..options.check import CheckOptions
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, markdown_of

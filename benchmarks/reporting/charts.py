@@ -17,7 +17,7 @@ from ...datasets.schema import Scale
 from ...metrics.base import Floats
 from ..evaluation.floors import FLOORS
 from ..evaluation.threshold_curves import good_captions, metric_curve
-from ..options import ChartOptions
+from ..options.thresholds import CurveOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import METRIC_KINDS
@@ -86,13 +86,13 @@ class Part:
 
     Attributes:
         run, dataset, protocol: whose, and which.
-        options: see `ChartOptions`.
+        options: see `CurveOptions`.
     """
 
     run: FinishedRun
     dataset: str
     protocol: str
-    options: ChartOptions = field(default_factory=ChartOptions)
+    options: CurveOptions = field(default_factory=CurveOptions)
 
     @cached_property
     def title(self) -> str:
@@ -183,11 +183,11 @@ class Part:
 _BESIDE = {**FLOORS, **CEILINGS}
 
 
-def parts_of(run: FinishedRun, options: ChartOptions | None = None) -> list[Part]:
+def parts_of(run: FinishedRun, options: CurveOptions | None = None) -> list[Part]:
     """A run's datasets with their protocols."""
     frame = run.correlations
     pairs = dict.fromkeys(zip(frame["dataset"], frame["protocol"], strict=True))
-    return [Part(run, dataset, protocol, options or ChartOptions()) for dataset, protocol in pairs]
+    return [Part(run, dataset, protocol, options or CurveOptions()) for dataset, protocol in pairs]
 
 
 def charts_of(part: Part, kind: str) -> tuple[list[Chart], str]:

@@ -10,7 +10,7 @@ from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores
 from ..evaluation.metric_reliability import PUBLISHED, UNKNOWN, list_sources
 from ..evaluation.wording import CORRECTION_LABELS, interval_words
-from ..options import ScoreOptions
+from ..options.score import ScoreOptions
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores

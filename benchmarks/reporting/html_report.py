@@ -17,7 +17,7 @@ import yaml
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import describe_protocol
-from ..options import CHARTS, ReportOptions
+from ..options.report import CHARTS, ReportOptions
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress

@@ -29,7 +29,7 @@ from ..evaluation.published_numbers import (
     short_citation,
 )
 from ..evaluation.wording import describe_protocol, interval_words, rank_words
-from ..options import TableOptions
+from ..options.table import TableOptions
 from ..runs.finished_run import FinishedRun, check_same_data, read_run
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, format_number
 from ..scoring.catalog import METRIC_KINDS, MetricStyle, metric_style

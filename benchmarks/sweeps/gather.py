@@ -19,7 +19,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options import GatherOptions
+from ..options.gather import GatherOptions
 from ..reporting.joined_table import Source, words_of
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ...benchmarks.options import collect_config
+from ...benchmarks.options.serve import ServeOptions, SubmitOptions
 from ...datasets.errors import InputError
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
-
-def serve(config: DictConfig) -> int:
+def serve(options: ServeOptions) -> int:
     """Serve challenges until the process is stopped."""
     from ..web.listener import listen, public_url
     from ..web.listener import serve as serve_app
@@ -22,35 +17,33 @@ def serve(config: DictConfig) -> int:
     from .site_opening import open_site
     from .web.app import make_app
 
-    options = collect_config(config)
     log_to_stderr("captau.server", "captau: ")
-    socket = listen(options["host"], options["port"])
+    socket = listen(options.host, options.port)
     site = open_site(options)
-    url = public_url(options["url"], socket)
+    url = public_url(options.url, socket)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)
     print(f"{names}, kept in {site.store.database.display_name} and {site.store.folder}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
-    serve_app(make_app(site), socket, proxy=options["proxy"])
+    serve_app(make_app(site), socket, proxy=options.proxy)
     print("captau: stopped; every submission that was acknowledged is kept", file=sys.stderr)
     return 0
 
 
-def submit(config: DictConfig) -> int:
+def submit(options: SubmitOptions) -> int:
     """Send a file to a challenge, and print its scores or faults."""
     from .client import Client, print_outcome
 
-    options = collect_config(config)
-    token = options["token"] or os.environ.get("CAPTAU_TOKEN")
+    token = options.token or os.environ.get("CAPTAU_TOKEN")
     if not token:
         raise InputError("a token is needed: $CAPTAU_TOKEN, or token=…; the site makes one for you")
-    client = Client(options["url"], token)
-    path = Path(options["file"]).expanduser()
-    submission = client.submit(path, options["challenge"], options["system"], options["note"])
+    client = Client(options.url, token)
+    path = options.file
+    submission = client.submit(path, options.challenge, options.system, options.note)
     print(
         f"{submission['challenge']}: received {submission['file']} ({submission['bytes']:,} bytes) as "
         f"{submission['id']}"
     )
-    if not options["wait"]:
+    if not options.wait:
         return 0
     return print_outcome(client.wait(submission["id"]))

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from ...benchmarks.options.serve import ServeOptions
 from ...datasets.errors import InputError
 from ..storage.database import Database
 from ..storage.database_url import parse_database_url
@@ -23,7 +24,7 @@ from .workers.worker_pool import WorkerPool
 _log = logging.getLogger(__name__)
 
 
-def open_site(options: dict[str, Any]) -> Site:
+def open_site(options: ServeOptions) -> Site:
     """Return a site that is ready to be served.
 
     Args:
@@ -32,31 +33,30 @@ def open_site(options: dict[str, Any]) -> Site:
     Raises:
         InputError: if a challenge, the database, the queue or the admin's password has a fault.
     """
-    n_workers = options["workers"]
+    n_workers = options.workers
     if n_workers < 1:
         raise InputError(f"workers={n_workers}: a whole number from 1 on is expected")
-    root = options["data"]["root"]
-    challenges = read_challenges(options["challenge"], Path(root).expanduser() if root else None)
+    challenges = read_challenges(options.challenge, options.data_root)
     for challenge in challenges:
         make_evaluator(challenge).check_challenge()
     password = password_from_environment()
-    public_address = parse_public_address(options["url"])
-    name = "demo" if options["challenge"] == "demo" else challenges[0].name
-    address = options["database"] or f"challenges/{name}.sqlite3"
-    folder = _choose_folder(options["files"], address, name)
-    setup = {
-        "challenge": options["challenge"],
-        "data_root": root,
+    public_address = parse_public_address(options.url)
+    name = "demo" if options.challenge == "demo" else challenges[0].name
+    address = options.database or f"challenges/{name}.sqlite3"
+    folder = _choose_folder(options.files, address, name)
+    setup: dict[str, Any] = {
+        "challenge": options.challenge,
+        "data_root": str(options.data_root) if options.data_root else None,
         "database": address,
         "files": str(folder),
-        "queue": options["queue"] or str(folder / "queue.sqlite3"),
+        "queue": options.queue or str(folder / "queue.sqlite3"),
     }
     database = Database(address, FOLDER, "captau serve", _log.warning)
     try:
-        store = open_store(database, challenges, folder, rescore=options["rescore"])
+        store = open_store(database, challenges, folder, rescore=options.rescore)
         queues = {kind: WorkQueue(setup["queue"], kind) for kind in WorkKind}
         workers = WorkerPool(SubmissionLifecycle(store), queues, setup, n_workers)
-        site = Site(store, workers, options["title"] or "", public_address)
+        site = Site(store, workers, options.title or "", public_address)
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()

@@ -11,42 +11,43 @@ from typing import TYPE_CHECKING
 from ...datasets.errors import InputError
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
+    from ...benchmarks.options.collect import (
+        CollectOptions,
+        ExportOptions,
+        SimulateOptions,
+        StabilityOptions,
+    )
 
 
-def collect(config: DictConfig) -> int:
+def collect(options: CollectOptions) -> int:
     """Serve a study until it is stopped."""
-    from ...benchmarks.options import collect_config
     from ..web.listener import listen, public_url, serve
     from .web.app import make_app
     from .web.site import open_site
 
-    options = collect_config(config)
-    listener = listen(options["host"], options["port"])
+    listener = listen(options.host, options.port)
     site = open_site(options)
-    url = public_url(options["url"], listener)
+    url = public_url(options.url, listener)
     store = site.store
     print(f"{site.study.title}: {url}/")
     print(f"{store.pool_sizes['main']:,} to judge, kept in {store.database.display_name}")
     print(site.admin_account.sign_in_hint(url, site.setup_code), flush=True)
-    serve(make_app(site), listener, proxy=options["proxy"])
+    serve(make_app(site), listener, proxy=options.proxy)
     print("captau: stopped; every answer that was acknowledged is kept", file=sys.stderr)
     return 0
 
 
-def export(config: DictConfig) -> None:
+def export(options: ExportOptions) -> None:
     """Write the answers of a study."""
-    from ...benchmarks.options import collect_config
     from ...benchmarks.runs.output_folder import OutputFolder
     from .export.export_files import export_files
     from .web.site import open_site
 
-    options = collect_config(config)
-    site = open_site(options, create=False)
+    site = open_site(options.site_options(), create=False)
     try:
-        with OutputFolder(options["output_dir"], "collect-export") as folder:
+        with OutputFolder(options.output_dir, "collect-export") as folder:
             rows = site.store.database.run_blocking(site.store.load_rows)
-            files = export_files(site.store, rows, options["form"])
+            files = export_files(site.store, rows, options.form)
             folder.write(files)
     finally:
         site.store.database.close()
@@ -55,27 +56,24 @@ def export(config: DictConfig) -> None:
     print(f"\nwritten to {folder.path}")
 
 
-def stability(config: DictConfig) -> None:
+def stability(options: StabilityOptions) -> None:
     """Compare a study with its re-run."""
-    from ...benchmarks.options import stability_config
     from ...benchmarks.runs.output_folder import OutputFolder
     from ...benchmarks.runs.tables import markdown_of
     from .quality.rerun_stability import compare_runs
 
-    folders, min_ratings, output_dir = stability_config(config)
-    with OutputFolder(output_dir, "collect-stability") as folder:
-        comparison = compare_runs(folders, min_ratings)
+    with OutputFolder(options.output_dir, "collect-stability") as folder:
+        comparison = compare_runs(options.runs, options.least)
         folder.write(comparison.files())
     print("\n\n".join(map(markdown_of, comparison.tables)))
     print(f"\nwritten to {folder.path}")
 
 
-def simulate(config: DictConfig) -> None:
+def simulate(options: SimulateOptions) -> None:
     """Play raters of known skill through a study's own web site."""
-    from ...benchmarks.options import collect_config
     from .simulation.simulate import run_simulation
 
-    report = run_simulation(collect_config(config))
+    report = run_simulation(options)
     print(report.text)
     if report.fault:
         raise InputError(report.fault)

@@ -19,7 +19,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.large.run import Scored, run
-from captau.benchmarks.options import LargeOptions
+from captau.benchmarks.options.large import LargeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD

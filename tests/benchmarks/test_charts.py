@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import captau
 from captau.benchmarks.commands.plot import draw
-from captau.benchmarks.options import CHARTS, ChartOptions, PlotOptions
+from captau.benchmarks.options.report import CHARTS, PlotOptions
+from captau.benchmarks.options.thresholds import CurveOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.charts import charts_of, parts_of, slug
 from captau.benchmarks.runs.finished_run import read_run
@@ -186,7 +187,7 @@ def test_what_is_not_there_has_a_reason(copy):
 def test_no_caption_is_good(copy):
     ratings = pd.read_parquet(copy / "ratings.parquet")
     rewrite(copy, "ratings.parquet", ratings.assign(value=2.0))
-    (one,) = parts_of(read_run(copy), ChartOptions(good=1))
+    (one,) = parts_of(read_run(copy), CurveOptions(good=1))
     charts, reason = charts_of(one, "precision_recall")
     assert not charts
     assert "no caption is good" in reason
@@ -200,7 +201,7 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     names = [c.name for kind in CHARTS for c in charts_of(one, kind)[0]]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
     assert f"{len(files)} files" in out
-    again = draw(PlotOptions(compared)).files
+    again = draw(PlotOptions(run=compared)).files
     for path in files:
         content = path.read_bytes()
         assert content == again[path.name], path.name

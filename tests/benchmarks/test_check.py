@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.options import CheckOptions
+from captau.benchmarks.options.check import CheckOptions
 from captau.benchmarks.regression.baseline_file import (
     PARTS,
     Baseline,
@@ -551,7 +551,7 @@ def test_an_edited_baseline_is_told_in_a_line_and_left_alone(base, old, new, sai
     before = base.read_bytes()
     for update in (False, True):
         with pytest.raises(InputError) as caught:
-            run(CheckOptions(base, update=update))
+            run(CheckOptions(baseline=base, update=update))
         line, message = fault(f"captau: {caught.value}", base)
         assert said in message
         assert 1 <= line <= before.count(b"\n") + 1

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 
 from captau.benchmarks.commands.complement import COMPLEMENT_COLUMNS, run
 from captau.benchmarks.evaluation.metric_selection import CrossValidation, partial_correlation
-from captau.benchmarks.options import ComplementOptions
+from captau.benchmarks.options.complement import ComplementOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.scoring.protocol import Protocol
@@ -131,8 +131,8 @@ def toy(scores: list[float], ratings: list[float], images: str, tmp_path):
     table.to_csv(tmp_path / "scores.csv", index=False)
     protocol = Protocol.resolve("file", usual_protocol("file"), {})
     return ComplementOptions(
-        {"file": protocol},
-        resolve_metrics([f"file(path={tmp_path}/scores.csv,name=Mine)", "rouge_1"]),
+        datasets={"file": protocol},
+        metrics=resolve_metrics([f"file(path={tmp_path}/scores.csv,name=Mine)", "rouge_1"]),
         draws=2,
         locations=Locations(
             use_cache=False, file_options={"path": str(tmp_path / "own.csv"), "low": 1, "high": 5}
@@ -162,8 +162,8 @@ def test_undefined_says_why(scores, ratings, images, reason, tmp_path):
 def test_errors():
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
     with says("name two at least"):
-        run(ComplementOptions({"demo": protocol}, resolve_metrics("rouge_1")))
+        run(ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1")))
     with says("draws is 0"):
-        ComplementOptions({"demo": protocol}, resolve_metrics("rouge_1"), draws=0)
+        ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1"), draws=0)
     with says("seed is -1"):
-        ComplementOptions({"demo": protocol}, resolve_metrics("rouge_1"), seed=-1)
+        ComplementOptions(datasets={"demo": protocol}, metrics=resolve_metrics("rouge_1"), seed=-1)

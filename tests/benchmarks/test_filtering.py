@@ -14,6 +14,8 @@ import pytest
 
 from captau.benchmarks.large.filtering import wilson
 from captau.benchmarks.large.folders import alone
+from captau.benchmarks.options.declaration import Composed
+from captau.benchmarks.options.large import FilterOptions
 from tests.benchmarks.large_sets import command, rows_of, score, scores_in, write
 from tests.conftest import says
 
@@ -156,7 +158,7 @@ def test_faults(rows, tmp_path, capsys):
     for words, said in (
         (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
         ([], "say which captions are kept"),
-        (["precision=0.9"], "precision= wants thresholds=DIR"),
+        (["precision=0.9"], "precision= needs thresholds=DIR"),
         (
             ["precision=0.9", f"thresholds={tmp_path}", "keep.metric=rouge_1"],
             "no finished run of captau thresholds",
@@ -172,12 +174,7 @@ def test_faults(rows, tmp_path, capsys):
     assert keep(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
     assert "set.jsonl: changed since the run began" in capsys.readouterr().err
     with says("keep.metric"):
-        from omegaconf import OmegaConf
-
-        from captau.benchmarks.options import filter_config
-
-        plain = {"run": "x", "keep": {"metric": None, "above": None}}
-        filter_config(OmegaConf.create(plain))
+        FilterOptions.read(Composed({"run": "x", "keep": {"metric": None, "above": None}}))
 
 
 def test_scores_that_another_run_began_to_replace(rows, tmp_path, capsys, monkeypatch):

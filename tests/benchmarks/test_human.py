@@ -10,7 +10,7 @@ import pytest
 
 from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
 from captau.benchmarks.commands.agree_captions import HUMAN_COLUMNS, held_out, interval, run
-from captau.benchmarks.options import HumanConfig
+from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.text.tokens.ptb import tokenize
@@ -24,9 +24,9 @@ CAPTIONS = {
 }
 
 
-def config(path, **options) -> HumanConfig:
+def config(path, **options) -> AgreeOptions:
     options.setdefault("metrics", resolve_metrics(["bleu_1", "bleu_4", "rouge_l", "cider"]))
-    return HumanConfig(
+    return AgreeOptions(
         kind="captions",
         datasets=(),
         references=path,
@@ -175,7 +175,15 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
     metrics = resolve_metrics(["python(any:looks)"])
-    run(HumanConfig("captions", ("demo",), metrics=metrics, held_out="last", locations=Locations()))
+    run(
+        AgreeOptions(
+            kind="captions",
+            datasets=("demo",),
+            metrics=metrics,
+            held_out="last",
+            locations=Locations(),
+        )
+    )
     assert seen[0].map(lambda path: str(path).endswith(".png")).all()
 
 

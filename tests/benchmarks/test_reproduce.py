@@ -15,7 +15,7 @@ from captau.benchmarks.commands.reproduce import (
     summary,
 )
 from captau.benchmarks.evaluation.published_numbers import read_published
-from captau.benchmarks.options import PaperTable, ReproduceOptions
+from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
@@ -120,7 +120,7 @@ def test_printed_means_are_the_means_of_the_printed_categories():
 
 
 def test_a_row_may_say_why_it_cannot_be_computed():
-    config = ReproduceOptions({}, leave_out=("spice",))
+    config = ReproduceOptions(papers={}, leave_out=("spice",))
     workshop = Workshop(config=config, store=None, progress=None)
     assert workshop.absent(table(), "spice") == "leave_out=spice"
     assert workshop.absent(table(), "missing: no such thing") == "no such thing"

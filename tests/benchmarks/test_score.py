@@ -18,7 +18,7 @@ import pytest
 
 from captau.benchmarks.commands.score import ScoreOutput, run
 from captau.benchmarks.evaluation.metric_reliability import look_up_reliability
-from captau.benchmarks.options import ScoreOptions, files_of
+from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.statistics.bootstrap import (
@@ -93,10 +93,9 @@ def score(
 ) -> ScoreOutput:
     return run(
         ScoreOptions(
-            files_of([str(folder / c) for c in candidates], "candidates"),
-            files_of([str(folder / r) for r in references], "references"),
-            None,
-            resolve_metrics(specs),
+            candidates=files_of([str(folder / c) for c in candidates], "candidates"),
+            references=files_of([str(folder / r) for r in references], "references"),
+            metrics=resolve_metrics(specs),
             locations=Locations(use_cache=False),
             **options,
         )
@@ -204,10 +203,9 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
 def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
     found = run(
         ScoreOptions(
-            files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
-            files_of(str(files / "c4.json"), "references"),
-            None,
-            resolve_metrics(SPECS[:5]),
+            candidates=files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
+            references=files_of(str(files / "c4.json"), "references"),
+            metrics=resolve_metrics(SPECS[:5]),
         )
     )
     assert found.scores.differences is not None

@@ -14,7 +14,7 @@ from scipy import stats
 import captau
 from captau.benchmarks.commands.sensitivity import run
 from captau.benchmarks.evaluation.sensitivity_analysis import SENSITIVITY_COLUMNS, find_duplicates
-from captau.benchmarks.options import SensitivityOptions
+from captau.benchmarks.options.sensitivity import SensitivityOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.sensitivity_figure import sensitivity_figure
 from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
@@ -28,7 +28,9 @@ def config(
     *kinds: str, metrics: Any = ("rouge_1", "rouge_l"), draws: int | None = 40, **changes: Any
 ) -> SensitivityOptions:
     protocol = Protocol.resolve("demo", usual_protocol("demo"), changes)
-    return SensitivityOptions({"demo": protocol}, resolve_metrics(metrics), kinds, draws=draws)
+    return SensitivityOptions(
+        datasets={"demo": protocol}, metrics=resolve_metrics(metrics), kinds=kinds, draws=draws
+    )
 
 
 def test_images_move_less_the_more_there_are():
@@ -99,7 +101,11 @@ def own(tmp_path, scores: dict[str, Any], frame: pd.DataFrame, kind: str, **chan
     )
     return run(
         SensitivityOptions(
-            {"file": protocol}, resolve_metrics(specs), (kind,), draws=400, locations=locations
+            datasets={"file": protocol},
+            metrics=resolve_metrics(specs),
+            kinds=(kind,),
+            draws=400,
+            locations=locations,
         )
     ).frames["sensitivity.csv"]
 

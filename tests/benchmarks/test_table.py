@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
-from captau.benchmarks.options import STYLES, TableOptions
+from captau.benchmarks.options.table import STYLES, TableOptions
 from captau.benchmarks.reporting.joined_table import JoinedTable, join
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.tables import MISSING
@@ -62,7 +62,7 @@ def captau(capsys):
 
 
 def table(*folders, **options) -> JoinedTable:
-    return join(TableOptions(tuple(folders), **options))
+    return join(TableOptions(runs=tuple(folders), **options))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):

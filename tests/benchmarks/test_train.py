@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 
 import captau
 from captau.benchmarks.commands.train import Corpus, jobs_of, shuffled_labels
-from captau.benchmarks.options import TrainOptions
+from captau.benchmarks.options.train import TrainOptions
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
@@ -62,7 +62,7 @@ def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
 
 def config(design: str, **options) -> TrainOptions:
     made = make_recipe("icr", {"images": "demo", "texts": "demo"})
-    return TrainOptions(made, {}, design=design, **options)
+    return TrainOptions(recipe=made, datasets={}, design=design, **options)
 
 
 PICTURES = [f"p{i}.jpg" for i in range(20)]

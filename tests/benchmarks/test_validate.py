@@ -16,7 +16,7 @@ import pytest
 import captau
 from captau.benchmarks.commands import validate as module
 from captau.benchmarks.commands.validate import Verdict, validate
-from captau.benchmarks.options import ValidateOptions
+from captau.benchmarks.options.validate import ValidateOptions
 from captau.benchmarks.scoring.caption_files import read_candidates
 from tests.conftest import AWKWARD, run_captau, says
 

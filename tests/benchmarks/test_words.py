@@ -22,7 +22,7 @@ from captau.benchmarks.commands.agree_words import (
     precision_at,
     run,
 )
-from captau.benchmarks.options import HumanConfig
+from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.scoring.locations import Locations
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -40,8 +40,8 @@ def of_pattern(pattern: np.ndarray) -> Uses:
     return Uses(["w"], [str(i) for i in range(len(pattern))], places)
 
 
-def config(path, **options) -> HumanConfig:
-    return HumanConfig(
+def config(path, **options) -> AgreeOptions:
+    return AgreeOptions(
         kind="words", datasets=(), references=path, locations=Locations(use_cache=False), **options
     )
 

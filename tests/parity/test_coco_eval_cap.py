@@ -13,7 +13,7 @@ import pytest
 from pycocotools.coco import COCO
 
 from captau.benchmarks.commands.score import run
-from captau.benchmarks.options import ScoreOptions, files_of
+from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.compat import COCOEvalCap
 from captau.metrics.registry import metric
@@ -95,10 +95,9 @@ def test_all_values_are_pycocoevalcaps(
 def test_captau_score_has_the_same_corpus_scores(coco: Any, theirs: Any) -> None:
     found = run(
         ScoreOptions(
-            files_of(str(coco[2] / "r.json"), "candidates"),
-            files_of(str(coco[2] / "a.json"), "references"),
-            None,
-            resolve_metrics(METRICS),
+            candidates=files_of(str(coco[2] / "r.json"), "candidates"),
+            references=files_of(str(coco[2] / "a.json"), "references"),
+            metrics=resolve_metrics(METRICS),
         )
     )
     expected = list(without_spice(theirs.eval).values())

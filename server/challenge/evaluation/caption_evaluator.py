@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ....benchmarks.commands.agree_captions import run as score_people
 from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
-from ....benchmarks.options import HumanConfig
+from ....benchmarks.options.agree import AgreeOptions
+from ....benchmarks.options.shared import usual_protocols
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.caption_files import (
     CandidateFile,
@@ -181,9 +182,9 @@ class CaptionEvaluator(Evaluator):
         scores: list[dict[str, Any]] = []
         for references in self.challenge.reference_sets:
             agreement = score_people(
-                HumanConfig(
+                AgreeOptions(
                     kind="captions",
-                    datasets=() if references.dataset is None else (references.dataset,),
+                    datasets=usual_protocols([references.dataset] if references.dataset else []),
                     references=references.file,
                     metrics=self.metrics,
                     held_out=self.challenge.human,

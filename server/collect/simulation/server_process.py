@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
 from ...web.listener import listen, serve
 from ..web.app import make_app
@@ -24,15 +24,13 @@ class StudyServer:
         InputError: on a fault of the study.
     """
 
-    def __init__(self, options: Mapping[str, Any], wait: float = 0.0) -> None:
+    def __init__(self, options: CollectOptions, wait: float = 0.0) -> None:
         has_fork_server = "forkserver" in multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("forkserver" if has_fork_server else "spawn")
         if has_fork_server:  # modules are imported once for all servers
             context.set_forkserver_preload(["captau.server.collect.web.app", "uvicorn"])
         receiver, sender = context.Pipe(duplex=False)
-        self.process = context.Process(
-            target=_serve, args=(dict(options), wait, sender), daemon=True
-        )
+        self.process = context.Process(target=_serve, args=(options, wait, sender), daemon=True)
         self.process.start()
         sender.close()
         try:
@@ -55,7 +53,7 @@ class StudyServer:
         self.process.join()
 
 
-def _serve(options: dict[str, Any], wait: float, sender: Connection) -> None:
+def _serve(options: CollectOptions, wait: float, sender: Connection) -> None:
     """Serve a study without limits; send its address and a fault, either of which is empty."""
     try:
         listener = listen("127.0.0.1", 0)

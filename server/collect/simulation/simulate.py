@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ....benchmarks.options.collect import SimulateOptions
 from ....benchmarks.runs.output_folder import OutputFolder
 from ....benchmarks.runs.tables import ResultTable, markdown_of
 from ....datasets.errors import InputError, unknown
@@ -30,7 +31,7 @@ class SimulationReport:
     fault: str
 
 
-def run_simulation(options: dict[str, Any]) -> SimulationReport:
+def run_simulation(options: SimulateOptions) -> SimulationReport:
     """Run players, and write what they did to an output folder.
 
     Args:
@@ -39,27 +40,24 @@ def run_simulation(options: dict[str, Any]) -> SimulationReport:
     Raises:
         InputError: on an unknown kind of players, or a fault of the study.
     """
-    players = options["players"]
+    players = options.players
     kinds = list_players(DEFAULT_PLAYERS if players is None else players)
-    if not 1 <= options["answers"] <= 100_000:
-        raise InputError(f"answers={options['answers']}: a number from 1 on is expected")
-    data_root = options["data"]["root"]
-    study = read_study(options["study"], Path(data_root).expanduser() if data_root else None)
-    study = replace(study, form=study.form.with_wait(options["wait"]))
+    if not 1 <= options.answers <= 100_000:
+        raise InputError(f"answers={options.answers}: a number from 1 on is expected")
+    study = read_study(options.study, options.data_root)
+    study = replace(study, form=study.form.with_wait(options.wait))
     if study.participants != "open":
         raise InputError(
             f"study {study.name}: participants is {study.participants}; simulated ones need open"
         )
     with (
-        OutputFolder(options["output_dir"], "collect-simulate") as folder,
+        OutputFolder(options.output_dir, "collect-simulate") as folder,
         tempfile.TemporaryDirectory() as scratch,
     ):
-        database = options["database"] or str(Path(scratch) / "study.sqlite3")
-        server = StudyServer({**options, "database": database}, options["wait"])
+        database = options.database or str(Path(scratch) / "study.sqlite3")
+        server = StudyServer(replace(options.site_options(), database=database), options.wait)
         try:
-            records, seconds = play_all(
-                server.url, study, kinds, options["answers"], options["seed"]
-            )
+            records, seconds = play_all(server.url, study, kinds, options.answers, options.seed)
         finally:
             server.stop()
         tables = [_points_table(records), _speed_table(records, seconds)]
@@ -67,9 +65,9 @@ def run_simulation(options: dict[str, Any]) -> SimulationReport:
             "command": "collect simulate",
             "study": study.name,
             "players": dict(Counter(kinds)),
-            "answers": options["answers"],
-            "wait": options["wait"],
-            "seed": options["seed"],
+            "answers": options.answers,
+            "wait": options.wait,
+            "seed": options.seed,
             "noise": NOISE,
             "seconds": round(seconds, 3),
             "played": [{k: v for k, v in asdict(r).items() if k != "took"} for r in records],
@@ -81,8 +79,8 @@ def run_simulation(options: dict[str, Any]) -> SimulationReport:
             }
         )
     lines = ["\n\n".join(map(markdown_of, tables)), f"\nwritten to {folder.path}"]
-    if options["database"]:
-        lines.append(f"the answers are in {options['database']}")
+    if options.database:
+        lines.append(f"the answers are in {options.database}")
     faults = [record.fault for record in records if record.fault]
     summary = f"{len(faults)} of {len(records)} players were stopped: {faults[0]}" if faults else ""
     return SimulationReport("\n".join(lines), summary)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 
+from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
 from ...storage.database import Database
 from ...web.admin_account import AdminAccount, password_from_environment
@@ -83,7 +84,7 @@ CurrentSite = Annotated[StudySite, Depends(current_site)]
 
 
 def open_site(
-    options: dict[str, Any], *, create: bool = True, wait: float | None = None
+    options: CollectOptions, *, create: bool = True, wait: float | None = None
 ) -> StudySite:
     """Open a study in its database, ready to be served.
 
@@ -95,14 +96,13 @@ def open_site(
     Raises:
         InputError: on a fault of the study, the database or the password.
     """
-    root = options["data"]["root"]
-    study = read_study(options["study"], Path(root).expanduser() if root else None)
+    study = read_study(options.study, options.data_root)
     if wait is not None:
         unlimited = StudyLimits(*[1_000_000] * 3)
         study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
     password = password_from_environment()
-    public_address = parse_public_address(options.get("url"))
-    address = options["database"] or f"collected/{study.name}.sqlite3"
+    public_address = parse_public_address(options.url)
+    address = options.database or f"collected/{study.name}.sqlite3"
     if not create and "://" not in address and not Path(address).expanduser().is_file():
         raise InputError(f"{address}: no such file; name the study's with database=FILE")
     database = Database(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from captau.benchmarks.commands.score import ScoreOutput, run
-from captau.benchmarks.options import ScoreOptions, files_of
+from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.runs.output_folder import COMMAND_FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
 from captau.benchmarks.scoring.catalog import resolve_metrics
@@ -127,10 +127,10 @@ def config_of(
     """Options of a run; files as `candidates=` and `references=` take them."""
     options.setdefault("partial", True)  # REFERENCES has an image without a caption
     return ScoreOptions(
-        files_of(_typed(candidates), "candidates"),
-        files_of(_typed(references), "references") if references else (),
-        images,
-        resolve_metrics(specs),
+        candidates=files_of(_typed(candidates), "candidates"),
+        references=files_of(_typed(references), "references") if references else (),
+        images=images,
+        metrics=resolve_metrics(specs),
         **options,
     )
 

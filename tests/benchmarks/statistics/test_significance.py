@@ -463,7 +463,7 @@ def test_one_image_has_no_interval_and_says_so(tmp_path):
 
 def test_one_image_cannot_be_compared(tmp_path):
     from captau.benchmarks.commands.bench import run as bench
-    from captau.benchmarks.options import BenchOptions
+    from captau.benchmarks.options.bench import BenchOptions
     from captau.benchmarks.scoring.catalog import resolve_metrics, usual_protocol
     from captau.benchmarks.scoring.locations import Locations
     from captau.benchmarks.scoring.protocol import Protocol

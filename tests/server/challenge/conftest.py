@@ -15,6 +15,7 @@ import pytest
 import yaml
 from sqlalchemy import insert
 
+from captau.benchmarks.options.serve import ServeOptions
 from captau.server.challenge.accounts.secret_codes import hash_token
 from captau.server.challenge.site_opening import open_site
 from captau.server.challenge.submission_lifecycle import SubmissionLifecycle
@@ -95,18 +96,14 @@ def scores_csv():
 
 def serve_options(folder, **changes):
     """Return the options of `captau serve` for the challenges in `folder`."""
-    return {
-        "challenge": str(folder),
-        "title": None,
-        "database": str(folder / "site.sqlite3"),
-        "files": str(folder / "files"),
-        "queue": None,
-        "workers": 1,
-        "rescore": False,
-        "url": None,
-        "data": {"root": None},
-        **changes,
-    }
+    return ServeOptions(
+        **{
+            "challenge": str(folder),
+            "database": str(folder / "site.sqlite3"),
+            "files": str(folder / "files"),
+            **changes,
+        }
+    )
 
 
 def make_site(folder, kinds=("captions", "metrics"), **changes):
@@ -143,8 +140,7 @@ def serve_site(site):
 
 def make_manual_worker(folder, site):
     """Return a function that checks and evaluates all submissions that wait, in this process."""
-    setup = {k: v for k, v in serve_options(folder).items() if k != "data"}
-    setup |= {"data_root": None, "queue": str(folder / "files" / "queue.sqlite3")}
+    setup = {**vars(serve_options(folder)), "queue": str(folder / "files" / "queue.sqlite3")}
     workers = {kind: Worker({**setup, "kind": kind, "name": f"manual-{kind}"}) for kind in WorkKind}
     for worker in workers.values():
         worker.warm_up()

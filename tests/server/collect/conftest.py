@@ -64,18 +64,14 @@ def write_study(folder, protocol="game", **changes):
 
 def make_site(folder, protocol="game", database=None, url="", **changes):
     """The site of a small study, its database beside it."""
+    from captau.benchmarks.options.collect import CollectOptions
     from captau.server.collect.web.site import open_site
 
     path = folder / "study.yaml"
     if changes or not path.exists():
         path = write_study(folder, protocol, **changes)
-    options = {
-        "study": str(path),
-        "database": str(database or folder / "small.sqlite3"),
-        "url": url,
-        "data": {"root": None},
-    }
-    return open_site(options)
+    database = str(database or folder / "small.sqlite3")
+    return open_site(CollectOptions(study=str(path), database=database, url=url))
 
 
 def running(site):

@@ -11,6 +11,7 @@ from collections import Counter
 
 from sqlalchemy import func, select
 
+from captau.benchmarks.options.collect import CollectOptions
 from captau.server.collect.forms.form import COUNTED_PHASES
 from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.simulation.server_process import StudyServer
@@ -24,11 +25,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
     rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
     path = write_study(tmp_path, "good_bad", ratings=3)
     (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
-    options = {
-        "study": str(path),
-        "database": str(tmp_path / "small.sqlite3"),
-        "data": {"root": None},
-    }
+    options = CollectOptions(study=str(path), database=str(tmp_path / "small.sqlite3"))
     rng = random.Random(7)
     acknowledged: dict[str, str] = {}
     sent: list[dict[str, str]] = [{} for _ in range(RATERS)]

@@ -1,0 +1,71 @@
+"""Completion in bash, zsh and fish: Hydra completes a command's options, and this completes the command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+
+from ...conf import group
+from ...datasets.errors import InputError
+from .registry import COMMANDS, Command, split_command
+
+
+def complete(arguments: list[str]) -> str:
+    """Return what `-sc install=SHELL` and `-sc query=SHELL` print.
+
+    Raises:
+        InputError: on another shell.
+    """
+    if len(arguments) != 2 or not re.fullmatch(
+        r"(install|uninstall|query)=(bash|fish|zsh)", arguments[1]
+    ):
+        raise InputError(f"{arguments[0]} install=bash, install=zsh or install=fish is expected")
+    if not arguments[1].startswith("query"):
+        return _ask_hydra(COMMANDS["bench"], arguments).strip()
+    line = os.environ.get("COMP_LINE", "")
+    words = line.split()
+    is_word_open = not line.endswith(" ") and len(words) > 1
+    typed, last_word = (words[1:-1], words[-1]) if is_word_open else (words[1:], "")
+    command = _command_of(typed)
+    if command is None:
+        rows = [name.split() for name in COMMANDS]
+        nexts = [row[len(typed)] for row in rows if row[: len(typed)] == typed != row]
+        return "\n".join(dict.fromkeys(word for word in nexts if word.startswith(last_word)))
+    # Hydra knows one program with options, so the command's words are taken out of its view.
+    os.environ["COMP_LINE"] = re.sub(
+        r"^(\S+)\s+" + r"\s+".join(map(re.escape, command.name.split())), r"\1", line
+    )
+    # Hydra offers every config group there is; a command has its own options.
+    roots = {one.key.partition(".")[0] for one in command.declared()}
+    offered = _ask_hydra(command, arguments).split()
+    fitting = [word for word in offered if re.split(r"[.=]", word)[0] in roots]
+    return "\n".join([*fitting, *_metric_words(command, f" {line}".split(" ")[-1])])
+
+
+def _command_of(words: list[str]) -> Command | None:
+    """Return the command that words begin with; None where they do not."""
+    try:
+        return split_command(words)[0] if words else None
+    except InputError:
+        return None
+
+
+def _ask_hydra(command: Command, arguments: list[str]) -> str:
+    from .hydra_runner import run_hydra
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        run_hydra(command, arguments)
+    return printed.getvalue()
+
+
+def _metric_words(command: Command, last_word: str) -> list[str]:
+    """Return completions of `metrics=`, which is no config group: suites and metrics."""
+    if not last_word.startswith("metrics=") or "metrics" not in {
+        one.key for one in command.declared()
+    }:
+        return []
+    names = [f"metrics={name}" for name in (*group("suite"), *group("metric"))]
+    return [name for name in names if name.startswith(last_word)]

@@ -1,0 +1,80 @@
+"""Help texts, made of the registry and of the options' declarations."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+from ..options.declaration import NEEDED, Option
+from ..options.shared import SCORING
+from .registry import Command
+
+_WIDTH = 110
+_COLUMN = 25
+_FLAGS = (
+    "Flags (Hydra's): --cfg job shows the resolved options, --multirun runs every combination of "
+    "comma-separated values (each into its own folder), --shell-completion install=bash completes."
+)
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text, each as one line."""
+    return [" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block]
+
+
+def help_text(command: Command) -> str:
+    """Return the help text of a command: summary, examples, notes, options by heading, files and flags."""
+    options, declared = command.options, command.declared()
+    blocks = [f"captau {command.name}: {command.summary}."]
+    blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
+    blocks += [textwrap.fill(one, _WIDTH) for one in paragraphs(options.notes)]
+    headings = dict.fromkeys(["", *(one.heading for one in declared if one.heading != SCORING)])
+    for heading in [*headings, SCORING]:
+        lines = [_option_lines(one) for one in declared if one.heading == heading]
+        if lines:
+            blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
+    blocks += [textwrap.fill(one, _WIDTH) for one in paragraphs(options.writes)]
+    if any(one.config_group for one in declared):
+        blocks.append("captau --help lists the datasets, metrics, suites and papers.")
+    blocks.append(textwrap.fill(_FLAGS, _WIDTH))
+    return "\n\n".join(blocks)
+
+
+def _option_lines(option: Option) -> str:
+    placeholder = _placeholder(option)
+    head = f"  {option.key}={placeholder}"
+    text = textwrap.wrap(
+        f"{option.help.removeprefix(f'{placeholder} ')}{_default_remark(option)}",
+        _WIDTH,
+        initial_indent=" " * _COLUMN,
+        subsequent_indent=" " * _COLUMN,
+        break_on_hyphens=False,
+    )
+    if len(head) + 2 > _COLUMN:
+        return "\n".join([f"{head}  {text[0].strip()}", *text[1:]])
+    return "\n".join([head + text[0][len(head) :], *text[1:]])
+
+
+def _placeholder(option: Option) -> str:
+    if option.takes or option.type in (Any, str, str | None):
+        return option.takes
+    if option.type is bool:
+        return str(not option.default).lower()
+    return "N" if option.type in (int, int | None) else "NUMBER"
+
+
+def _default_remark(option: Option) -> str:
+    if option.default == NEEDED:
+        return " (needed)"
+    has_default = option.default not in (None, []) and not isinstance(option.default, bool)
+    if not has_default or "(default" in option.help:
+        return ""
+    return f" (default: {default_text(option.default)})"
+
+
+def default_text(value: Any) -> str:
+    """Return a default as it would be typed."""
+    if isinstance(value, list):
+        return f"[{','.join(map(default_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else f"{value}"

@@ -1,0 +1,210 @@
+"""Hydra at the edge: the schema and defaults of a command, composition, and its errors as one line.
+
+Hydra composes and checks what is typed; `run_composed` makes a command's options of that and runs its task.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, get_args, get_origin
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from omegaconf import (
+    AnyNode,
+    BooleanNode,
+    DictConfig,
+    FloatNode,
+    IntegerNode,
+    ListConfig,
+    OmegaConf,
+    StringNode,
+)
+from omegaconf.errors import OmegaConfBaseException
+
+from ...conf import group
+from ...datasets.errors import InputError, unknown
+from ..options.declaration import Composed, Option
+from ..options.shared import apply_environment
+from .registry import COMMANDS, Command
+
+_NODES: dict[Any, Callable[..., Any]] = {
+    str: StringNode,
+    int: IntegerNode,
+    float: FloatNode,
+    bool: BooleanNode,
+}
+#: Exceptions of Hydra and OmegaConf on overrides that cannot be composed.
+COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyError)
+
+
+def _node_of(option: Option) -> Any:
+    """Return an OmegaConf node that checks values of an option and has its default."""
+    kind, arguments = get_origin(option.type), get_args(option.type)
+    if kind is list:
+        return ListConfig(option.default, element_type=arguments[0])
+    if kind is dict:
+        return DictConfig(option.default, key_type=arguments[0], element_type=arguments[1])
+    if option.type is Any:
+        return AnyNode(option.default) if not isinstance(option.default, list) else option.default
+    kinds = [one for one in arguments or (option.type,) if one is not type(None)]
+    return _NODES[kinds[0]](option.default, is_optional=type(None) in arguments)
+
+
+def configuration_of(command: Command) -> DictConfig:
+    """Return the primary configuration of a command: its schema with defaults, its groups, and Hydra's own."""
+    groups: list[Any] = []
+    tree: dict[str, Any] = {}
+    for option in command.options.declared():
+        if option.config_group:
+            groups.append({f"/{option.config_group}": option.default})
+            if option.config_group == "rater":
+                tree["rater"] = DictConfig({}, key_type=str, element_type=Any)
+            continue
+        branch = tree
+        *parents, name = option.key.split(".")
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[name] = _node_of(option)
+    tree["hydra"] = {
+        "output_subdir": None,
+        "run": {"dir": "."},
+        "sweep": {"dir": "results/runs/${now:%Y%m%d-%H%M%S}-multirun", "subdir": "."},
+        "job": {"name": "captau"},
+        "help": {"app_name": f"captau {command.name}"},
+    }
+    quiet = [{f"override /hydra/{name}": "none"} for name in ("job_logging", "hydra_logging")]
+    return OmegaConf.create({"defaults": ["_self_", *groups, *quiet], **tree})
+
+
+def register(command: Command) -> None:
+    """Make a command known to Hydra as `command/NAME`."""
+    ConfigStore.instance().store(
+        group="command",
+        name=command.slug,
+        node=configuration_of(command),
+        package="_global_",
+    )
+
+
+def composed_of(config: DictConfig) -> Composed:
+    """Return a composed configuration as plain data, with the keys that were typed.
+
+    Raises:
+        InputError: on the first option that is needed and missing.
+    """
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise InputError(f"the option {missing[0]}=… is needed; see --help")
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    plain.pop("hydra", None)
+    words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    return Composed(plain, frozenset(word.partition("=")[0].lstrip("+") for word in words))
+
+
+def run_composed(name: str, config: DictConfig) -> int:
+    """Run a command on its composed configuration, and return its exit status.
+
+    Raises:
+        InputError: on whatever of the user's cannot be used.
+    """
+    command, composed = COMMANDS[name], composed_of(config)
+    apply_environment(composed)
+    return command.task(command.options.read(composed)) or 0
+
+
+def run_hydra(command: Command, words: Sequence[str]) -> int:
+    """Run a command, or one of Hydra's flags, as Hydra's own program does, and return the exit status.
+
+    Raises:
+        InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
+    """
+    register(command)
+    failure: Exception | None = None
+    status = 0
+
+    def task(config: DictConfig) -> None:
+        # Hydra would print a line of its own about an exception; it is raised outside instead.
+        nonlocal failure, status
+        try:
+            status = run_composed(command.name, config)
+        except Exception as error:
+            failure = error
+
+    # Without this Hydra prints errors itself, over many lines, and exits with 1.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    argv, sys.argv = sys.argv, ["captau", *words]
+    try:
+        hydra.main(
+            version_base="1.3",
+            config_path="pkg://captau.conf",
+            config_name=f"command/{command.slug}",
+        )(task)()
+    except COMPOSITION_ERRORS as error:
+        raise explain(error, command) from error
+    finally:
+        sys.argv = argv
+    if failure is not None:
+        raise failure
+    return status
+
+
+def run_multirun(command: Command, overrides: Sequence[str]) -> int:
+    """Run `--multirun`: a run for each combination, each in a folder of its own within the sweep's.
+
+    Raises:
+        InputError: where the sweep cannot begin; faults of jobs are lines on stderr.
+    """
+    from ..runs.output_folder import OutputFolder
+    from ..sweeps.sweep import plan, run_sweep
+
+    register(command)
+    output_dirs = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
+    hydra_words = [w for w in overrides if w.startswith(("hydra.", "hydra/"))]
+    command_words = [w for w in overrides if not w.startswith(("hydra.", "hydra/", "output_dir="))]
+    with OutputFolder(output_dirs[-1] if output_dirs else None, "multirun") as folder:
+        try:
+            planned = plan(command.name, command_words, hydra_words, folder.path)
+        except COMPOSITION_ERRORS as error:
+            raise explain(error, command) from error
+        return run_sweep(planned, partial(run_composed, command.name))
+
+
+def explain(error: Exception, command: Command) -> InputError:
+    """Return one line for an error of Hydra or OmegaConf on the overrides."""
+    text = str(error)
+    missing = getattr(error, "missing_cfg_file", None)
+    if isinstance(missing, str) and "/" in missing:
+        folder, _, name = missing.strip("/").rpartition("/")
+        return unknown(folder, name, group(folder))
+    match = (
+        re.search(r"Could not override '([^']+)'", text)
+        or re.search(r"Key '([^']+)' (?:is )?not in '", text)
+        or re.search(r"full_key: ([\w.]+)", text)
+    )
+    if match and ("Could not override" in text or "not in" in text):
+        key = match.group(1).partition("@")[0]
+        if key.startswith("rater.") and command.name == "train":
+            return InputError(
+                f"'{key}' is no option of this rater; captau train rater=NAME --cfg job shows them"
+            )
+        return unknown(f"option of captau {command.name}", key, [o.key for o in command.declared()])
+    first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if type(error).__name__ == "OverrideParseException":
+        override = getattr(error, "override", "")
+        return InputError(
+            f"'{override}' is not of the form key=value ({first_line}); quote what has brackets or blanks: "
+            f"'metrics=[\"cider(df=FILE)\"]'"
+        )
+    # The reason stands at the end of the chain: "Value 'abc' … could not be converted to Integer".
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    reason = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
+    return InputError(first_line if reason in ("", first_line) else f"{first_line}: {reason}")

@@ -1,0 +1,110 @@
+"""Options of `captau serve` and `captau submit`, which the web side runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .collect import DATABASE, SiteOptions
+from .declaration import NEEDED, Option, Options, option
+from .shared import JAVA_HOME, JAVA_SPICE, SERVED, path_option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(SiteOptions):
+    """Options of `captau serve`.
+
+    Attributes:
+        challenge: a name, file or folder, or several.
+        title: of the site; None for the challenge's.
+        database: a file or URL; None for one that the challenge names.
+        files: the folder of submissions; None puts it beside the database.
+        queue: what wakes workers, a file or URL; None for a file among the submissions.
+        workers: how many submissions are evaluated at once.
+        rescore: whether to evaluate anew where references, ratings, metrics or protocol changed.
+    """
+
+    examples: ClassVar[str] = """
+captau serve                                            the two demo challenges
+captau serve challenge=mine.yaml port=8080
+captau serve challenge=[captions.yaml,metrics.yaml]     or a folder of them
+captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
+captau serve challenge=mine.yaml database=postgresql://user@host/name queue=redis://host
+"""
+    notes: ClassVar[str] = """
+docs/challenges.md explains how to write a challenge. Every submission is on the disk before it is acknowledged; stop
+the server as you like. The dashboard's address is printed; $CAPTAU_ADMIN_PASSWORD sets its password, else the first who
+opens the printed link does.
+"""
+    environment: ClassVar[tuple[Option, ...]] = (*SERVED, JAVA_HOME, JAVA_SPICE)
+
+    challenge: Any = option(
+        "demo",
+        "one or several; demo stands for one of each kind",
+        takes="NAME|FILE.yaml|FOLDER",
+        is_literal=True,
+        has_several=True,
+    )
+    title: str | None = option(
+        None, "of the site (default: the challenge's)", takes="TEXT", is_literal=True
+    )
+    database: str | None = option(
+        None,
+        "where everything is stored (default: challenges/NAME.sqlite3), or PostgreSQL",
+        **DATABASE,
+    )
+    files: str | None = option(
+        None,
+        "where submissions lie (default: beside the database, or challenges/NAME)",
+        takes="DIR",
+        is_literal=True,
+    )
+    queue: str | None = option(
+        None,
+        "what wakes workers (default: a file there), or redis://…, postgresql://…",
+        takes="FILE|URL",
+        is_literal=True,
+    )
+    workers: int = option(1, "how many submissions are evaluated at once")
+    rescore: bool = option(
+        False, "true evaluates all anew where references, ratings, metrics or protocol changed"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitOptions(Options):
+    """Options of `captau submit`: a file, and the challenge and site that it goes to."""
+
+    examples: ClassVar[str] = """
+captau submit captions_test2014_mine_results.zip challenge=demo_captions url=https://lab.example
+captau submit scores.csv challenge=demo_metrics system=mine note="layer 9"
+"""
+    notes: ClassVar[str] = """
+The token is made on the site's page of your account; $CAPTAU_TOKEN hands it over. Faults of the file are listed, and
+the exit status is 2; captau validate lists them offline.
+"""
+
+    file: Path = path_option(
+        NEEDED,
+        "captions (.json, .jsonl, .zip), or scores (.csv, .jsonl, .parquet)",
+        takes="FILE",
+    )
+    challenge: str = option(
+        NEEDED, "which challenge of the site", takes="NAME", is_literal=True, has_several=True
+    )
+    url: str = option("http://127.0.0.1:8000", "the site", takes="URL", is_literal=True)
+    token: str | None = option(
+        None,
+        "yours; better in $CAPTAU_TOKEN, which others on the machine don't see",
+        takes="TOKEN",
+        is_literal=True,
+    )
+    system: str | None = option(
+        None,
+        "the submission's name on the leaderboard (default: the file's name)",
+        takes="NAME",
+        is_literal=True,
+    )
+    note: str | None = option(None, "a note of yours", takes="TEXT", is_literal=True)
+    wait: bool = option(True, "false returns once the file is received")

@@ -1,0 +1,457 @@
+"""Options that several commands share: places, the environment, datasets, protocol, metrics and statistics.
+
+Each stands here once, with its key, default and help text; the options of a command name those it has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ...conf import group
+from ...datasets.cache import keep
+from ...datasets.errors import InputError, unknown
+from ...datasets.shards.row_reader import Columns
+from ...metrics.base import Metric
+from ...metrics.text.java import java_program
+from ..scoring.catalog import optional_specs, read_config, resolve_metrics, usual_protocol
+from ..scoring.locations import OWN, Locations
+from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import StatisticsOptions
+from .declaration import NEEDED, Composed, Option, Options, option, options_of, part
+
+SCORING = "Options of every command that scores"
+OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
+
+# Values.
+
+
+def path_of(text: str | None) -> Path | None:
+    """Return a path with its `~` spelt out; None for no text."""
+    return Path(text).expanduser() if text else None
+
+
+def words_of(value: Any, key: str) -> tuple[str, ...]:
+    """Return one word or several, each once; none for None.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    words: Any = [] if value is None else value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(word, str | int | float) for word in words):
+        raise InputError(f"{key} is {value!r}; a name or a list of names is expected")
+    return tuple(dict.fromkeys(str(word) for word in words))
+
+
+def whole_numbers(value: Any, key: str) -> tuple[int, ...]:
+    """Return one whole number, or several.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    numbers: Any = [value] if isinstance(value, int) else value
+    if not isinstance(numbers, list | tuple) or not all(type(n) is int for n in numbers):
+        raise InputError(f"{key} is {value!r}; whole numbers are expected, as {key}=[0,1,2]")
+    return tuple(numbers)
+
+
+def check_least(least: int, **values: int | None) -> None:
+    """Raise InputError where a number is below the least that makes sense; None passes."""
+    for key, value in values.items():
+        if value is not None and value < least:
+            raise InputError(f"{key} is {value}; a whole number from {least} on is expected")
+
+
+def check_shares(good: float, precision: float) -> None:
+    """Raise InputError where a share is not above 0 and up to 1."""
+    for key, share in (("good", good), ("precision", precision)):
+        if not 0 < share <= 1:
+            raise InputError(f"{key} is {share}; a number above 0 and up to 1 is expected")
+
+
+def check_choice(label: str, value: str, choices: Iterable[str]) -> None:
+    """Raise InputError where a value is none of the choices."""
+    if value not in choices:
+        raise unknown(label, value, list(choices))
+
+
+def path_option(default: str | None, text: str, **more: Any) -> Any:
+    """Declare an option that holds one path."""
+    kind = str if default == NEEDED else str | None
+    attributes: dict[str, Any] = {"type": kind, "is_literal": True} | more
+    return option(default, text, read=path_of, **attributes)
+
+
+def words_option(default: Any, text: str, *, key: str, **more: Any) -> Any:
+    """Declare an option that holds one word or several."""
+    return option(default, text, key=key, read=lambda value: words_of(value, key), **more)
+
+
+def runs_option(text: str, **more: Any) -> Any:
+    """Declare `run=`, the folders of finished runs."""
+
+    def read_folders(value: Any) -> tuple[Path, ...]:
+        folders = words_of(value, "run")
+        if not folders:
+            raise InputError(
+                "run= is empty; name the folder of a finished run, or several: run=[A,B]"
+            )
+        return tuple(Path(folder).expanduser() for folder in folders)
+
+    more = {"takes": "DIR|[A,B]", "is_literal": True, "has_several": True} | more
+    return option(NEEDED, text, key="run", read=read_folders, **more)
+
+
+# Places.
+
+_FOLDER: dict[str, Any] = {"type": str | None, "takes": "DIR", "is_literal": True}
+_DATA = "where the datasets lie (default: $CAPTAU_DATA, else the user's cache folder)"
+DATA_ROOT = Option("data.root", None, _DATA, heading=SCORING, **_FOLDER)
+_OUTPUT = "where to write (default: a fresh folder under results/runs/)"
+OUTPUT_DIR = Option("output_dir", None, _OUTPUT, heading=SCORING, **_FOLDER)
+CACHE_ROOT = Option(
+    "cache.root",
+    None,
+    "where scores and METEOR's tables are stored for the next run (default: $CAPTAU_CACHE, else the user's "
+    "cache folder)",
+    heading=SCORING,
+    **_FOLDER,
+)
+CACHE_USE = Option("cache.use", True, "false stores no scores", bool, heading=SCORING)
+CACHE_SCORES = Option(
+    "cache.scores",
+    None,
+    "where scores are stored instead: a shared folder, or s3://BUCKET/FOLDER",
+    str | None,
+    takes="PLACE",
+    heading=SCORING,
+    is_literal=True,
+)
+JAVA_HOME = Option(
+    "java.home",
+    None,
+    "another Java than the one that came with captau (also $CAPTAU_JAVA)",
+    heading=SCORING,
+    **_FOLDER,
+)
+JAVA_SPICE = Option(
+    "java.spice",
+    None,
+    "where spice_models lie (also $CAPTAU_SPICE_JARS; docs/spice.md)",
+    heading=SCORING,
+    **_FOLDER,
+)
+WEIGHTS = (
+    Option(
+        "weights.root",
+        None,
+        "where models lie (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
+        str | None,
+        takes="DIR",
+        heading=SCORING,
+    ),
+    Option(
+        "weights.download",
+        False,
+        "true downloads models that are not there",
+        bool,
+        heading=SCORING,
+    ),
+)
+PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
+#: What a command has that reads data and serves it.
+SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
+#: What acts through environment variables wherever metrics are computed.
+ENVIRONMENT = (JAVA_HOME, JAVA_SPICE, *WEIGHTS)
+
+
+def data_root_of(composed: Composed) -> Path | None:
+    """Return the data folder; None for the usual one."""
+    return path_of(composed["data.root"])
+
+
+def locations_of(composed: Composed) -> Locations:
+    """Return the places of a run, and the options of the dataset `file`.
+
+    Raises:
+        InputError: where there are options of the dataset `file` and it is not among the datasets.
+    """
+    use_cache = composed.get("cache.use")
+    file_options = {k: v for k, v in (composed.get("file") or {}).items() if v is not None}
+    if file_options and OWN not in composed["datasets"]:
+        raise InputError(
+            f"file.{next(iter(file_options))}=… belongs to dataset=file; choose that too"
+        )
+    return Locations(
+        data_root=data_root_of(composed),
+        cache_root=path_of(composed["cache.root"]),
+        # A command without `cache.use` neither stores scores nor reads them back.
+        use_cache=bool(use_cache),
+        cache_scores=composed.get("cache.scores"),
+        output_dir=path_of(composed.get("output_dir")),
+        file_options=file_options,
+    )
+
+
+def apply_environment(composed: Composed) -> None:
+    """Set the environment variables that `java.*`, `cache.*` and `weights.*` stand for.
+
+    They reach what metrics start and store, here and in child processes. The command line calls this
+    once, before the command runs.
+
+    Raises:
+        InputError: where `java.home` is no Java home, before anything is computed.
+    """
+    variables = {
+        "CAPTAU_WEIGHTS": composed.get("weights.root"),
+        "CAPTAU_DOWNLOAD": "1" if composed.get("weights.download") else None,
+        "CAPTAU_SPICE_JARS": composed.get("java.spice"),
+        "CAPTAU_JAVA": composed.get("java.home"),
+        "CAPTAU_CACHE": composed.get("cache.root"),
+    }
+    os.environ.update({name: value for name, value in variables.items() if value})
+    if composed.get("java.home"):
+        java_program()
+    if composed.get("cache") is not None:
+        keep(composed.get("cache.use") is not False)
+
+
+# Datasets and how they are judged.
+
+
+@dataclass
+class ProtocolChanges:
+    """Options of `protocol.`, and the schema of a dataset's usual protocol; None changes nothing."""
+
+    name: str | None = option(None, "the name of the protocol in results")
+    dimension: Any = option(None, "the rated dimension, or several: [precision,recall], or all")
+    ratings: str | None = option(None, "per_rating, mean, rounded_mean, median")
+    references: str | None = option(None, "all, mean_over_single, max_over_single, first_k")
+    k: int | None = option(None, "how many references count (needed by first_k)")
+    corpus: str | None = option(None, "what CIDEr's IDF is taken over: dataset, per_system")
+    systems: Any = option(None, "only these systems' rows", takes="[..]")
+    split: str | None = option(None, "only this split's rows", takes="NAME")
+    coefficients: Any = option(
+        None,
+        "any of tau_c, tau_b, tau_a, gamma, spearman, pearson, pairwise_accuracy, acc_eq, "
+        "soft_pairwise_accuracy, accuracy (docs/kinds.md)",
+    )
+    undefined: str | None = option(None, "what an undefined score does: nan, drop, error")
+    level: str | None = option(None, "pooled, by_image, by_system, system")
+
+
+@dataclass
+class DatasetSchema:
+    """The schema of a file in `conf/dataset/`."""
+
+    protocol: ProtocolChanges = field(default_factory=ProtocolChanges)
+
+
+@dataclass
+class _FileOptions:
+    """Options of `dataset=file`, the user's own judgements; None leaves the reader's default."""
+
+    path: str | None = option(
+        None,
+        "CSV, TSV, JSON, JSON lines or Parquet, one row a rating",
+        takes="FILE",
+        is_literal=True,
+    )
+    name: str | None = option(None, "the name of the dataset in results")
+    image: str | None = option(None, "the column of images (default: image)")
+    caption: str | None = option(None, "the column of captions (default: caption)")
+    value: str | None = option(None, "the column of ratings (default: value)")
+    rater: str | None = option(None, "the column of raters, if there is one")
+    references: str | None = option(None, "the column of references, if there is one")
+    dimension: str | None = option(
+        None, "the column of rated dimensions, or the one dimension of all rows"
+    )
+    system: str | None = option(None, "the column of systems, if there is one")
+    split: str | None = option(None, "the column of splits, if there is one")
+    low: float | None = option(None, "the lower end of the scale (default: the least rating)")
+    high: float | None = option(None, "the upper end of the scale (default: the greatest rating)")
+    step: float | None = option(None, "the distance of two grades of the scale, if it has grades")
+
+
+PROTOCOL = options_of(ProtocolChanges, "protocol.")
+FILE = options_of(_FileOptions, "file.", heading=OWN_JUDGEMENTS)
+
+
+def dataset_options(
+    default: str | None, text: str, takes: str = "NAME|[A,B]", heading: str = ""
+) -> tuple[Option, ...]:
+    """Return the option `dataset=` and the key of the schema in which its files arrive."""
+    typed = Option("dataset", default, text, takes=takes, heading=heading, config_group="dataset")
+    return typed, Option("datasets", {}, "", dict[str, DatasetSchema])
+
+
+DATASETS = dataset_options("demo", "which datasets (captau data list)")
+NAMED_PROTOCOL = Option(
+    "protocol",
+    "usual",
+    "a named protocol, instead of each dataset's usual choices",
+    takes="NAME",
+    config_group="protocol",
+)
+
+
+def names_of(dataset: Any) -> list[str]:
+    """Return datasets' names, from one or several.
+
+    Raises:
+        InputError: where there is none, or something that is no name.
+    """
+    names: Any = [dataset] if isinstance(dataset, str) else dataset
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if not names:
+        raise InputError("dataset is empty; name one at least, see captau data list")
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"dataset is {dataset!r}; a name or a list of names is expected")
+    return names
+
+
+def changes_of(protocol: Any) -> dict[str, Any]:
+    """Return the differences from the usual protocol: a mapping, or the name of a file in `conf/protocol/`.
+
+    Raises:
+        InputError: on an unknown name or option, or anything else.
+    """
+    if isinstance(protocol, str):
+        if protocol not in group("protocol"):
+            raise unknown("protocol", protocol, group("protocol"))
+        protocol = read_config("protocol", protocol)
+    if not isinstance(protocol, Mapping | None):
+        raise InputError(f"protocol is {protocol!r}; a name or a dict of options is expected")
+    changes = dict(protocol or {})
+    for key in changes:
+        check_choice("option of protocol", str(key), Protocol.__dataclass_fields__)
+    return changes
+
+
+def usual_protocols(
+    datasets: Iterable[str], changes: Mapping[str, Any] | None = None
+) -> dict[str, Protocol]:
+    """Return each dataset's usual protocol with some changes."""
+    return {name: Protocol.resolve(name, usual_protocol(name), changes or {}) for name in datasets}
+
+
+def protocols_of(composed: Composed) -> dict[str, Protocol]:
+    """Return each dataset's protocol, the usual one with what was typed."""
+    names_of(composed["datasets"])
+    return {
+        name: Protocol.resolve(name, usual["protocol"], composed["protocol"])
+        for name, usual in composed["datasets"].items()
+    }
+
+
+# Metrics.
+
+
+def metrics_option(default: Any, text: str = "", heading: str = "") -> Option:
+    """Return the option `metrics=`."""
+    text = text or 'suites and metrics; parameters in brackets: "cider(variant=plain)"'
+    return Option("metrics", default, text, takes="SUITE|[A,B]", heading=heading)
+
+
+METRICS = metrics_option("text")
+
+
+# Statistics.
+
+STATISTICS = tuple(
+    Option(
+        f"statistics.{name}",
+        getattr(StatisticsOptions, name),
+        text,
+        type(getattr(StatisticsOptions, name)),
+    )
+    for name, text in {
+        "interval": "percentile or bca (bootstrap over images), fisher (formulas: Fisher's of Pearson's r, "
+        "Wilson's of accuracy), none",
+        "replicates": "how many samples the bootstrap draws",
+        "level": "how often an interval covers",
+        "seed": "the seed of all that is drawn",
+        "correction": "of p-values for the number of pairs: bh, holm, none",
+        "disattenuate": "true adds disattenuated.csv: Pearson's r corrected for the ratings' noise",
+        "swap": "what changes places at once in a permutation: both (systems and images), image, item",
+    }.items()
+)
+
+
+def statistics_of(values: Any) -> StatisticsOptions:
+    """Return statistics with some values changed; None for the usual ones.
+
+    Raises:
+        InputError: on an unknown option, or a value that makes no sense.
+    """
+    if not isinstance(values, Mapping | None):
+        raise InputError(f"statistics is {values!r}; a dict of options is expected")
+    for key in values or {}:
+        check_choice("option of statistics", str(key), StatisticsOptions.__dataclass_fields__)
+    return StatisticsOptions(**(values or {}))
+
+
+def statistics_part(*names: str, **texts: str) -> Any:
+    """Declare the field `statistics` with some of its options; `texts` are help texts of the command's own."""
+    options = (
+        replace(one, help=texts.get(name, one.help))
+        for one in STATISTICS
+        if (name := one.key.partition(".")[2]) in names
+    )
+    return part(
+        lambda composed: statistics_of(composed["statistics"]),
+        *options,
+        default_factory=StatisticsOptions,
+    )
+
+
+# Commands that score.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions(Options):
+    """Options of every command that scores.
+
+    Attributes:
+        locations: where data, scores and the run lie.
+        configuration: all options as plain data, which run.json records.
+    """
+
+    environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
+
+    locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
+    configuration: Mapping[str, Any] = part(
+        lambda composed: composed.plain, default_factory=dict[str, Any]
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringOptions(ScoringOptions):
+    """Options of every command that scores datasets and sets the scores against ratings.
+
+    Attributes:
+        datasets: each dataset's protocol.
+        metrics: what is computed.
+        optional: the specs that suites alone ask for: those that cannot be computed are listed as missing.
+    """
+
+    datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
+    metrics: tuple[Metric, ...] = part(
+        lambda composed: resolve_metrics(composed["metrics"]), METRICS
+    )
+    optional: frozenset[str] = part(
+        lambda composed: optional_specs(composed["metrics"]), default=frozenset()
+    )
+
+
+COLUMNS = tuple(
+    Option(f"columns.{name}", getattr(Columns, name), text, str, is_literal=True)
+    for name, text in {
+        "image_id": "the column of image ids",
+        "caption": "the column of captions",
+        "references": "the column of references",
+    }.items()
+)
