@@ -230,7 +230,7 @@ def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
     """Only the user's faults become one line; a bug of ours shows where it is."""
     import captau.benchmarks.commands.bench as run
 
-    monkeypatch.setattr(run, "measure", lambda *_: 1 / 0)
+    monkeypatch.setattr(run, "score_dataset", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["bench", "metrics=[rouge_1]"])
 
