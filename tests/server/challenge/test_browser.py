@@ -24,13 +24,13 @@ from tests.server.challenge.visitors import (
     valid_captions,
     write_challenge,
 )
-from tests.server.collect.test_browser import Looker
+from tests.server.chromium import ChromiumPage
 
 SIZES = ((390, "dark"), (1280, "light"))
 
 
 def open_browser(chromium, url, width, scheme):
-    browser = Looker(chromium, url, width)
+    browser = ChromiumPage(chromium, url, width)
     browser.page.emulate_media(color_scheme=scheme)
     return browser
 
@@ -55,23 +55,23 @@ def test_a_team_from_signing_up_to_the_leaderboard(chromium, tmp_path, width, sc
         page.wait_for_selector("pre:has-text('captau_')")
         for summary in page.locator("summary").all():
             summary.click()
-        browser.look("account")
+        browser.check("account")
 
 
 def sign_up_by_keyboard(browser):
-    browser.open("/").look("challenges")
+    browser.open("/").check("challenges")
     page = browser.page
     page.click("text=Take part")
-    browser.look("challenge")
+    browser.check("challenge")
     page.click("text=Sign up")
-    browser.look("sign-up")
+    browser.check("sign-up")
     page.focus("#name")
     for text in ("Ann", PASSWORD, PASSWORD, "Reds"):
         page.keyboard.type(text)
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('Welcome, Ann')")
-    browser.look("codes")
+    browser.check("codes")
     assert len(page.text_content("pre").split()) == 8
 
 
@@ -91,9 +91,9 @@ def submit_and_follow(browser, site, url):
     """Submit a valid file; the page that waits follows it to its scores by itself."""
     page = browser.page
     page.goto(f"{url}/challenges/small/submit")
-    browser.look("submit")
+    browser.check("submit")
     key = submit_file(browser, url, "mine.json", valid_captions())
-    browser.look("being-checked")
+    browser.check("being-checked")
     record_verdict(site, key)
     page.wait_for_selector("text=waits for its turn")
     number = begin_evaluation(site, key)
@@ -104,22 +104,22 @@ def submit_and_follow(browser, site, url):
     finish_evaluation(site, key, 0.5)
     page.wait_for_selector("h2:has-text('Scores')")
     page.click("summary:has-text('Versions and options')")
-    browser.look("scored")
+    browser.check("scored")
 
 
 def submit_invalid_file(browser, site, url):
     key = submit_file(browser, url, "broken.json", b"{}")
     record_verdict(site, key, [f"broken.json: fault {k}" for k in range(5)])
     browser.page.wait_for_selector("text=Not valid: 5 faults")
-    browser.look("not-valid")
+    browser.check("not-valid")
     browser.page.goto(f"{url}/submissions")
-    browser.look("submissions")
+    browser.check("submissions")
 
 
 def sort_and_filter_leaderboard(browser, url):
     page = browser.page
     page.goto(f"{url}/challenges/small/board")
-    browser.look("leaderboard")
+    browser.check("leaderboard")
     page.evaluate("window.isSamePage = true")
     link = page.locator("a[data-swap]").nth(1)
     link.focus()
@@ -137,7 +137,7 @@ def sort_and_filter_leaderboard(browser, url):
     page.click("button:has-text('Show')")
     page.wait_for_url("**team=**")
     assert page.locator("table.board tbody tr").count() == 1
-    browser.look("leaderboard-filtered")
+    browser.check("leaderboard-filtered")
     with page.expect_download() as download:
         page.click("text=CSV")
     assert download.value.suggested_filename == "small.csv"
@@ -162,25 +162,25 @@ def test_the_admin_publishes_disqualifies_and_requeues(chromium, tmp_path, width
         page.fill("#again", PASSWORD)
         page.click("button:has-text('Set')")
         page.wait_for_selector("h1:has-text('Dashboard')")
-        browser.look("dashboard")
+        browser.check("dashboard")
         page.get_by_label("Why: publish The small challenge").fill("it is over")
         page.click("button:has-text('Publish')")
         page.wait_for_selector("td:has-text('it is over')")
         page.goto(f"{url}/admin/challenges/small/board")
-        browser.look("admin-leaderboard")
+        browser.check("admin-leaderboard")
         page.goto(f"{url}/admin/submissions/{key}")
         page.get_by_label("Why: disqualify").fill("copied")
         page.click("button:has-text('Disqualify')")
         page.wait_for_selector("text=: copied")
-        browser.look("admin-submission")
+        browser.check("admin-submission")
         page.goto(f"{url}/admin/submissions/{failed_key}")
         page.get_by_label("Why: evaluate once more").fill("more memory")
         page.click("button:has-text('Evaluate once more')")
         page.wait_for_selector("text=waiting")
         page.goto(f"{url}/challenges/small/board")
         page.wait_for_selector("text=of Reds: copied")
-        browser.look("disqualified")
-        assert not browser.faults
+        browser.check("disqualified")
+        assert not browser.errors
 
 
 def demo_submissions():
@@ -210,7 +210,7 @@ def test_the_demo_scores_good_and_poor_submissions_and_refuses_broken_ones(chrom
     database = str(tmp_path / "demo.sqlite3")
     options = serve_options(tmp_path, challenge="demo", database=database, files=None)
     with serve_site(open_site(options)) as url:
-        browser = Looker(chromium, url, 1280).open("/signup")
+        browser = ChromiumPage(chromium, url, 1280).open("/signup")
         page = browser.page
         for field, text in (("name", "Ann"), ("password", PASSWORD), ("again", PASSWORD)):
             page.fill(f"#{field}", text)
@@ -225,14 +225,14 @@ def test_the_demo_scores_good_and_poor_submissions_and_refuses_broken_ones(chrom
                 is_broken = system == "broken"
                 outcome = "text=Not valid" if is_broken else "h2:has-text('Scores')"
                 page.wait_for_selector(outcome, timeout=300_000)
-                browser.look(f"{challenge}-{system}")
+                browser.check(f"{challenge}-{system}")
             assert "no" in page.text_content(".faults")
             page.goto(f"{url}/challenges/{challenge}/board?which=all")
             page.wait_for_selector("table.board")
-            browser.look(f"{challenge}-board")
+            browser.check(f"{challenge}-board")
             systems = page.locator("table.board tbody a").all_text_contents()
             assert systems == ["good", "poor"]
         page.goto(f"{url}/challenges/demo_captions/board")
         assert "people" in page.text_content("table.board")
         assert re.search(r"rank", page.text_content("table.board thead"))
-        assert not browser.faults
+        assert not browser.errors

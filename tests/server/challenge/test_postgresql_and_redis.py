@@ -28,11 +28,13 @@ from tests.server.challenge.conftest import (
     write_challenge,
 )
 from tests.server.challenge.visitors import PASSWORD, Visitor, submission_key
-from tests.server.collect.test_postgresql import PROGRAMS, address, made
+from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
 
-__all__ = ["address"]  # the fixture of the other sites
+__all__ = ["postgresql_url"]  # the fixture of the other sites
 
-needs_postgresql = pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
+needs_postgresql = pytest.mark.skipif(
+    not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed"
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,9 @@ def redis(tmp_path_factory):
 
 
 @needs_postgresql
-def test_postgresql_holds_the_site_and_redis_wakes_its_workers(address, redis, tmp_path):
+def test_postgresql_holds_the_site_and_redis_wakes_its_workers(postgresql_url, redis, tmp_path):
     n_teams = 8
-    site = make_site(tmp_path, ["captions"], database=address, queue=redis)
+    site = make_site(tmp_path, ["captions"], database=postgresql_url, queue=redis)
     database, errors = site.store.database, []
     tokens = [create_account(database, f"team{k}")[0] for k in range(n_teams)]
     with serve_site(site) as url:
@@ -86,7 +88,7 @@ def test_postgresql_holds_the_site_and_redis_wakes_its_workers(address, redis, t
         assert len(submissions) == n_teams
         assert all(s.result is not None and s.attempts == 1 for s in submissions)
         with says("another captau serve is at work on it"):
-            Database(address, FOLDER, "captau serve")
+            Database(postgresql_url, FOLDER, "captau serve")
 
 
 def wait_until_done(visitor, key):
@@ -110,9 +112,11 @@ def read_rows(visitor):
 
 
 @needs_postgresql
-def test_pages_and_queue_work_on_postgresql_and_survive_sigkill(address, start_serve, tmp_path):
+def test_pages_and_queue_work_on_postgresql_and_survive_sigkill(
+    postgresql_url, start_serve, tmp_path
+):
     """From signing up to a published leaderboard, as `captau serve` runs it."""
-    database = made(address, "pages")
+    database = create_database(postgresql_url, "pages")
     visibility = {"per_item": True, "exact": True}
     path = write_challenge(tmp_path, statistics={"replicates": 50}, visibility=visibility)
     words = [f"challenge={path}", f"database={database}", f"queue={database}", "files=files"]
@@ -167,9 +171,9 @@ def test_pages_and_queue_work_on_postgresql_and_survive_sigkill(address, start_s
 
 @pytest.mark.parametrize("storage", ["file", "redis", "postgresql"])
 def test_a_message_arrives_once_and_is_not_unpickled(storage, request, tmp_path):
-    if storage == "postgresql" and not PROGRAMS:
+    if storage == "postgresql" and not PROGRAM_FOLDERS:
         pytest.skip("no PostgreSQL server is installed")
-    fixtures = {"redis": "redis", "postgresql": "address"}
+    fixtures = {"redis": "redis", "postgresql": "postgresql_url"}
     is_file = storage == "file"
     url = str(tmp_path / "queue") if is_file else request.getfixturevalue(fixtures[storage])
     numbers = []

@@ -74,7 +74,7 @@ def make_site(folder, protocol="game", database=None, url="", **changes):
     return open_site(CollectOptions(study=str(path), database=database, url=url))
 
 
-def running(site):
+def serve_site(site):
     """A server of the site; the address is what is given."""
     from captau.server.collect.web.app import make_app
 
@@ -82,7 +82,7 @@ def running(site):
 
 
 @pytest.fixture
-def small(tmp_path):
+def serve_small(tmp_path):
     """A function that serves a small study until the test ends: site and address."""
     from contextlib import ExitStack
 
@@ -90,6 +90,6 @@ def small(tmp_path):
 
         def serve(protocol="game", **changes):
             site = make_site(tmp_path, protocol, **changes)
-            return site, stack.enter_context(running(site))
+            return site, stack.enter_context(serve_site(site))
 
         yield serve

@@ -2,82 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from tests.server.collect.conftest import make_site, running
-from tests.server.collect.test_site import rows
+from tests.server.chromium import ChromiumPage
+from tests.server.collect.conftest import make_site, serve_site
+from tests.server.collect.visitors import load_rows
 
 WIDTHS = (390, 1280)
 
 
-class Looker:
-    """A page of a width; it collects what goes wrong, and takes pictures where these are wanted."""
-
-    def __init__(self, chromium, url, width):
-        self.url, self.width = url, width
-        self.context = chromium.new_context(viewport={"width": width, "height": 800})
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
-        self.faults = []
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", self._said)
-
-    def _said(self, message):
-        # A refused form is a response of 4xx, which Chromium remarks upon.
-        if message.type == "error" and "status of 4" not in message.text:
-            self.faults.append(message.text)
-
-    def open(self, path="/"):
-        self.page.goto(self.url + path)
-        return self
-
-    def look(self, name):
-        """No serious fault of accessibility, nothing wider than the page; a picture if asked for."""
-        from axe_core_python.sync_playwright import Axe
-
-        found = Axe().run(self.page)["violations"]
-        grave = [
-            f"{v['id']}: {v['nodes'][0]['html']}"
-            for v in found
-            if v["impact"] in ("serious", "critical")
-        ]
-        assert not grave, f"{name} at {self.width}: {grave}"
-        wide = self.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= self.width, f"{name} is {wide} wide at {self.width}"
-        assert not self.faults
-        if folder := os.environ.get("CAPTAU_SCREENSHOTS"):
-            path = Path(folder) / f"{name}-{self.width}.png"
-            self.page.screenshot(path=str(path), full_page=True)
-        return self
-
-    def join(self, nickname=""):
-        self.open()
-        if nickname:
-            self.page.fill("#nickname", nickname)
-        self.page.check("#consent")
-        self.page.click("main button")
-        return self
-
-
 @pytest.mark.parametrize("width", WIDTHS)
-def test_tutorial_game_and_probation_by_keyboard(chromium, tmp_path, width):
+def test_tutorial_game_and_probation_work_by_keyboard(chromium, tmp_path, width):
     site = make_site(tmp_path, game={"wait": 0.4})
-    with running(site) as url:
-        looker = Looker(chromium, url, width).open().look("landing")
-        page = looker.join("Ann").look("tutorial").page
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, width).open().check("landing")
+        page = chromium_page.join("Ann").check("tutorial").page
         turns = []
         for _ in range(12):
             page.wait_for_selector("[data-submit]:enabled")
-            practice = "Practice" in page.text_content("header")
-            tutorial = "Tutorial" in page.text_content("header")
-            shown = page.text_content(".caption")
-            unit = next(u for u in site.store.units.values() if u.items[0].caption == shown)
+            is_practice = "Practice" in page.text_content("header")
+            is_tutorial = "Tutorial" in page.text_content("header")
+            caption = page.text_content(".caption")
+            unit = next(u for u in site.store.units.values() if u.items[0].caption == caption)
             # Rightly in tutorial and practice; as wrong as can be in the first pairs.
-            known = round(sum(unit.fixed) / len(unit.fixed))
-            key = str(known if practice or tutorial else 1 if known > 2 else 5)
+            consensus = round(sum(unit.fixed) / len(unit.fixed))
+            key = str(consensus if is_practice or is_tutorial else 1 if consensus > 2 else 5)
             page.keyboard.press(key)
             assert page.is_checked(f"input[value='{key}']")
             page.keyboard.press("Enter")
@@ -85,19 +34,19 @@ def test_tutorial_game_and_probation_by_keyboard(chromium, tmp_path, width):
             turn = page.get_attribute("[data-turn]", "data-turn")
             turns += [turn] if turn else []
             if turn:
-                looker.look(f"told-{turn}")
+                chromium_page.check(f"feedback-{turn}")
             if turn == "probation_passed":
                 break
             page.keyboard.press("Enter")
         assert turns == ["tutorial_done", "trial_failed", "probation_passed"]
         page.goto(f"{url}/board")
-        looker.look("board")
+        chromium_page.check("board")
         assert "Ann" in page.text_content("table")
 
 
-def test_the_wait_is_shown(chromium, tmp_path):
-    with running(make_site(tmp_path, game={"wait": 500})) as url:
-        page = Looker(chromium, url, 390).join().page
+def test_the_button_counts_the_wait_down(chromium, tmp_path):
+    with serve_site(make_site(tmp_path, game={"wait": 500})) as url:
+        page = ChromiumPage(chromium, url, 390).join().page
         page.wait_for_selector("[data-submit]:disabled")
         assert page.text_content("[data-submit]").startswith("Rate (")
         page.keyboard.press("3")
@@ -106,17 +55,17 @@ def test_the_wait_is_shown(chromium, tmp_path):
         assert page.locator("[data-turn]").count() == 0
 
 
-def test_zoom_back_button_and_two_tabs(chromium, tmp_path):
+def test_zoom_back_button_and_second_tab_work(chromium, tmp_path):
     site = make_site(tmp_path, game={"tutorial_pairs": 0, "tutorial": [], "points": -100})
-    with running(site) as url:
-        looker = Looker(chromium, url, 390).join()
-        page = looker.page
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, 390).join()
+        page = chromium_page.page
         page.click(".picture")
         assert page.is_visible("dialog img")
         assert page.evaluate("document.querySelector('dialog img').naturalWidth") == 40
         page.keyboard.press("Escape")
         assert not page.is_visible("dialog img")
-        tab = looker.context.new_page()
+        tab = chromium_page.context.new_page()
         tab.goto(f"{url}/rate")
         page.keyboard.press("4")
         page.keyboard.press("Enter")
@@ -129,18 +78,18 @@ def test_zoom_back_button_and_two_tabs(chromium, tmp_path):
         page.keyboard.press("5")
         page.keyboard.press("Enter")
         page.wait_for_selector("[data-turn]")
-        answers = rows(site)["answers"]
+        answers = load_rows(site)["answers"]
         assert [a["value"]["overall"] for a in answers] == [4, 5]
         assert len({a["item"] for a in answers}) == 2
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("protocol", ["good_bad", "thumb", "four", "references"])
-def test_each_form(chromium, tmp_path, protocol, width):
+def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
     site = make_site(tmp_path, protocol, ratings=2)
-    with running(site) as url:
-        looker = Looker(chromium, url, width).join().look(protocol)
-        page = looker.page
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, width).join().check(protocol)
+        page = chromium_page.page
         if protocol == "good_bad":
             for key in "123":
                 page.keyboard.press(key)
@@ -151,7 +100,7 @@ def test_each_form(chromium, tmp_path, protocol, width):
             page.check("#fault_broken")
             page.select_option("select[name=tenths_broken]", "10")
             page.wait_for_selector("text=Total: 3.5")
-            looker.look("thumb-total")
+            chromium_page.check("thumb-total")
             page.click("[data-submit]")
             page.wait_for_selector("text=1 done")
         elif protocol == "four":
@@ -162,47 +111,49 @@ def test_each_form(chromium, tmp_path, protocol, width):
         else:
             page.fill("textarea", "There is a plain picture")
             page.wait_for_selector("text=at least 8 words; there are 5")
-            looker.look("references-faults")
+            chromium_page.check("references-faults")
             page.fill("textarea", "A plain picture of one colour, seen from very near.")
             page.wait_for_selector("text=Ready.")
             page.click("[data-submit]")
             page.wait_for_selector("text=1 done")
-        assert rows(site)["answers"]
-        assert not looker.faults
+        assert load_rows(site)["answers"]
+        assert not chromium_page.errors
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_dashboard_and_disagreements(chromium, tmp_path, width):
+def test_the_dashboard_and_disagreements_work_in_a_browser(chromium, tmp_path, width):
     from captau.server.collect.simulation.browser import join_study
 
     site = make_site(tmp_path, "thumb", ratings=3, participants="open")
-    with running(site) as url:
+    with serve_site(site) as url:
         for k in range(3):
-            other = join_study(url)
+            annotator = join_study(url)
             for n in range(12):
-                page = other.get("/rate")
+                page = annotator.get("/rate")
                 level = {"precision": 1 + (n + k) % 5, "recall": 1 + n % 5, "inclusive": 0}
-                other.post("/rate", {**page.hidden, **level})
-        looker = Looker(chromium, url, width).open(f"/admin/setup?code={site.setup_code}")
-        looker.look("setup")
-        page = looker.page
+                annotator.post("/rate", {**page.hidden, **level})
+        chromium_page = ChromiumPage(chromium, url, width).open(
+            f"/admin/setup?code={site.setup_code}"
+        )
+        chromium_page.check("setup")
+        page = chromium_page.page
         page.fill("#password", "correct horse battery")
         page.fill("#again", "correct horse battery")
         page.click("button:has-text('Set')")
         page.wait_for_selector("h1:has-text('Dashboard')")
-        looker.look("dashboard")
+        chromium_page.check("dashboard")
         assert "krippendorff_alpha_interval" in page.text_content("main")
         page.locator("summary").first.click()
         page.locator("input[name=why]").first.fill("a test")
         page.click("button:has-text('Leave out')")
         page.wait_for_selector("text=: a test")
-        looker.look("dashboard-excluded")
+        chromium_page.check("dashboard-excluded")
         with page.expect_download() as download:
             page.click("text=For captau")
         assert download.value.suggested_filename == "small-captau.zip"
-        visitor = Looker(chromium, url, width)
+        visitor = ChromiumPage(chromium, url, width)
         visitor.context.add_cookies(
-            [{"name": "captau", "value": other.cookies["captau"], "url": url}]
+            [{"name": "captau", "value": annotator.cookies["captau"], "url": url}]
         )
-        visitor.open("/resolve").look("resolve")
+        visitor.open("/resolve").check("resolve")
         assert visitor.page.locator("section").count() > 0

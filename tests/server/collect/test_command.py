@@ -12,11 +12,11 @@ from tests.server.collect.conftest import make_site, write_study
 MAIN = "from captau.benchmarks.cli.main import main; main()"
 
 
-def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
+def test_the_command_serves_until_it_is_stopped_and_resumes(tmp_path):
     path = write_study(tmp_path, "good_bad")
-    words = ["collect", f"study={path}", "port=0", "database=kept/here.sqlite3"]
+    arguments = ["collect", f"study={path}", "port=0", "database=kept/here.sqlite3"]
     server = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *words],
+        [sys.executable, "-c", MAIN, *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -30,24 +30,24 @@ def test_it_serves_until_it_is_stopped_and_goes_on_where_it_was(tmp_path):
     browser = join_study(url)
     browser.post("/rate", {**browser.get("/rate").hidden, "answer": "good"})
     server.send_signal(signal.SIGINT)
-    _, said = server.communicate(timeout=60)
+    _, stderr = server.communicate(timeout=60)
     assert server.returncode in (0, 130)
-    assert "captau: stopped" in said
-    assert "Traceback" not in said
+    assert "captau: stopped" in stderr
+    assert "Traceback" not in stderr
     site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
     assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
     site.store.database.close()
 
 
-def test_a_missing_extra_is_one_line(tmp_path):
+def test_a_missing_extra_is_reported_in_one_line(tmp_path):
     path = write_study(tmp_path, "good_bad")
-    without = f"import sys; sys.modules['fastapi'] = None; {MAIN}"
-    done = subprocess.run(
-        [sys.executable, "-c", without, "collect", f"study={path}", "port=0"],
+    program = f"import sys; sys.modules['fastapi'] = None; {MAIN}"
+    process = subprocess.run(
+        [sys.executable, "-c", program, "collect", f"study={path}", "port=0"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert done.stderr == "captau: fastapi is not installed: pip install 'captau[server]'\n"
+    assert process.returncode == 2
+    assert process.stderr == "captau: fastapi is not installed: pip install 'captau[server]'\n"

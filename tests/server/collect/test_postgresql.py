@@ -1,16 +1,10 @@
-"""The same site on PostgreSQL, a server of Debian's packages that the test starts."""
+"""A study site on PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 import threading
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from alembic import command
@@ -23,120 +17,75 @@ from captau.server.collect.store.tables import raters, site_settings
 from captau.server.storage.database import Database, StoreError
 from captau.server.storage.database_url import parse_database_url
 from tests.conftest import says
-from tests.server.collect.conftest import make_site, running
-from tests.server.collect.test_site import rows
-from tests.server.collect.test_store import same_either_way
+from tests.server.collect.conftest import make_site, serve_site
+from tests.server.collect.test_concurrent_raters import check_same_play
+from tests.server.collect.visitors import load_rows
+from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
 
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-pytestmark = pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server is installed")
+__all__ = ["postgresql_url"]  # the fixture
+pytestmark = pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
 RATER = {"joined_at": 0, "consented": "", "state": {}, "points": 0, "given": 0}
 
 
-@pytest.fixture(scope="module")
-def address():
-    # Not in pytest's own folder, which other runs of it make root's alone; PostgreSQL is not run as root.
-    folder = Path(tempfile.mkdtemp(prefix="captau-postgresql"))
-    programs = PROGRAMS[-1]
-    run: list[str] = []
-    if os.geteuid() == 0:
-        # Not on every user's path.
-        runuser = shutil.which("runuser", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-        if runuser is None:
-            pytest.skip("PostgreSQL is not run as root, and there is no runuser")
-        run = [runuser, "-u", "postgres", "--"]
-    if run:
-        shutil.chown(folder, "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data = str(folder / "data")
-    made = subprocess.run(
-        [*run, f"{programs}/initdb", "-D", data, "-U", "captau", "-A", "trust", "-N"],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-    asked = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    control = [*run, f"{programs}/pg_ctl", "-D", data, "-w"]
-    log = ["-l", str(folder / "log"), "-o", asked]
-    subprocess.run([*control, *log, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/")
-    yield f"postgresql://captau@127.0.0.1:{port}/postgres"
-    subprocess.run(
-        [*control, "-m", "immediate", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/"
-    )
-    shutil.rmtree(folder)
-
-
-def test_many_raters_at_once_each_answer_once(address, tmp_path):
-    raters = 12
-    site = make_site(tmp_path, "good_bad", database=address, ratings=raters)
+def test_concurrent_raters_each_answer_once(postgresql_url, tmp_path):
+    n_raters = 12
+    site = make_site(tmp_path, "good_bad", database=postgresql_url, ratings=n_raters)
     faults = []
-    with running(site) as url:
+    with serve_site(site) as url:
 
         def rate():
             try:
                 browser = join_study(url)
                 while "key" in (page := browser.get("/rate")).hidden:
-                    sent = {**page.hidden, "answer": "good"}
+                    fields = {**page.hidden, "answer": "good"}
                     for _ in range(2):  # and once more, as after a lost connection
-                        assert browser.post("/rate", sent).status == 200
+                        assert browser.post("/rate", fields).status == 200
             except Exception as error:
                 faults.append(error)
 
-        threads = [threading.Thread(target=rate) for _ in range(raters)]
+        threads = [threading.Thread(target=rate) for _ in range(n_raters)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert not faults
-        found = rows(site)
-        assert {u["given"] for u in found["units"]} == {raters}
-        given = Counter((a["rater"], a["item"]) for a in found["answers"])
-        assert set(given.values()) == {1}
-        assert len(given) == raters * 18
+        tables = load_rows(site)
+        assert {u["given"] for u in tables["units"]} == {n_raters}
+        counts = Counter((a["rater"], a["item"]) for a in tables["answers"])
+        assert set(counts.values()) == {1}
+        assert len(counts) == n_raters * 18
         with says("another captau collect is at work on it"):
-            Database(address, FOLDER, "captau collect")
+            Database(postgresql_url, FOLDER, "captau collect")
     # Opened again it is as it was.
-    again = make_site(tmp_path, database=address)
-    assert len(rows(again)["answers"]) == raters * 18
-    again.store.database.close()
+    reopened = make_site(tmp_path, database=postgresql_url)
+    assert len(load_rows(reopened)["answers"]) == n_raters * 18
+    reopened.store.database.close()
 
 
-def made(address, name):
-    """A fresh database of that name, on the same server."""
-    engine = create_engine(parse_database_url(address), isolation_level="AUTOCOMMIT")
-    with engine.connect() as c:
-        c.exec_driver_sql(f"CREATE DATABASE {name}")
-    engine.dispose()
-    return f"{address.rpartition('/')[0]}/{name}"
-
-
-def test_a_change_that_fails_fails_alone(address):
+def test_a_failing_change_fails_alone(postgresql_url):
     """Changes are sent without waiting; what PostgreSQL says of one is told to whoever asked for it."""
-    database = Database(made(address, "queued"), FOLDER, "captau collect")
-    hold, seen = threading.Event(), []
+    database = Database(create_database(postgresql_url, "queued"), FOLDER, "captau collect")
+    may_continue, results = threading.Event(), []
 
-    def put(key):
+    def insert_setting(key):
         return lambda c: c.execute(insert(site_settings).values(key=key, value="x")) and None
 
-    def keys(c):
+    def load_keys(c):
         return set(c.execute(select(site_settings.c.key)).scalars())
 
-    async def many():
-        first = asyncio.create_task(database.run(lambda c: hold.wait() and None))
+    async def run_jobs():
+        blocker = asyncio.create_task(database.run(lambda c: may_continue.wait() and None))
         await asyncio.sleep(0.05)
-        rest = [asyncio.create_task(database.run(put(str(k % 9)))) for k in range(10)]
-        between = asyncio.create_task(database.run(keys))
-        hold.set()
-        seen.extend(await asyncio.gather(first, *rest, between, return_exceptions=True))
+        jobs = [asyncio.create_task(database.run(insert_setting(str(k % 9)))) for k in range(10)]
+        reader = asyncio.create_task(database.run(load_keys))
+        may_continue.set()
+        results.extend(await asyncio.gather(blocker, *jobs, reader, return_exceptions=True))
 
-    asyncio.run(many())
-    assert seen[1:10] == [None] * 9
-    assert isinstance(seen[10], StoreError)
-    assert "duplicate key" in str(seen[10])
-    assert seen[11] == set("012345678")
+    asyncio.run(run_jobs())
+    assert results[1:10] == [None] * 9
+    assert isinstance(results[10], StoreError)
+    assert "duplicate key" in str(results[10])
+    assert results[11] == set("012345678")
     # A rater's number is asked for, which is rows of a change.
     assert (
         database.run_blocking(
@@ -149,25 +98,29 @@ def test_a_change_that_fails_fails_alone(address):
         database.run_blocking(
             lambda c: c.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
         )
-    assert database.run_blocking(keys) == set("012345678")
-    database.run_blocking(put("after"))
+    assert database.run_blocking(load_keys) == set("012345678")
+    database.run_blocking(insert_setting("after"))
     database.close()
 
 
 @pytest.mark.parametrize("protocol", ["good_bad", "game"])
-def test_at_once_or_one_by_one_is_the_same(address, tmp_path, protocol, monkeypatch):
-    databases = [made(address, f"{name}_{protocol}") for name in ("one_by_one", "at_once")]
-    same_either_way(tmp_path, protocol, databases, monkeypatch)
+def test_concurrent_and_sequential_raters_get_the_same(
+    postgresql_url, tmp_path, protocol, monkeypatch
+):
+    databases = [
+        create_database(postgresql_url, f"{name}_{protocol}") for name in ("one_by_one", "at_once")
+    ]
+    check_same_play(tmp_path, protocol, databases, monkeypatch)
 
 
-def test_older_tables_are_copied_then_brought_up_to_date(address):
-    older = made(address, "older")
-    engine = create_engine(parse_database_url(older))
+def test_older_tables_are_copied_and_migrated(postgresql_url):
+    url = create_database(postgresql_url, "older")
+    engine = create_engine(parse_database_url(url))
     config = Config()
     config.set_main_option("script_location", str(FOLDER))
     config.set_main_option("path_separator", "os")
 
-    def back():
+    def recreate_first_version():
         """As the first version had it."""
         with engine.begin() as c:
             config.attributes["connection"] = c
@@ -176,36 +129,36 @@ def test_older_tables_are_copied_then_brought_up_to_date(address):
             command.upgrade(config, "0001")
             c.execute(insert(site_settings).values(key="kept", value="yes"))
 
-    back()
+    recreate_first_version()
     notes = []
-    database = Database(older, FOLDER, "captau collect", notes.append)
+    database = Database(url, FOLDER, "captau collect", notes.append)
     with says("another captau collect is at work"):  # before it would copy anything
-        Database(older, FOLDER, "captau collect", notes.append)
+        Database(url, FOLDER, "captau collect", notes.append)
     database.close()
     assert len(notes) == 1
     assert (
         "tables 0001 → 0002; a copy of them as they were is the schema captau_backup_0001"
         in notes[0]
     )
-    found = inspect(engine)
-    assert "resolutions" in found.get_table_names()
-    assert "resolutions" not in found.get_table_names("captau_backup_0001")
+    inspector = inspect(engine)
+    assert "resolutions" in inspector.get_table_names()
+    assert "resolutions" not in inspector.get_table_names("captau_backup_0001")
     with engine.connect() as c:
         assert c.execute(text("SELECT value FROM captau_backup_0001.meta")).all() == [("yes",)]
     # A copy that is there stays; and where a step fails, there is neither.
-    back()
+    recreate_first_version()
     with engine.begin() as c:
         c.exec_driver_sql("CREATE TABLE resolutions (x int)")
     with says("resolutions", "already exists"):
-        Database(older, FOLDER, "captau collect", notes.append)
+        Database(url, FOLDER, "captau collect", notes.append)
     assert "captau_backup_0001_2" not in inspect(engine).get_schema_names()
     with engine.begin() as c:
         c.exec_driver_sql("DROP TABLE resolutions")
-    Database(older, FOLDER, "captau collect", notes.append).close()
+    Database(url, FOLDER, "captau collect", notes.append).close()
     assert "captau_backup_0001_2" in inspect(engine).get_schema_names()
     engine.dispose()
 
 
-def test_a_password_is_not_shown():
+def test_messages_hide_the_password():
     with says("postgresql", "***@127.0.0.1"):
         Database("postgresql://somebody:secret@127.0.0.1:1/x", FOLDER, "captau collect")

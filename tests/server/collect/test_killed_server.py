@@ -21,14 +21,14 @@ from tests.server.collect.conftest import make_site, write_study
 KILLS, RATERS = 20, 6
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
+def test_killed_servers_lose_no_acknowledged_answer_and_count_none_twice(tmp_path):
     rows = [{"image": "p0.png", "caption": f"caption {k}"} for k in range(1500)]
     path = write_study(tmp_path, "good_bad", ratings=3)
     (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in rows))
     options = CollectOptions(study=str(path), database=str(tmp_path / "small.sqlite3"))
     rng = random.Random(7)
     acknowledged: dict[str, str] = {}
-    sent: list[dict[str, str]] = [{} for _ in range(RATERS)]
+    pending: list[dict[str, str]] = [{} for _ in range(RATERS)]
     cookies: list[dict[str, str]] = [{} for _ in range(RATERS)]
 
     def rate(url: str, k: int) -> None:
@@ -41,15 +41,15 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
                 browser = join_study(url)
                 cookies[k] = dict(browser.cookies)
             while True:
-                if not sent[k]:
+                if not pending[k]:
                     page = browser.get("/rate")
                     if page.status != 200:
                         return
-                    sent[k] = {**page.hidden, "answer": rng.choice(["good", "bad", "skip"])}
-                if browser.post("/rate", sent[k], follow=False).status != 303:
+                    pending[k] = {**page.hidden, "answer": rng.choice(["good", "bad", "skip"])}
+                if browser.post("/rate", pending[k], follow=False).status != 303:
                     return
-                acknowledged[sent[k]["key"]] = sent[k]["answer"]
-                sent[k] = {}
+                acknowledged[pending[k]["key"]] = pending[k]["answer"]
+                pending[k] = {}
         except (OSError, http.client.HTTPException, RuntimeError):
             return  # killed
 
@@ -66,18 +66,18 @@ def test_nothing_acknowledged_is_lost_and_nothing_counts_twice(tmp_path):
 
     assert len(acknowledged) > 5 * KILLS  # it was under load
     site = make_site(tmp_path)
-    do = site.store.database.run_blocking
+    run = site.store.database.run_blocking
     query = select(serves.c.key, answers.c.value).join(answers, answers.c.serve == serves.c.id)
-    found = do(lambda c: c.execute(query).all())
-    stored = {row.key: row.value["answer"] for row in found}
-    assert len(stored) == len(found)
+    answer_rows = run(lambda c: c.execute(query).all())
+    stored = {row.key: row.value["answer"] for row in answer_rows}
+    assert len(stored) == len(answer_rows)
     assert {key: stored.get(key) for key in acknowledged} == acknowledged
     # What was stored and not acknowledged is at most the one answer each that was on its way.
     assert len(stored) - len(acknowledged) <= RATERS
     # Nobody was shown anything twice, and the counts are those of the answers.
-    shown = do(lambda c: c.execute(select(serves.c.rater, serves.c.unit)).all())
-    assert max(Counter(map(tuple, shown)).values()) == 1
-    total = do(lambda c: c.execute(select(func.sum(units.c.given))).scalar_one())
-    counted = select(func.count()).where(answers.c.phase.in_(COUNTED_PHASES))
-    assert total == do(lambda c: c.execute(counted).scalar_one()) == len(stored)
+    serve_rows = run(lambda c: c.execute(select(serves.c.rater, serves.c.unit)).all())
+    assert max(Counter(map(tuple, serve_rows)).values()) == 1
+    n_counted = run(lambda c: c.execute(select(func.sum(units.c.given))).scalar_one())
+    count_query = select(func.count()).where(answers.c.phase.in_(COUNTED_PHASES))
+    assert n_counted == run(lambda c: c.execute(count_query).scalar_one()) == len(stored)
     site.store.database.close()

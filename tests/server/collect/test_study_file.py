@@ -24,11 +24,11 @@ from captau.server.yaml_fields import YamlFields
 from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
-KNOWN = {"attention": [{"image": "p0.png", "caption": "x", "accepted": 1}], "per_rater": 4}
+ATTENTION = {"attention": [{"image": "p0.png", "caption": "x", "accepted": 1}], "per_rater": 4}
 
 
 @pytest.mark.parametrize("name", group("collect"))
-def test_captau_s_own_studies(name):
+def test_captau_s_own_studies_are_valid(name):
     study = read_study(name)
     assert study.name == name
     assert all(u.image for u in study.units)
@@ -36,8 +36,8 @@ def test_captau_s_own_studies(name):
         pools = [u.pool for u in study.units]
         assert (pools.count("tutorial"), pools.count("probation")) == (10, 20)
         main = {(u.image_id, u.items[0].caption) for u in study.units if u.pool == "main"}
-        rest = {(u.image_id, u.items[0].caption) for u in study.units if u.pool != "main"}
-        assert not main & rest
+        practice = {(u.image_id, u.items[0].caption) for u in study.units if u.pool != "main"}
+        assert not main & practice
         assert all(len(u.fixed) == 2 for u in study.units if u.pool == "main")
         assert all(u.explanation for u in study.units if u.pool == "tutorial")
 
@@ -48,7 +48,7 @@ def line_of(path, text):
 
 
 @pytest.mark.parametrize(
-    ("changes", "at", "parts"),
+    ("changes", "line_text", "parts"),
     [
         ({"rating": 3}, "rating:", ["rating", "did you mean ratings"]),
         ({"ratings": "many"}, "ratings: many", ["ratings", "'many'", "whole number"]),
@@ -69,7 +69,7 @@ def line_of(path, text):
         ({"per_rater": 2}, "per_rater: 2", ["per_rater", "game.pairs=3"]),
         ({"min_words": 9}, "min_words: 9", ["min_words", "leave it out"]),
         ({"attention_every": 9}, "attention_every: 9", ["no attention item"]),
-        ({**KNOWN, "attention_every": 5}, "attention_every: 5", ["per_rater=4"]),
+        ({**ATTENTION, "attention_every": 5}, "attention_every: 5", ["per_rater=4"]),
         ({"items": {"images": "none"}}, "images: none", ["items.images", "no folder"]),
         ({"items": {"systems": ["sys-9"]}}, "systems:", ["items.systems", "sys-9"]),
         ({"crowd": {"parameter": "x"}}, "crowd:", ["crowd", "leave it out"]),
@@ -80,13 +80,13 @@ def line_of(path, text):
         ({"attention": [{"image": "px.png", "caption": "x", "accepted": 1}]}, "px", ["px.png"]),
     ],
 )
-def test_faults_name_file_line_and_field(tmp_path, changes, at, parts):
+def test_faults_are_reported_with_file_line_and_field(tmp_path, changes, line_text, parts):
     path = write_study(tmp_path, **changes)
-    with says(f"{path}:{line_of(path, at)}: ", *parts):
+    with says(f"{path}:{line_of(path, line_text)}: ", *parts):
         read_study(str(path))
 
 
-def test_other_faults(tmp_path):
+def test_unreadable_study_files_are_reported(tmp_path):
     path = write_study(tmp_path)
     text = path.read_text(encoding="utf-8")
     with says("nothing.yaml", "No such file"):
@@ -107,7 +107,7 @@ def test_other_faults(tmp_path):
         read_study(str(path))
 
 
-def test_images_that_are_missing_outside_or_no_images(tmp_path):
+def test_images_must_exist_inside_the_folder_and_be_readable(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     path = write_study(inside)
@@ -130,7 +130,7 @@ def test_images_that_are_missing_outside_or_no_images(tmp_path):
         read_study(str(path))
 
 
-def test_a_known_caption_is_rated_of_no_system(tmp_path):
+def test_a_tutorial_caption_is_not_rated_for_any_system(tmp_path):
     """An equal caption by another system is no secret once one copy is a tutorial pair."""
     pair = {"image": "p0.png", "caption": "a square number 0", "ratings": [4], "explanation": "So."}
     path = write_study(tmp_path, game={"tutorial": [pair], "tutorial_pairs": 1})
@@ -148,7 +148,7 @@ def test_a_known_caption_is_rated_of_no_system(tmp_path):
     assert pair["caption"] not in main
 
 
-def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
+def test_an_image_with_too_many_pixels_is_reported(tmp_path, monkeypatch):
     path = write_study(tmp_path, "good_bad")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40 * 30 // 2 - 1)
     with says("p0.png", "too many pixels"):
@@ -164,24 +164,24 @@ def test_an_image_of_too_many_pixels_is_told(tmp_path, monkeypatch):
         max_leaves=9,
     )
 )
-def test_no_yaml_breaks_the_reader(value):
+def test_any_yaml_is_read_or_reported(value):
     text = yaml.safe_dump({"a": value, "b": {"c": value}}, allow_unicode=True)
-    said = []
+    messages = []
     try:
         fields = YamlFields.parse(text, "x.yaml")
         for read in (fields.text, fields.optional, fields.texts, fields.optional_count):
             try:
                 read("a")
             except InputError as error:
-                said.append(str(error))
+                messages.append(str(error))
         assert fields.section("b") is not fields
     except InputError as error:  # such as a character that YAML does not allow
-        said.append(str(error))
-    assert all(message.startswith("x.yaml:") for message in said)
+        messages.append(str(error))
+    assert all(message.startswith("x.yaml:") for message in messages)
 
 
 @pytest.mark.parametrize(
-    ("caption", "shown"),
+    ("caption", "normalised"),
     [
         ("  a dog runs . ", "A dog runs."),
         ("a dog", "A dog."),
@@ -190,9 +190,9 @@ def test_no_yaml_breaks_the_reader(value):
         ("", "."),
     ],
 )
-def test_thumb_s_text_processing(caption, shown):
+def test_thumb_captions_are_normalised(caption, normalised):
     """Kasai et al. 2022, section 2.2.3: blanks, capital, period."""
-    assert normalise_caption(caption) == shown
+    assert normalise_caption(caption) == normalised
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def test_thumb_s_text_processing(caption, shown):
         ({"precision": ["5"], "recall": ["5"], "wordy": ["yes"], "inclusive": ["20"]}, 2.5),
     ],
 )
-def test_thumb_s_total(fields, total):
+def test_thumb_totals_match_the_paper(fields, total):
     form = FORMS["thumb"]()
     (value,) = form.read_answer(fields, 1)
-    found = form.ratings(value)
-    assert found["total"] == total
-    assert set(found) == set(form.scales)
+    ratings = form.ratings(value)
+    assert ratings["total"] == total
+    assert set(ratings) == set(form.scales)
     for dimension, scale in form.scales.items():
-        assert scale.low <= found[dimension] <= scale.high
+        assert scale.low <= ratings[dimension] <= scale.high
 
 
 @pytest.mark.parametrize(
@@ -227,13 +227,13 @@ def test_thumb_s_total(fields, total):
         {"precision": ["3"], "recall": ["4"], "inclusive": ["3"]},
     ],
 )
-def test_thumb_takes_no_other_values(fields):
+def test_thumb_refuses_invalid_answers(fields):
     with pytest.raises(FormError):
         FORMS["thumb"]().read_answer(fields, 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("text", "fault"),
     [
         ("A large brown dog is lying on the grass", ""),
         ("a dog", "at least 8 words"),
@@ -249,20 +249,20 @@ def test_thumb_takes_no_other_values(fields):
         ("word " * 200, "at most 500"),
     ],
 )
-def test_the_rules_of_a_reference(text, wrong):
+def test_references_follow_the_instructions(text, fault):
     """Chen et al. 2015, section 2: what can be checked of the instructions."""
-    found = caption_faults(text)
-    assert bool(found) == bool(wrong)
-    assert wrong in " ".join(found)
+    faults = caption_faults(text)
+    assert bool(faults) == bool(fault)
+    assert fault in " ".join(faults)
 
 
-def test_a_study_is_the_same_from_elsewhere_and_after_its_texts_changed(tmp_path, monkeypatch):
+def test_the_digest_covers_what_is_rated_and_nothing_else(tmp_path, monkeypatch):
     attention = [{"image": "p1.png", "caption": "a known answer", "accepted": 4}]
     path = write_study(tmp_path, attention=attention)
-    begun = read_study(str(path))
+    study = read_study(str(path))
     text = path.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert read_study("study.yaml").digest == begun.digest
+    assert read_study("study.yaml").digest == study.digest
     for old, new in (
         ("intro: Look", "\n\n# A longer one.\nintro: Look twice"),
         ("title: A small", "title: Another small"),
@@ -272,11 +272,11 @@ def test_a_study_is_the_same_from_elsewhere_and_after_its_texts_changed(tmp_path
         ("- rouge_l", "- bleu_4"),  # other computed ratings
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
-        assert read_study("study.yaml").digest == begun.digest, new
+        assert read_study("study.yaml").digest == study.digest, new
         assert text != text.replace(old, new)
     moved = tmp_path / "moved"
     shutil.copytree(tmp_path, moved, dirs_exist_ok=False, ignore=lambda *_: ["moved"])
-    assert read_study(str(moved / "study.yaml")).digest == begun.digest
+    assert read_study(str(moved / "study.yaml")).digest == study.digest
     for old, new in (
         ("points: 3", "points: 4"),
         ("practice 1", "practice 2"),
@@ -284,10 +284,10 @@ def test_a_study_is_the_same_from_elsewhere_and_after_its_texts_changed(tmp_path
         ("probation 3\n", "probation 4\n"),
     ):
         path.write_text(text.replace(old, new), encoding="utf-8")
-        assert read_study("study.yaml").digest != begun.digest, new
+        assert read_study("study.yaml").digest != study.digest, new
     path.write_text(text, encoding="utf-8")
     table = tmp_path / "captions.jsonl"
     rows = table.read_text(encoding="utf-8")
     for old, new in (("a reference of", "the reference of"), ("sys-4", "sys-5"), ("p3", "p4")):
         table.write_text(rows.replace(old, new), encoding="utf-8")
-        assert read_study("study.yaml").digest != begun.digest, new
+        assert read_study("study.yaml").digest != study.digest, new

@@ -44,12 +44,12 @@ RULES = Rules(wait=3.0, tutorial=2, pairs=4, points=3)
         (2, (1,), 0),
     ],
 )
-def test_algorithm_1_by_hand(rating, previous, points):
+def test_scores_match_algorithm_1_worked_by_hand(rating, previous, points):
     assert score(rating, previous) == points
 
 
 @given(st.integers(1, 5), st.lists(st.integers(1, 5), min_size=1, max_size=9))
-def test_points_lie_between_the_ends_and_nobody_beats_the_consensus(rating, previous):
+def test_scores_are_bounded_and_highest_at_the_consensus(rating, previous):
     r = consensus(previous)
     assert r in LEVELS
     assert -2 <= score(rating, previous) <= score(r, previous) == 2
@@ -69,7 +69,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS, st.sampled_from([RULES, Rules(0.0, 0, 3, 4), Rules(1.5, 1, 1, -2)]))
-def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
+def test_no_path_wins_unearned_points_or_skips_the_wait(events, rules):
     state, now, serial = start(rules), 100.0, 0
     board, phases = 0, [state.phase]
     for event, rating, previous in events:
@@ -84,31 +84,31 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
             continue
         if event == "answer":
             now += rules.wait
-        at = now - 1e-6 if event == "early" and state.open and rules.wait else now
-        early = bool(state.open) and at < state.open.at + rules.wait
-        sent = "another" if event == "wrong key" else key
+        time = now - 1e-6 if event == "early" and state.open and rules.wait else now
+        is_early = bool(state.open) and time < state.open.at + rules.wait
+        sent_key = "another" if event == "wrong key" else key
         level = 6 if event == "no level" else rating
         before = state
-        if state.open is None or sent != key or level not in LEVELS:
+        if state.open is None or sent_key != key or level not in LEVELS:
             with pytest.raises(OutOfTurnError):
-                answer(state, sent, level, at, previous, rules)
+                answer(state, sent_key, level, time, previous, rules)
             assert state == before
             continue
-        if early:
+        if is_early:
             with pytest.raises(TooEarlyError):
-                answer(state, sent, level, at, previous, rules)
+                answer(state, sent_key, level, time, previous, rules)
             assert state == before
             continue
-        state, told = answer(state, sent, level, at, previous, rules)
+        state, outcome = answer(state, sent_key, level, time, previous, rules)
         assert state.open is None
-        assert told.score == score(level, previous)
-        assert told.phase == before.phase
+        assert outcome.score == score(level, previous)
+        assert outcome.phase == before.phase
         # The board moves by this answer's score, in the game alone; failing the trial clears it.
-        if told.turn == "trial_failed":
+        if outcome.turn == "trial_failed":
             board = 0
-            assert before.phase_points + told.score < rules.points
+            assert before.phase_points + outcome.score < rules.points
         elif before.phase in ("trial", "playing"):
-            board += told.score
+            board += outcome.score
         assert state.points == board
         if state.phase != before.phase:
             phases.append(state.phase)
@@ -122,49 +122,49 @@ def test_no_path_gets_unearned_points_or_skips_the_wait(events, rules):
             needed = rules.tutorial if before.phase == "tutorial" else rules.pairs
             assert before.done + 1 == needed
         if state.phase == "playing" and before.phase in ("trial", "probation"):
-            assert before.phase_points + told.score >= rules.points
+            assert before.phase_points + outcome.score >= rules.points
         # An answer counts once.
         with pytest.raises(OutOfTurnError):
-            answer(state, sent, level, at + 10, previous, rules)
+            answer(state, sent_key, level, time + 10, previous, rules)
     assert phases.count("trial") <= 1
 
 
 @given(st.lists(st.integers(1, 5), min_size=1), st.lists(st.integers(1, 5), min_size=1))
-def test_a_shown_pair_says_nothing_of_its_ratings(one, other):
+def test_an_open_pair_does_not_reveal_its_ratings(ratings, other_ratings):
     # Ratings come in with an answer alone: the states before it are equal whatever they are.
-    shown = serve(GameState(phase="playing"), "k", 0.0)
-    assert shown == GameState(phase="playing", open=OpenPair("k", 0.0))
-    for previous in (one, other):
-        with pytest.raises(TooEarlyError) as refusal:
-            answer(shown, "k", 3, 1.0, previous, RULES)
-        assert str(refusal.value) == "Please look at the picture for 2.0 s more."
+    state = serve(GameState(phase="playing"), "k", 0.0)
+    assert state == GameState(phase="playing", open=OpenPair("k", 0.0))
+    for previous in (ratings, other_ratings):
+        with pytest.raises(TooEarlyError) as error:
+            answer(state, "k", 3, 1.0, previous, RULES)
+        assert str(error.value) == "Please look at the picture for 2.0 s more."
 
 
-def test_the_last_attempt_of_probation_ends_it():
+def test_the_last_failed_attempt_at_probation_ends_the_game():
     rules = Rules(wait=3.0, tutorial=0, pairs=1, points=2, attempts=2)
     state, turns = start(rules), []
     for _ in range(3):
-        state, told = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], rules)
-        turns.append(told.turn)
+        state, outcome = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], rules)
+        turns.append(outcome.turn)
     assert turns == ["trial_failed", "again", "out"]
     assert (state.phase, state.points, state.attempt) == ("out", 0, 2)
     # The last attempt may be the one that succeeds.
     state = GameState(phase="probation", attempt=2)
-    state, told = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], rules)
-    assert (told.turn, state.phase) == ("probation_passed", "playing")
+    state, outcome = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], rules)
+    assert (outcome.turn, state.phase) == ("probation_passed", "playing")
 
 
-def test_probation_is_repeated_until_it_is_passed():
+def test_probation_repeats_until_it_is_passed():
     state = GameState(phase="trial")
     for turn_of in range(4):  # the worst ratings there are
-        state, told = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], RULES)
-        assert (told.turn == "trial_failed") == (turn_of == 3)
+        state, outcome = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], RULES)
+        assert (outcome.turn == "trial_failed") == (turn_of == 3)
     assert (state.phase, state.points, state.attempt) == ("probation", 0, 1)
     for _ in range(4):
-        state, told = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], RULES)
-    assert (told.turn, state.phase, state.attempt) == ("again", "probation", 2)
+        state, outcome = answer(serve(state, "k", 0), "k", 1, 3, [5, 5], RULES)
+    assert (outcome.turn, state.phase, state.attempt) == ("again", "probation", 2)
     for _ in range(4):
-        state, told = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], RULES)
-    assert (told.turn, state.phase, state.points) == ("probation_passed", "playing", 0)
-    state, told = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], RULES)
+        state, outcome = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], RULES)
+    assert (outcome.turn, state.phase, state.points) == ("probation_passed", "playing", 0)
+    state, outcome = answer(serve(state, "k", 0), "k", 5, 3, [5, 5], RULES)
     assert state.points == 2

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.scoring.caption_files import read_references
 from captau.benchmarks.statistics.rater_agreement import RatingTable, compute_measures
 from captau.datasets.imports import take
 from captau.datasets.registry import card, load
@@ -19,7 +20,7 @@ from captau.server.collect.export.export_files import export_files
 from captau.server.collect.forms.counted_answers import CountedAnswer, CountedAnswers
 from captau.server.collect.quality.rater_figures import compute_rater_figures, measure_agreement
 from captau.server.collect.simulation.browser import join_study
-from tests.server.collect.conftest import CAPTIONS, make_site, running
+from tests.server.collect.conftest import CAPTIONS, make_site, serve_site
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def gathered(tmp_path):
 
     def run(protocol, raters, rule, **changes):
         site = make_site(tmp_path, protocol, ratings=raters, **changes)
-        with running(site) as url:
+        with serve_site(site) as url:
             for k in range(raters):
                 browser = join_study(url)
                 while "key" in (page := browser.get("/rate")).hidden:
@@ -39,14 +40,14 @@ def gathered(tmp_path):
     return run
 
 
-def write(found, folder):
+def write(files, folder):
     folder.mkdir()
-    for name, content in found.items():
+    for name, content in files.items():
         (folder / name).write_bytes(content)
     return folder
 
 
-def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
+def test_a_game_export_loads_as_dataset_file(gathered, tmp_path):
     level = {c: 1 + k % 5 for k, (_, c, _) in enumerate(CAPTIONS)}
 
     def rule(k, captions):
@@ -56,20 +57,20 @@ def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
         "game", 3, rule, game={"points": -100, "tutorial_pairs": 0, "tutorial": []}
     )
     folder = write(export_files(store, rows, "captau"), tmp_path / "out")
-    back = load("file", path=folder / "ratings.csv", low=1, high=5, step=1)
-    assert len(back.items) == len(CAPTIONS)
-    assert len(back.ratings) == 3 * len(CAPTIONS)
-    captions = back.items.set_index("item_id")["caption"]
-    for row in back.ratings.to_dict("records"):
+    dataset = load("file", path=folder / "ratings.csv", low=1, high=5, step=1)
+    assert len(dataset.items) == len(CAPTIONS)
+    assert len(dataset.ratings) == 3 * len(CAPTIONS)
+    captions = dataset.items.set_index("item_id")["caption"]
+    for row in dataset.ratings.to_dict("records"):
         assert row["value"] - level[captions[row["item_id"]]] in (0, 1)
-    assert set(back.items["references"]) == {(r,) for _, _, r in CAPTIONS}
-    assert {r[:1] for r in back.ratings["rater"]} == {"r"}
+    assert set(dataset.items["references"]) == {(r,) for _, _, r in CAPTIONS}
+    assert {r[:1] for r in dataset.ratings["rater"]} == {"r"}
     # The dashboard's agreement is the suite's own of what reads back.
-    table = RatingTable.from_ratings(back.ratings, back.items["item_id"], "overall")
-    measured, _ = compute_measures(table, back.card.scales["overall"], draws=5)
-    shown = measure_agreement(store, rows)
+    table = RatingTable.from_ratings(dataset.ratings, dataset.items["item_id"], "overall")
+    measures, _ = compute_measures(table, dataset.card.scales["overall"], draws=5)
+    agreement = measure_agreement(store, rows)
     for name in ("kendall_w", "fleiss_kappa", "krippendorff_alpha_ordinal"):
-        assert shown[name][0] == pytest.approx(measured[name].value, abs=1e-12)
+        assert agreement[name][0] == pytest.approx(measures[name].value, abs=1e-12)
     results = captau.bench(
         "file", ["bleu_1"], file={"path": str(folder / "ratings.csv"), "low": 1, "high": 5}
     )
@@ -78,7 +79,7 @@ def test_the_game_reads_back_as_file_and_as_cocog(gathered, tmp_path):
     assert json.loads((folder / "run.json").read_text())["answers"] == 3 * len(CAPTIONS)
 
 
-def test_the_game_on_coco_reads_back_by_data_import(gathered, tmp_path):
+def test_a_game_export_on_coco_imports_as_cocog(gathered, tmp_path):
     store, rows = gathered(
         "game",
         2,
@@ -90,62 +91,64 @@ def test_the_game_on_coco_reads_back_by_data_import(gathered, tmp_path):
     folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("cocog"), folder, root)
-    back = load("cocog", root)
-    assert len(back.ratings) == 2 * len(back.items)
-    assert set(back.ratings["value"]) == {4.0}
+    dataset = load("cocog", root)
+    assert len(dataset.ratings) == 2 * len(dataset.items)
+    assert set(dataset.ratings["value"]) == {4.0}
 
 
-def test_good_bad_reads_back_as_caption_quality(gathered, tmp_path):
-    yes = {c: 3 + k % 8 for k, (_, c, _) in enumerate(CAPTIONS)}  # of ten, how many say good
+def test_a_good_bad_export_imports_as_caption_quality(gathered, tmp_path):
+    n_good = {c: 3 + k % 8 for k, (_, c, _) in enumerate(CAPTIONS)}  # of ten, how many say good
 
     def rule(k, captions):
         if captions[0] == CAPTIONS[0][1] and k < 3:
             return {"answer": "skip"}  # three skips: left out
         if captions[0] == CAPTIONS[1][1] and k < 2:
             return {"answer": "skip"}  # two: kept, with eight answers
-        return {"answer": "good" if k < yes[captions[0]] else "bad"}
+        return {"answer": "good" if k < n_good[captions[0]] else "bad"}
 
     store, rows = gathered("good_bad", 10, rule)
     folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("caption_quality"), folder, root)
-    back = load("caption_quality", root)
-    captions = back.items.set_index("item_id")["caption"]
+    dataset = load("caption_quality", root)
+    captions = dataset.items.set_index("item_id")["caption"]
     assert set(captions) == {c for _, c, _ in CAPTIONS[1:]}
-    overall = back.ratings[back.ratings["dimension"] == "overall"]
+    overall = dataset.ratings[dataset.ratings["dimension"] == "overall"]
     for row in overall.to_dict("records"):
         caption = captions[row["item_id"]]
         total = 8 if caption == CAPTIONS[1][1] else 10
-        share = (yes[caption] - (10 - total)) / total
+        share = (n_good[caption] - (10 - total)) / total
         # The paper's p̂: round(8 mean) / 8.
         assert row["value"] == np.round(share * 8) / 8
     # Fewer than eight answers do not read back, so they are not in the paper's form (section 3.2).
     record = json.loads((folder / "run.json").read_text())
     assert record["left_out"]["pairs_of_fewer_than_8_answers"] == 0
-    (few,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[2][1])
-    late = {r["id"] for r in [a for a in rows["answers"] if a["item"] == few][7:]}
-    some = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in late]}
-    fewer = export_files(store, some, "paper")
-    assert json.loads(fewer["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
-    take(card("caption_quality"), write(fewer, tmp_path / "fewer"), tmp_path / "less")
+    (item_id,) = (
+        i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[2][1]
+    )
+    dropped_answers = {r["id"] for r in [a for a in rows["answers"] if a["item"] == item_id][7:]}
+    fewer_rows = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in dropped_answers]}
+    fewer_files = export_files(store, fewer_rows, "paper")
+    assert json.loads(fewer_files["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
+    take(card("caption_quality"), write(fewer_files, tmp_path / "fewer"), tmp_path / "less")
     assert set(load("caption_quality", tmp_path / "less").items["caption"]) == set(captions) - {
         CAPTIONS[2][1]
     }
     # Our own form leaves the same pair out, and its answers are those of people.
-    mine = write(export_files(store, rows, "captau"), tmp_path / "mine")
-    own = pd.read_csv(mine / "ratings.csv")
-    assert set(own["dimension"]) == {"good"}
-    assert len(own) == 10 * (len(CAPTIONS) - 2) + 8
-    assert json.loads((mine / "run.json").read_text())["left_out"] == {
+    captau_folder = write(export_files(store, rows, "captau"), tmp_path / "mine")
+    ratings = pd.read_csv(captau_folder / "ratings.csv")
+    assert set(ratings["dimension"]) == {"good"}
+    assert len(ratings) == 10 * (len(CAPTIONS) - 2) + 8
+    assert json.loads((captau_folder / "run.json").read_text())["left_out"] == {
         "excluded_raters": 0,
         "pairs_of_more_than_2_skips": 1,
     }
 
 
-def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
+def test_a_thumb_export_imports_with_settled_answers(gathered, tmp_path):
     def rule(k, captions):
-        off = k == 1 and captions[0] == f"{CAPTIONS[0][1].capitalize()}."
-        return {"precision": 5 - off, "recall": 3, "inclusive": 5, "fault": "grammar"}
+        is_lower = k == 1 and captions[0] == f"{CAPTIONS[0][1].capitalize()}."
+        return {"precision": 5 - is_lower, "recall": 3, "inclusive": 5, "fault": "grammar"}
 
     store, rows = gathered("thumb", 2, rule)
     before = export_files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
@@ -160,20 +163,20 @@ def test_thumb_reads_back_with_what_was_settled(gathered, tmp_path):
     folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
-    back = load("thumb", root)
-    assert len(back.items) == len(CAPTIONS)
-    total = back.ratings[back.ratings["dimension"] == "total"].set_index("item_id")["value"]
-    captions = back.items.set_index("item_id")["caption"]
+    dataset = load("thumb", root)
+    assert len(dataset.items) == len(CAPTIONS)
+    total = dataset.ratings[dataset.ratings["dimension"] == "total"].set_index("item_id")["value"]
+    captions = dataset.items.set_index("item_id")["caption"]
     for item_id, caption in captions.items():
         settled = caption == "A square number 0."
         assert total[item_id] == (1.5 if settled else 4 - 0.5 - 0.1)
-    mine = write(export_files(store, rows, "captau"), tmp_path / "mine")
-    kept = load("file", path=mine / "ratings.csv")
-    assert len(kept.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
-    assert set(pd.read_csv(mine / "settled.csv")["rater"]) == {"settled"}
+    captau_folder = write(export_files(store, rows, "captau"), tmp_path / "mine")
+    ratings = load("file", path=captau_folder / "ratings.csv")
+    assert len(ratings.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
+    assert set(pd.read_csv(captau_folder / "settled.csv")["rater"]) == {"settled"}
 
 
-def test_four_reads_back_as_capeval1k(gathered, tmp_path):
+def test_a_four_export_imports_as_capeval1k(gathered, tmp_path):
     store, rows = gathered(
         "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}
     )
@@ -181,18 +184,18 @@ def test_four_reads_back_as_capeval1k(gathered, tmp_path):
     assert len(table) == len(CAPTIONS)
     assert table["value"].between(0, 1).all()
     assert set(table["ratings"]) == {2}
-    back = make_caption_set(store, collect_answers(store, rows))
-    mean = back.ratings.groupby("item_id")["value"].mean()
+    caption_set = make_caption_set(store, collect_answers(store, rows))
+    mean = caption_set.ratings.groupby("item_id")["value"].mean()
     assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
     folder = write(export_files(store, rows, "paper"), tmp_path / "out")
     take(card("capeval1k"), folder, tmp_path / "root")
-    read = load("capeval1k", tmp_path / "root")  # nothing else is there: no vocabulary, no COCO
-    assert Counter(zip(read.items["image_id"], read.items["caption"], strict=True)) == Counter(
-        (i, c) for i, c, _ in CAPTIONS
-    )
-    assert set(read.items["references"]) == {(r,) for _, _, r in CAPTIONS}
-    assert read.ratings["value"].tolist() == pytest.approx(table["value"].tolist())
-    assert set(read.items["system"]) == set(back.items["system"])
+    dataset = load("capeval1k", tmp_path / "root")  # nothing else is there: no vocabulary, no COCO
+    assert Counter(
+        zip(dataset.items["image_id"], dataset.items["caption"], strict=True)
+    ) == Counter((i, c) for i, c, _ in CAPTIONS)
+    assert set(dataset.items["references"]) == {(r,) for _, _, r in CAPTIONS}
+    assert dataset.ratings["value"].tolist() == pytest.approx(table["value"].tolist())
+    assert set(dataset.items["system"]) == set(caption_set.items["system"])
 
 
 @pytest.mark.parametrize(
@@ -208,40 +211,42 @@ def test_four_reads_back_as_capeval1k(gathered, tmp_path):
         ),
     ],
 )
-def test_an_image_has_one_number_and_keeps_it(tmp_path, ids, numbers):
+def test_an_image_always_has_the_same_number(tmp_path, ids, numbers):
     store = make_site(tmp_path, "references").store
     for unit, image in zip(list(store.units.values()), ids, strict=True):
         store.units[unit.id] = replace(unit, image_id=image)
-    at = {u.image_id: n for n, u in store.units.items()}
-    expected = dict(zip(ids, numbers, strict=True)) if numbers else at
+    unit_ids = {u.image_id: n for n, u in store.units.items()}
+    expected = dict(zip(ids, numbers, strict=True)) if numbers else unit_ids
     for order in (ids, ids[::-1], ids[2:4]):  # whatever is answered first
-        said = [
-            CountedAnswer(store.units[at[i]], store.units[at[i]].items[0], "r", {"text": i}, 1)
+        written = [
+            CountedAnswer(
+                store.units[unit_ids[i]], store.units[unit_ids[i]].items[0], "r", {"text": i}, 1
+            )
             for i in order
         ]
-        answers = CountedAnswers(tuple(said), {}, {}, tuple(store.units.values()))
-        found = json.loads(store.form.paper_files(answers)["captions.json"])
-        assert {i["file_name"]: i["id"] for i in found["images"]} == {i: expected[i] for i in order}
-        assert all(expected[a["caption"]] == a["image_id"] for a in found["annotations"])
+        answers = CountedAnswers(tuple(written), {}, {}, tuple(store.units.values()))
+        content = json.loads(store.form.paper_files(answers)["captions.json"])
+        assert {i["file_name"]: i["id"] for i in content["images"]} == {
+            i: expected[i] for i in order
+        }
+        assert all(expected[a["caption"]] == a["image_id"] for a in content["annotations"])
     store.database.close()
 
 
-def test_references_are_coco_s_annotations(gathered, tmp_path):
+def test_references_export_as_coco_annotations(gathered, tmp_path):
     def rule(k, captions):
         return {"text": f"A picture, seen by person number {k}, of one plain colour"}
 
     store, rows = gathered("references", 2, rule)
     folder = write(export_files(store, rows, "paper"), tmp_path / "out")
-    found = json.loads((folder / "captions.json").read_text())
-    assert len(found["annotations"]) == 12
-    assert len(found["images"]) == 6
-    from captau.benchmarks.scoring.caption_files import read_references
-
-    read = read_references(folder / "captions.json")
-    assert sorted(map(len, read.texts.values())) == [2] * 6
+    content = json.loads((folder / "captions.json").read_text())
+    assert len(content["annotations"]) == 12
+    assert len(content["images"]) == 6
+    references = read_references(folder / "captions.json")
+    assert sorted(map(len, references.texts.values())) == [2] * 6
 
 
-def test_excluded_raters_are_left_out_and_figures_say_who_to_look_at(gathered):
+def test_excluded_raters_do_not_count_and_figures_point_out_poor_raters(gathered):
     def rule(k, captions):
         return {"answer": "good" if k == 2 or len(captions[0]) % 2 else "bad"}
 

@@ -13,9 +13,9 @@ from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
 
-def test_the_game_pays_skill(captau, tmp_path):
+def test_honest_players_win_the_most_points(captau, tmp_path):
     """Honest players earn more than all others, who on the whole earn nothing."""
-    status, said, fault = captau(
+    status, output, fault = captau(
         "collect",
         "simulate",
         "players={honest: 4, random: 3, constant: 3, majority: 3}",
@@ -25,20 +25,20 @@ def test_the_game_pays_skill(captau, tmp_path):
     )
     assert status == 0, fault
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    paid = {}
+    points = {}
     for player in record["played"]:
         scores = [s for phase in player["scores"].values() for s in phase]
-        paid.setdefault(player["kind"], []).extend(scores)
-    mean = {kind: sum(scores) / len(scores) for kind, scores in paid.items()}
-    assert mean["honest"] > 0.7
-    assert max(mean[kind] for kind in ("random", "constant", "majority")) < 0.4
-    assert "| honest | 4 | 160 |" in said
+        points.setdefault(player["kind"], []).extend(scores)
+    mean_points = {kind: sum(scores) / len(scores) for kind, scores in points.items()}
+    assert mean_points["honest"] > 0.7
+    assert max(mean_points[kind] for kind in ("random", "constant", "majority")) < 0.4
+    assert "| honest | 4 | 160 |" in output
     # What was played is a dataset.
     status, _, fault = captau(
         "collect", "export", "study=demo_game", "database=played.sqlite3", "output_dir=gathered"
     )
     assert status == 0, fault
-    status, agreed, fault = captau(
+    status, agreement, fault = captau(
         "agree",
         "dataset=file",
         "file.path=gathered/ratings.csv",
@@ -47,10 +47,10 @@ def test_the_game_pays_skill(captau, tmp_path):
         "output_dir=agreed",
     )
     assert status == 0, fault
-    assert "krippendorff_alpha_ordinal" in agreed
+    assert "krippendorff_alpha_ordinal" in agreement
 
 
-def test_a_fault_of_the_study_is_one_line(captau, tmp_path):
+def test_a_faulty_study_is_reported_in_one_line(captau, tmp_path):
     path = write_study(tmp_path, ratings=0)
     for words in (["collect", "port=0"], ["collect", "simulate"], ["collect", "export"]):
         status, _, fault = captau(*words, f"study={path}")
@@ -62,14 +62,14 @@ def test_a_fault_of_the_study_is_one_line(captau, tmp_path):
     assert "collected/demo_thumb.sqlite3: no such file" in fault
 
 
-def test_players_and_what_captions_deserve():
+def test_players_are_listed_and_captions_have_deserved_levels():
     assert list_players({"honest": 2, "random": 1}) == ["honest", "honest", "random"]
     with says("unknown kind of player 'honset'", "honest"):
         list_players({"honset": 1})
-    for wrong in ({}, [], {"honest": -1}, {"honest": "x"}, {"honest": 0}):
+    for counts in ({}, [], {"honest": -1}, {"honest": "x"}, {"honest": 0}):
         with says("players"):
-            list_players(wrong)
-    known = deserved_levels(read_study("demo_game"))
-    assert known["An orange rhombus placed right of a pink star on white."] == pytest.approx(
+            list_players(counts)
+    levels = deserved_levels(read_study("demo_game"))
+    assert levels["An orange rhombus placed right of a pink star on white."] == pytest.approx(
         5, abs=0.7
     )

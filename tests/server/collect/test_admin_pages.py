@@ -1,0 +1,104 @@
+"""The admin of a study through HTTP: password, sessions, exclusion and deletion."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.store.tables import site_settings
+from tests.server.collect.conftest import make_site, serve_site
+from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
+
+
+def test_the_admin_chooses_a_password_once_and_signs_in_with_it(serve_small):
+    site, url = serve_small()
+    admin = Browser(url)
+    assert "No password is set" in admin.get("/admin/login").text
+    page = admin.get(f"/admin/setup?code={site.setup_code}")
+    refused = admin.post("/admin/setup", {**page.hidden, "password": "short", "again": "short"})
+    assert refused.status == 400
+    sign_in_admin(site, url)
+    assert Browser(url).raw("GET", f"/admin/setup?code={site.setup_code}")[0] == 404
+    stored = site.store.database.run_blocking(
+        lambda c: c.execute(
+            select(site_settings.c.value).where(site_settings.c.key == "password")
+        ).scalar_one()
+    )
+    assert stored.startswith("$argon2id$")
+    second = Browser(url)
+    page = second.get("/admin/login")
+    assert second.post("/admin/login", {**page.hidden, "password": "wrong"}).status == 403
+    assert second.raw("GET", "/admin")[0] == 303
+    page = second.get("/admin/login")
+    dashboard = second.post("/admin/login", {**page.hidden, "password": "correct horse battery"})
+    assert dashboard.heading == "Dashboard"
+    signed_out = second.post("/admin/logout", second.get("/admin").hidden)
+    assert signed_out.heading != "Dashboard"
+    assert second.raw("GET", "/admin")[0] == 303
+
+
+def test_signing_out_and_a_new_password_end_the_admin_s_sessions(tmp_path, monkeypatch):
+    site = make_site(tmp_path, "good_bad")
+    with serve_site(site) as url:
+        first = sign_in_admin(site, url)
+        second = Browser(url)
+        page = second.get("/admin/login")
+        second.post("/admin/login", {**page.hidden, "password": "correct horse battery"})
+        old_cookies = dict(first.cookies)
+        assert second.get("/admin").heading == "Dashboard"
+        first.post("/admin/logout", first.get("/admin").hidden)
+        first.cookies = old_cookies  # copied before
+        assert first.raw("GET", "/admin")[0] == 303
+        assert second.raw("GET", "/admin")[0] == 303
+        page = second.get("/admin/login")
+        second.post("/admin/login", {**page.hidden, "password": "correct horse battery"})
+    # The same password handed over again ends nothing, nor does a restart; another one does.
+    for password, status in (
+        (None, 200),
+        ("correct horse battery", 200),
+        ("another one altogether", 303),
+    ):
+        if password:
+            monkeypatch.setenv("CAPTAU_ADMIN_PASSWORD", password)
+        with serve_site(make_site(tmp_path)) as url:
+            browser = Browser(url)
+            browser.cookies = dict(second.cookies)
+            assert browser.raw("GET", "/admin")[0] == status
+
+
+def test_exclusion_can_be_undone_and_deletion_cannot(serve_small):
+    site, url = serve_small(game={"points": -100})
+    ann, bob = finish_tutorial(url, "Ann"), finish_tutorial(url, "Bob")
+    for browser in (ann, bob):
+        for _ in range(4):
+            browser.post("/rate", {**browser.get("/rate").hidden, "rating": 2})
+    admin = sign_in_admin(site, url)
+    token = admin.get("/admin").hidden["token"]
+    number = next(r["id"] for r in load_rows(site)["raters"] if r["nickname"] == "Bob")
+    code = site.store.rater_code(number)
+
+    def count_answers():
+        return sum(u["given"] for u in load_rows(site)["units"])
+
+    assert count_answers() == 8
+    assert admin.post(f"/admin/raters/{number}/exclude", {"token": token}).status == 400
+    reason = {"token": token, "why": "asleep"}
+    page = admin.post(f"/admin/raters/{number}/exclude", reason)
+    assert f"exclude {code}: asleep" in page.text
+    assert count_answers() == 4
+    assert "Bob" not in ann.get("/board").text
+    page = admin.post(f"/admin/raters/{number}/include", {**reason, "why": "awake"})
+    assert f"include {code}: awake" in page.text
+    assert count_answers() == 8
+    assert admin.post(f"/admin/raters/{number}/delete", reason).status == 400
+    page = admin.post(f"/admin/raters/{number}/delete", {**reason, "sure": "yes"})
+    assert f"delete {code}: asleep" in page.text
+    assert count_answers() == 4
+    tables = load_rows(site)
+    assert [r["nickname"] for r in tables["raters"]] == ["Ann"]
+    assert number not in {a["rater"] for a in tables["answers"]}
+    # Whose session it was is a stranger now, and the number is nobody else's.
+    assert "Before you begin" in bob.get("/rate").text
+    join_study(url, "Cid")
+    assert number not in {r["id"] for r in load_rows(site)["raters"]}
+    assert ann.post(f"/admin/raters/{number}/delete", reason).status == 200  # the page to sign in

@@ -1,0 +1,221 @@
+"""What many ask for at once is what they would get one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import threading
+from collections import Counter
+
+import pytest
+
+from captau.server.collect.forms.errors import OutOfTurnError
+from captau.server.collect.store import assignment
+from captau.server.collect.store.records import Rater
+from captau.server.web.errors import NotFoundError
+from tests.server.collect.conftest import make_site
+
+RATERS = 8
+
+
+async def run_concurrently(database, requests):
+    """What all get who ask while the database is at something else: one batch of work."""
+    has_begun, may_continue = threading.Event(), threading.Event()
+    busy = asyncio.create_task(
+        database.run(lambda c: has_begun.set() or (may_continue.wait() and None))
+    )
+    while not has_begun.is_set():
+        await asyncio.sleep(0.001)
+    tasks = [asyncio.create_task(a) for a in requests]
+    await asyncio.sleep(0)  # each has queued its work
+    may_continue.set()
+    await busy
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_sequentially(database, requests):
+    results = []
+    for request in requests:
+        results += await run_concurrently(database, [request])
+    return results
+
+
+def comparable(result):
+    """What of an answer has to be the same in two databases, whose keys are not."""
+    if isinstance(result, Exception):
+        return type(result), str(result)
+    rater = result.rater.id, result.rater.points, result.rater.n_answers
+    return (
+        result.phase,
+        rater,
+        result.unit.id,
+        result.values,
+        result.feedback,
+        result.is_repeat,
+        result.differs,
+    )
+
+
+async def play(site, run_requests, rounds):
+    """Some ask, some of them answer, some are left out: what was chosen and told, in order."""
+    store, rng, events = site.store, random.Random(5), []
+    field = "overall" if store.form.name == "game" else "answer"
+    level = {"overall": lambda: rng.randint(1, 5), "answer": lambda: rng.choice(["good", "bad"])}
+    raters = [
+        await store.participants.join(f"rater {k}" if store.study.nicknames else "", "", "")
+        for k in range(RATERS)
+    ]
+    for k in range(rounds):
+        if k in (4, 9):
+            await store.participants.set_excluded(raters[1], "a test", excluded=k == 4)
+        askers = rng.sample(raters, rng.randint(2, RATERS))
+        units = await run_requests(
+            store.database, [store.assignment.next_unit(r) for r in [*askers, 999]]
+        )
+        assert isinstance(units.pop(), NotFoundError)
+        events += [
+            (r, s.n_answers, None) if isinstance(s, Rater) else (r, s.phase, s.unit.id)
+            for r, s in zip(askers, units, strict=True)
+        ]
+        answers, repeats = [], []
+        for r, s in zip(askers, units, strict=True):
+            if isinstance(s, Rater) or rng.random() < 0.2:
+                continue
+            answer = (r, s.key, [{field: level[field]()}])
+            answers.append(answer)
+            if rng.random() < 0.3:  # a button pressed twice, another answer, another's key
+                other_values = [{field: "no"}]
+                repeats += [
+                    answer,
+                    (r, s.key, other_values),
+                    (raters[0] + raters[-1] - r, s.key, other_values),
+                ]
+        results = await run_requests(
+            store.database, [store.answers.record(*a) for a in answers + repeats]
+        )
+        events += map(comparable, results)
+    return events
+
+
+def check_same_play(folder, protocol, databases, monkeypatch):
+    """The same play on two databases, one by one and at once."""
+    monkeypatch.setattr(secrets, "choice", lambda found: found[0])  # practice is drawn by lot
+    events, rows = [], []
+    for name, run_requests, database in zip(
+        ("one", "all"), (run_sequentially, run_concurrently), databases, strict=True
+    ):
+        (folder / name).mkdir()
+        site = make_site(folder / name, protocol, database=database, ratings=3)
+        events.append(asyncio.run(play(site, run_requests, rounds=24)))
+        rows.append(site.store.database.run_blocking(site.store.load_rows))
+        site.store.database.close()
+    sequential, concurrent = events
+    assert sequential == concurrent
+    phases = Counter(s[1] for s in sequential if len(s) == 3)
+    if protocol == "game":
+        assert phases["trial"] > 20
+    else:
+        assert phases["main"] >= 3 * 18
+        assert None in {s[2] for s in sequential if len(s) == 3}  # some were through
+    stored = [
+        (
+            [(u["id"], u["given"], u["last_served"]) for u in r["units"]],
+            [(a["rater"], a["item"], a["phase"], a["value"], a["told"]) for a in r["answers"]],
+            [(x["id"], x["points"], x["given"]) for x in r["raters"]],
+        )
+        for r in rows
+    ]
+    assert stored[0] == stored[1]
+
+
+@pytest.mark.parametrize("protocol", ["good_bad", "game"])
+@pytest.mark.parametrize("first_search", [1, 400])
+def test_concurrent_and_sequential_raters_get_the_same(
+    tmp_path, protocol, first_search, monkeypatch
+):
+    monkeypatch.setattr(assignment, "_FIRST_SEARCH", first_search)
+    check_same_play(tmp_path, protocol, [None, None], monkeypatch)
+
+
+def test_concurrent_raters_are_assigned_evenly(tmp_path):
+    store = make_site(tmp_path, "good_bad", ratings=3).store
+    n_units = sum(u.pool == "main" for u in store.units.values())
+
+    async def request_units(n_raters):
+        raters = [await store.participants.join("", "", "") for _ in range(n_raters)]
+        return await run_concurrently(
+            store.database, [store.assignment.next_unit(r) for r in raters]
+        )
+
+    shown_units = asyncio.run(request_units(2 * n_units + 5))
+    raters_by_unit = Counter(s.unit.id for s in shown_units)
+    assert len(raters_by_unit) == n_units
+    assert sorted(raters_by_unit.values()) == [2] * (n_units - 5) + [3] * 5
+    # No more than `ratings` are at one; the rest are told that all is reserved.
+    shown_units = asyncio.run(request_units(n_units))
+    assert sum(isinstance(s, Rater) for s in shown_units) == 5
+    store.database.close()
+
+
+def test_excluded_raters_reserve_nothing(tmp_path):
+    store = make_site(tmp_path, "good_bad", ratings=1, items={"limit": 3}).store
+
+    async def request_units():
+        raters = [await store.participants.join("", "", "") for _ in range(5)]
+        await store.participants.set_excluded(raters[0], "a test", excluded=True)
+        return await run_concurrently(
+            store.database, [store.assignment.next_unit(r) for r in raters]
+        )
+
+    unit_ids = [None if isinstance(s, Rater) else s.unit.id for s in asyncio.run(request_units())]
+    assert unit_ids == [1, 2, 3, 1, None]
+    store.database.close()
+
+
+def test_concurrent_ratings_count_for_each_other_s_feedback(tmp_path):
+    changes = {"game": {"tutorial_pairs": 0, "tutorial": []}, "items": {"limit": 3}}
+    store = make_site(tmp_path, "game", **changes).store
+
+    async def play():
+        raters = [await store.participants.join(f"r{k}", "", "") for k in range(6)]
+        units = await run_concurrently(
+            store.database, [store.assignment.next_unit(r) for r in raters]
+        )
+        submissions = zip(raters, units, (5, 4, 1, 1, 2, 3), strict=True)
+        return await run_concurrently(
+            store.database,
+            [store.answers.record(r, s.key, [{"overall": n}]) for r, s, n in submissions],
+        )
+
+    answers = asyncio.run(play())
+    for earlier, later in zip(answers[:3], answers[3:], strict=True):
+        assert earlier.unit == later.unit
+        assert earlier.feedback["mean"] == sum(earlier.unit.fixed) / 2
+        # The first one's has taken a computed rating's place.
+        assert later.feedback["mean"] == (earlier.feedback["rating"] + earlier.unit.fixed[1]) / 2
+    store.database.close()
+
+
+def test_an_early_answer_does_not_stop_others(tmp_path):
+    store = make_site(tmp_path, "game", game={"wait": 1000, "tutorial_pairs": 2}).store
+
+    async def play():
+        raters = [await store.participants.join(f"r{k}", "", "") for k in range(3)]
+        units = await run_concurrently(
+            store.database, [store.assignment.next_unit(r) for r in raters]
+        )
+        values, clock = [{"overall": 4}], store.clock
+        store.clock = lambda: clock() + 1000
+        first = await store.answers.record(raters[0], units[0].key, values)
+        store.clock = clock
+        submissions = [(raters[1], units[1]), (raters[0], units[0]), (raters[2], units[2])]
+        return first, await run_concurrently(
+            store.database, [store.answers.record(r, s.key, values) for r, s in submissions]
+        )
+
+    first, results = asyncio.run(play())
+    assert not first.is_repeat
+    assert [isinstance(f, OutOfTurnError) for f in results] == [True, False, True]
+    assert results[1].is_repeat
+    store.database.close()

@@ -1,0 +1,208 @@
+"""The other forms through HTTP: answers, attention items, disagreements and even assignment."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from captau.server.collect.export.answer_collection import collect_answers
+from captau.server.collect.quality.rater_figures import compute_rater_figures
+from captau.server.collect.simulation.browser import join_study
+from tests.server.collect.conftest import CAPTIONS
+from tests.server.collect.visitors import load_rows, sign_in_admin
+
+
+def test_a_good_bad_study_ends_when_it_has_all_answers(serve_small):
+    site, url = serve_small("good_bad", ratings=2)
+    for _ in range(2):
+        browser = join_study(url)
+        for k in range(len(CAPTIONS)):
+            page = browser.get("/rate")
+            browser.post("/rate", {**page.hidden, "answer": ("good", "bad", "skip")[k % 3]})
+        assert "you are through" in browser.get("/rate").text
+    assert {u["given"] for u in load_rows(site)["units"]} == {2}
+    assert "the study has all its answers" in join_study(url).get("/rate").text
+    refused = browser.post("/rate", {**page.hidden, "answer": "perhaps"})
+    assert refused.status == 400
+
+
+def test_attention_items_come_in_between_and_do_not_count(serve_small):
+    attention_item = {"image": "p0.png", "caption": "not at all this", "accepted": [0]}
+    site, url = serve_small("good_bad", attention=[attention_item], attention_every=4)
+    browser = join_study(url)
+    for _ in range(10):
+        page = browser.get("/rate")
+        browser.post("/rate", {**page.hidden, "answer": "good"})
+    phases = [a["phase"] for a in load_rows(site)["answers"]]
+    assert [k for k, p in enumerate(phases) if p == "attention"] == [4]
+    (figures,) = compute_rater_figures(site.store, load_rows(site)).values()
+    assert (figures.n_attention, figures.n_attention_right) == (1, 0)
+    assert "missed most known answers" in figures.notes
+    assert figures.n_answers == 9
+
+
+def test_thumb_hides_systems_and_annotators_settle_disagreements(serve_small):
+    site, url = serve_small("thumb", ratings=2, items={"limit": 2})
+    first, second = join_study(url), join_study(url)
+    levels = {"precision": 4, "recall": 3, "inclusive": 0}
+    for browser, problems in (
+        (first, {}),
+        (second, {"fault": ["grammar", "broken"], "tenths_broken": 15}),
+    ):
+        for _ in range(2):
+            page = browser.get("/rate")
+            assert page.captions[0].endswith(".")
+            assert "sys-" not in page.text
+            browser.post("/rate", {**page.hidden, **levels, **problems})
+    page = first.get("/resolve")
+    assert page.text.count("<section") == 2
+    assert page.text.count(">1.9<") == 2  # (4 + 3) / 2 - 0.1 - 1.5
+    next_page = first.post(
+        page.action, {"token": page.hidden["token"], **levels, "fault": ["grammar"]}
+    )
+    assert next_page.text.count("<section") == 1
+    # The other's page knows; a second settling changes nothing; the versions are kept.
+    assert second.get("/resolve").text.count("<section") == 1
+    assert (
+        second.post(page.action, {"token": second.get("/resolve").hidden["token"], **levels}).status
+        == 404
+    )
+    tables = load_rows(site)
+    assert len(tables["resolutions"]) == 1
+    assert len(tables["answers"]) == 4
+    stranger = join_study(url)
+    token = stranger.get("/resolve").hidden.get("token", "")
+    assert "None: you agree" in stranger.get("/resolve").text
+    assert stranger.post(page.action, {"token": token, **levels}).status in (400, 404)
+
+
+def test_excluding_an_annotator_reopens_what_they_settled(serve_small):
+    site, url = serve_small("thumb", ratings=3, items={"limit": 1})
+    annotators = [join_study(url) for _ in range(3)]
+    for k, browser in enumerate(annotators):
+        page = browser.get("/rate")
+        browser.post("/rate", {**page.hidden, "precision": 3 + k, "recall": 3, "inclusive": 0})
+
+    def settle(browser, precision):
+        page = browser.get("/resolve")
+        levels = {"precision": precision, "recall": 1, "inclusive": 0}
+        return browser.post(page.action, {"token": page.hidden["token"], **levels})
+
+    def count_open():
+        return [b.get("/resolve").text.count("<section") for b in annotators]
+
+    assert count_open() == [1, 1, 1]
+    settle(annotators[0], 1)
+    assert count_open() == [0, 0, 0]
+    asyncio.run(site.store.participants.set_excluded(1, "not careful", excluded=True))
+    assert count_open() == [0, 1, 1]
+    assert not collect_answers(site.store, load_rows(site)).settled
+    settle(annotators[1], 2)
+    assert count_open() == [0, 0, 0]
+    asyncio.run(site.store.participants.set_excluded(1, "a mistake", excluded=False))
+    (value,) = collect_answers(site.store, load_rows(site)).settled.values()
+    assert value["precision"] == 2  # the last one holds
+
+
+def test_four_captions_are_shuffled_and_answers_go_to_their_captions(serve_small):
+    site, url = serve_small("four", ratings=8)
+    orders = set()
+    for _ in range(6):
+        browser = join_study(url)
+        page = browser.get("/rate")
+        orders.add(tuple(c.split(" number")[0] for c in page.captions))
+        assert "a reference of picture" in page.text
+        incomplete = browser.post("/rate", {**page.hidden, "overall_1": 5})
+        assert incomplete.status == 400
+        browser.post(
+            "/rate",
+            {**page.hidden, **{f"overall_{k}": k for k in range(1, len(page.captions) + 1)}},
+        )
+        # Each value went to the caption that stood at its place.
+        ratings = {a["item"]: a["value"]["overall"] for a in load_rows(site)["answers"][-3:]}
+        captions = {i.id: i.caption for u in site.store.units.values() for i in u.items}
+        assert {captions[i]: v for i, v in ratings.items()} == {
+            c: k for k, c in enumerate(page.captions, start=1)
+        }
+    assert len(orders) > 1
+
+
+def test_references_are_checked_while_typing_and_when_sent(serve_small):
+    site, url = serve_small("references", ratings=2)
+    browser = join_study(url)
+    page = browser.get("/rate")
+    assert page.captions == []
+    status, _, body = browser.raw("GET", "/check?text=There%20is%20a%20dog")
+    assert status == 200
+    assert b"at least 8 words; there are 4" in body
+    assert "There is" in body.decode()
+    refused = browser.post(
+        "/rate", {**page.hidden, "text": "There is a very large dog on the grass"}
+    )
+    assert refused.status == 400
+    sentence = "A very large dog lies on the green grass."
+    assert b"Ready" in browser.raw("GET", "/check?text=" + sentence.replace(" ", "%20"))[2]
+    browser.post("/rate", {**page.hidden, "text": sentence})
+    assert [a["value"] for a in load_rows(site)["answers"]] == [{"text": sentence}]
+    assert browser.get("/rate").hidden["key"] != page.hidden["key"]
+
+
+def test_captions_are_escaped(serve_small):
+    _, url = serve_small("good_bad")
+    browser = join_study(url)
+    for _ in range(len(CAPTIONS)):
+        page = browser.get("/rate")
+        assert "<b>bold</b>" not in page.text
+        if "bold" in page.captions[0]:
+            assert page.captions[0].startswith("<b>bold</b> & 'quoted'")
+            return
+        browser.post("/rate", {**page.hidden, "answer": "good"})
+    pytest.fail("the caption with markup was not shown")
+
+
+def test_pending_answers_keep_assignment_even(serve_small):
+    """18 captions, 12 people at once: nothing gets its second answer while another awaits its first."""
+    site, url = serve_small("good_bad", ratings=9)
+    browsers = [join_study(url) for _ in range(12)]
+    for turn in range(6):
+        pages = [browser.get("/rate") for browser in browsers]
+        if turn % 2:  # those who leave in the midst are not waited for by the others
+            pages.reverse()
+            browsers.reverse()
+        for browser, page in zip(browsers, pages, strict=True):
+            browser.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+        counts = [u["given"] for u in load_rows(site)["units"]]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_pending_answer_counts_for_assignment(serve_small):
+    """A caption with an answer awaited counts as having it: the next goes to one with fewer."""
+    site, url = serve_small("good_bad", ratings=9, items={"limit": 2})
+    ann, bob = join_study(url), join_study(url)  # each is shown one
+    page = bob.get("/rate")
+    assert page.captions != ann.get("/rate").captions
+    bob.post("/rate", {**page.hidden, "answer": "good"}, follow=False)
+    bob.get("/rate")  # Ann's too: one answered, one awaited twice
+    assert join_study(url).get("/rate").captions == page.captions
+    assert sorted(u["given"] for u in load_rows(site)["units"]) == [0, 1]
+
+
+def test_an_excluded_rater_does_not_fill_the_study(serve_small):
+    site, url = serve_small("good_bad", ratings=1, items={"limit": 2})
+    ann, bob = join_study(url), join_study(url)
+    page = ann.get("/rate")
+    admin = sign_in_admin(site, url)
+    reason = {"token": admin.get("/admin").hidden["token"], "why": "asleep"}
+    admin.post("/admin/raters/1/exclude", reason)
+    # What waits for Ann waits for everybody else, and what she says counts for nobody.
+    captions = set()
+    for _ in range(2):
+        bob_page = bob.get("/rate")
+        captions.add(bob_page.captions[0])
+        ann.post("/rate", {**page.hidden, "answer": "bad"}, follow=False)
+        bob.post("/rate", {**bob_page.hidden, "answer": "good"}, follow=False)
+    assert len(captions) == 2
+    assert [u["given"] for u in load_rows(site)["units"]] == [1, 1]
+    admin.post("/admin/raters/1/include", reason)
+    assert sorted(u["given"] for u in load_rows(site)["units"]) == [1, 2]
