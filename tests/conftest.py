@@ -149,7 +149,7 @@ def spice_jars(_own_cache: None) -> list[Path]:
     from captau.metrics.text.spice import models as spice_models
 
     try:
-        return spice_models.jars()
+        return spice_models.load_jars()
     except InputError as error:
         pytest.skip(f"this test needs SPICE's jars: {error}")
 

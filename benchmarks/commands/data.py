@@ -57,7 +57,7 @@ def overview(root: Path | None) -> ResultTable:
     if len(notes) > 1:
         ways = "captau data fetch dataset=NAME", "captau data import dataset=NAME source=PATH"
         notes.insert(1, f"Missing; {ways[0]} gets it, {ways[1]} takes what you got by hand:")
-    lacking, where = spice_models.missing(spice_models.folder()), spice_models.folder()
+    lacking, where = spice_models.missing_jars(spice_models.jar_folder()), spice_models.jar_folder()
     notes.append(
         f"{spice_models.NAME}, what the metric spice needs: "
         + (f"captau data fetch dataset={spice_models.NAME} gets it" if lacking else f"in {where}")
@@ -105,14 +105,14 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = sil
 
 def fetch_models(offline: bool, say: Say = silent) -> list[str]:
     """Download what SPICE needs, licence and citation first; returns what `fetch` does."""
-    folder = spice_models.folder()
+    folder = spice_models.jar_folder()
     say(f"{spice_models.NAME}: {spice_models.ABOUT}\nplease cite:\n{spice_models.CITATION}\n")
     try:
-        if offline and (needed := spice_models.missing(folder)):
+        if offline and (needed := spice_models.missing_jars(folder)):
             files = ", ".join(f"{j.file} ({j.coordinates})" for j in needed)
             return [f"data.offline=true, so not fetched: {files} from Maven Central"]
         with StepProgress(1) as progress, progress.step(spice_models.NAME):
-            done = spice_models.fetch(folder, say)
+            done = spice_models.fetch_jars(folder, say)
     except InputError as error:
         return [str(error)]
     if not done:
@@ -240,9 +240,9 @@ def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
 
 def _check_models() -> tuple[str, list[str]]:
     """A cell for the table, and what is wrong."""
-    folder = spice_models.folder()
+    folder = spice_models.jar_folder()
     absent = [j for j in spice_models.JARS if not (folder / j.file).is_file()]
-    differs = spice_models.wrong(folder)
+    differs = spice_models.damaged_jars(folder)
     right = len(spice_models.JARS) - len(absent) - len(differs)
     counts = {"right": right, "missing": len(absent), "differs": len(differs)}
     lines = [f"{folder / j.file} is missing" for j in absent]

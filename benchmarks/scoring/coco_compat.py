@@ -19,7 +19,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric, start_programs
 from ...metrics.registry import metric
 from ...metrics.rows import Rows
-from ...metrics.text.spice.metric import figures
+from ...metrics.text.spice.metric import compute_figures
 from .scorer import run_side_by_side
 
 __all__ = ["AccumulatedMetric", "COCOEvalCap", "EvaluateMetric"]
@@ -118,7 +118,7 @@ class COCOEvalCap:
                 kind: {key: unknown if v is None else float(v) for key, v in values.items()}
                 for kind, values in by_kind.items()
             }
-            for i, by_kind in figures(rows)
+            for i, by_kind in compute_figures(rows)
         }
         each: list[Any] = [by_row.get(i, {"All": {"f": unknown}}) for i in range(len(ids))]
         self._set(_SPICE, ids, float(np.mean([one["All"]["f"] for one in each])), each)

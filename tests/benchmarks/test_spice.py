@@ -14,7 +14,7 @@ from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
 from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
-from captau.metrics.text.spice.models import Jar, folder
+from captau.metrics.text.spice.models import Jar, jar_folder
 
 PARTS = [f"spice_{part}" for part in list(spice.PARTS)[1:]]
 
@@ -29,7 +29,7 @@ def figures(monkeypatch):
         table[:, -1] = np.nan
         return table
 
-    monkeypatch.setattr(spice, "_scores", scores)
+    monkeypatch.setattr(spice, "_score_rows", scores)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def small(monkeypatch, tmp_path):
     sha = "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"  # of "hello\n"
     monkeypatch.setattr(spice_models, "JARS", (Jar("org.example", "tool", "1.0", "", 6, sha),))
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "jars"))
-    spice_models._checked.cache_clear()
+    spice_models._check_hashes.cache_clear()
 
 
 # Companions
@@ -106,29 +106,29 @@ def test_the_models_are_fetched_by_name(captau, small, monkeypatch):
     status, out, err = captau("data", "fetch", "dataset=spice_models", "data.offline=true")
     assert status == 2
     assert "not fetched: tool-1.0.jar (org.example:tool:1.0) from Maven Central" in err
-    monkeypatch.setattr(spice_models, "_from_maven", from_maven)
+    monkeypatch.setattr(spice_models, "_fetch_from_maven", from_maven)
     status, out, err = captau("data", "fetch", "dataset=[demo,spice_models]")
     assert (status, err) == (0, "")
     assert "licence: GPL-3.0-or-later" in out
     assert "anderson2016spice" in out
     assert "tool-1.0.jar: 6 bytes from org.example:tool:1.0" in out
     assert "demo: nothing to fetch" in out or "demo: built in" in out
-    assert (folder() / "tool-1.0.jar").read_text() == "hello\n"
+    assert (jar_folder() / "tool-1.0.jar").read_text() == "hello\n"
     assert "nothing to fetch" in captau("data", "fetch", "dataset=spice_models")[1]
-    assert f"in {folder()}" in captau("data", "list")[1]
+    assert f"in {jar_folder()}" in captau("data", "list")[1]
 
 
 def test_the_models_are_verified_by_name(captau, small):
     status, out, _ = captau("data", "verify", "dataset=spice_models")
     assert status == 1
     assert "1 missing" in out
-    folder().mkdir()
-    (folder() / "tool-1.0.jar").write_text("hallo\n")
+    jar_folder().mkdir()
+    (jar_folder() / "tool-1.0.jar").write_text("hallo\n")
     status, out, _ = captau("data", "verify", "dataset=[demo,spice_models]")
     assert status == 1
     assert "1 differs" in out
     assert "is not org.example:tool:1.0: its hash differs" in out
-    (folder() / "tool-1.0.jar").write_text("hello\n")
+    (jar_folder() / "tool-1.0.jar").write_text("hello\n")
     status, out, _ = captau("data", "verify", "dataset=spice_models")
     assert status == 0
     assert "1 right" in out
@@ -141,7 +141,7 @@ def test_the_models_are_fetched_and_verified_in_another_folder(captau, small, mo
         path.write_text("hello\n")
         return path
 
-    monkeypatch.setattr(spice_models, "_from_maven", from_maven)
+    monkeypatch.setattr(spice_models, "_fetch_from_maven", from_maven)
     status, _, err = captau("data", "fetch", "dataset=spice_models", "java.spice=carried")
     assert (status, err) == (0, "")
     assert Path("carried/tool-1.0.jar").read_text() == "hello\n"
@@ -174,9 +174,9 @@ def test_another_folder_for_the_jars(captau, small, monkeypatch, tmp_path):
     monkeypatch.delenv("CAPTAU_SPICE_JARS")
 
     def closed(jar, staging, advance, needed):
-        raise spice_models._not_to_be_had(needed, "no network")
+        raise spice_models._fetch_error(needed, "no network")
 
-    monkeypatch.setattr(spice_models, "_from_maven", closed)
+    monkeypatch.setattr(spice_models, "_fetch_from_maven", closed)
     status, _, err = captau(
         *["bench", "metrics=[spice]", "output_dir=out", "cache.use=false"],
         f"java.spice={tmp_path}/a b",

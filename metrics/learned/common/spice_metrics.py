@@ -14,4 +14,4 @@ PARSER_NAME = spice_models.NAME
 
 def parser_download_size() -> int:
     """Return the bytes of the parser's files that are not on this machine; 0 where it is complete."""
-    return sum(jar.size for jar in spice_models.missing(spice_models.folder()))
+    return sum(jar.size for jar in spice_models.missing_jars(spice_models.jar_folder()))

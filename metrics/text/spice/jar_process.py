@@ -1,7 +1,7 @@
-"""SPICE's Java programs: started, asked a line at a time, and given up where they stall or die.
+"""SPICE's Java processes: a parser of captions and a scorer of scene graphs, which `metric` calls.
 
-`spice.js` says what is asked and answered. A parser has one caption in hand at a time, so the one
-that stalls it or needs more memory than there is is known by name.
+Requests and answers are lines, described in `spice.js`. A parser works on one caption at a time, so a caption
+that stalls it or needs too much memory is known.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from typing import Any
 
 from ....datasets.errors import InputError
 from ..java import OPTIONS, SILENCE, exit_message, java_program, pycocoevalcap_file, silence_message
-from .models import jars
-from .scene_store import Failure, Parsed, Tuples
+from .models import load_jars
+from .scene_store import ParseFailure, Scene, Tuples
 
 #: The parser's time grows with the cube of a caption's words: ten need 0.05 s, and 100 needed a minute
-#: and a half on a busy machine. A caption that needs more seconds than this is given up.
+#: and a half on a busy machine. A caption that needs more seconds than this fails.
 SECONDS = 900.0
 #: Java's heap. The models take 0.8 GB, and a caption of 100 words as much again.
 HEAP_GB = 4
-#: A further parser is started for so many captions, since loading the models takes as long.
-_WORTH_A_PARSER = 200
+#: Captions for which another parser is started: loading its models takes as long as parsing them.
+_CAPTIONS_PER_PARSER = 200
 
-# Where Linux tells the memory that a container may use.
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
-# The status that Java ends with when it is told to end for want of memory.
+# The file in which Linux states the memory that a container may use.
+_CONTAINER_MEMORY = Path("/sys/fs/cgroup/memory.max")
+# Java's exit status if it runs out of memory and was told to exit then.
 _OUT_OF_MEMORY = 3
-# So many seconds are left to a program that stopped answering before it is killed.
-_DYING = 5.0
-# So many seconds a program waits for more work.
-_IDLE = 15.0
+# Seconds that a process has to exit before it is killed.
+_EXIT_SECONDS = 5.0
+# Seconds that an idle process waits for more work.
+_IDLE_SECONDS = 15.0
 
 
 class StalledError(Exception):
-    """No answer within the time limit; the program was ended."""
+    """A process gave no answer within the time limit, and was stopped."""
 
 
 class DiedError(Exception):
-    """The program ended without an answer.
+    """A process ended without an answer.
 
     Attributes:
         status: its exit status; negative where a signal killed it.
@@ -57,35 +57,35 @@ class DiedError(Exception):
         self.status = status
 
 
-class Program:
-    """One Java that runs `spice.js`; `take` one, and `give` it back.
+class SpiceProcess:
+    """A Java that runs `spice.js`; `acquire` one, and `release` it.
 
     Args:
-        parses: whether it loads CoreNLP's models; else it can score alone.
+        can_parse: whether it loads CoreNLP's models; otherwise it only scores.
 
     Raises:
-        InputError: where it does not start.
+        InputError: if it does not start.
     """
 
-    def __init__(self, *, parses: bool) -> None:
-        self.parses = parses
+    def __init__(self, *, can_parse: bool) -> None:
+        self.can_parse = can_parse
         self._java = java_program()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         folder = pycocoevalcap_file("spice", "spice-1.0.jar").parent
         library = sorted((folder / "lib").glob("*.jar"))
-        path = [folder / "spice-1.0.jar", *jars(), *library]
-        # Scene graphs merge nodes in the order of a hash table whose hashes are drawn by lot. All
-        # hashes equal, the order is that of insertion, and equal rows get equal scores.
-        orders = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
+        path = [folder / "spice-1.0.jar", *load_jars(), *library]
+        # Scene graphs merge nodes in the order of a hash table whose hashes are random. With equal
+        # hashes the order is that of insertion, and equal rows get equal scores.
+        equal_hashes = ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]
         command = [self._java, *OPTIONS, f"-Xmx{HEAP_GB}g", "-Xss64m", "-XX:+UseSerialGC"]
-        command += ["-XX:+ExitOnOutOfMemoryError", *([] if parses else orders)]
+        command += ["-XX:+ExitOnOutOfMemoryError", *([] if can_parse else equal_hashes)]
         command += [
             "-cp",
             os.pathsep.join(map(str, path)),
             "org.mozilla.javascript.tools.shell.Main",
         ]
         command += ["-opt", "-1", str(Path(__file__).with_name("spice.js"))]
-        command += ["parse"] if parses else []
+        command += ["parse"] if can_parse else []
         pipe = subprocess.PIPE
         try:
             self.process = subprocess.Popen(
@@ -106,21 +106,21 @@ class Program:
             raise
 
     def ask(self, request: Any, seconds: float = SILENCE) -> Any:
-        """The answer to a request.
+        """Send a request, and return the answer.
 
         Raises:
-            StalledError: where it takes longer than `seconds`.
-            DiedError: where the program ends instead.
+            StalledError: if it takes longer than `seconds`.
+            DiedError: if the process ends instead.
         """
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # what has died gives no answer, which is told below
+        with suppress(BrokenPipeError):  # a dead process gives no answer, which is raised below
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
         return self._answer(seconds)
 
     @property
-    def serves(self) -> bool:
-        """Whether it still runs, and is the Java that is to be used."""
+    def is_usable(self) -> bool:
+        """Return whether it still runs, and is the configured Java."""
         return self.process.poll() is None and self._java == java_program()
 
     def stop(self) -> None:
@@ -147,165 +147,169 @@ class Program:
         try:
             return json.loads(line)
         except ValueError:
-            raise self._end(line) from None
+            raise self._exit_error(line) from None
 
-    def _end(self, said: bytes) -> DiedError:
-        """How the program ended; one that says what is no answer is ended."""
+    def _exit_error(self, output: bytes) -> DiedError:
+        """Describe how the process ended; one whose output is no answer is stopped."""
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_DYING)
+            self.process.wait(_EXIT_SECONDS)
         self.process.kill()
         status = self.process.wait()
         self._errors.seek(0)
-        # Of a heap that it cannot have, Java complains on its standard output.
-        error = DiedError(status, exit_message(self._java, status, self._errors.read() or said))
+        # Java complains about too large a heap on its standard output.
+        error = DiedError(status, exit_message(self._java, status, self._errors.read() or output))
         self.stop()
         return error
 
 
-# Programs without work. A reference at a time (`mean_over_single`) makes several passes over the
-# rows, and each program would be started for each pass.
-_idle: dict[Program, threading.Timer] = {}
-_idling = threading.Lock()
+# Idle processes. A reference at a time (`mean_over_single`) makes several passes over the rows, and
+# would start processes for each pass.
+_idle: dict[SpiceProcess, threading.Timer] = {}
+_idle_lock = threading.Lock()
 
 
-def take(*, parses: bool) -> Program:
-    """A program that is idle, else a new one.
+def acquire(*, can_parse: bool) -> SpiceProcess:
+    """Return an idle process, or a new one.
 
     Raises:
-        InputError: where it does not start.
+        InputError: if it does not start.
     """
-    with _idling:
-        for program in [p for p in _idle if p.parses == parses]:
-            _idle.pop(program).cancel()
-            if program.serves:
-                return program
-            program.stop()
-    return Program(parses=parses)
+    with _idle_lock:
+        for process in [p for p in _idle if p.can_parse == can_parse]:
+            _idle.pop(process).cancel()
+            if process.is_usable:
+                return process
+            process.stop()
+    return SpiceProcess(can_parse=can_parse)
 
 
-def give(program: Program) -> None:
-    """Let a program wait for work; it is stopped when none comes."""
+def release(process: SpiceProcess) -> None:
+    """Let a process wait for work; it is stopped if none comes."""
 
     def stop() -> None:
-        with _idling:
-            waits = _idle.pop(program, None)
-        if waits is not None:
-            program.stop()
+        with _idle_lock:
+            timer = _idle.pop(process, None)
+        if timer is not None:
+            process.stop()
 
-    timer = threading.Timer(_IDLE, stop)
+    timer = threading.Timer(_IDLE_SECONDS, stop)
     timer.daemon = True
-    with _idling:
-        _idle[program] = timer
+    with _idle_lock:
+        _idle[process] = timer
     timer.start()
 
 
 @atexit.register
 def stop_idle() -> None:
-    """Stop the programs without work."""
-    with _idling:
-        programs = list(_idle)
-        for program in programs:
-            _idle.pop(program).cancel()
-    for program in programs:
-        program.stop()
+    """Stop the idle processes."""
+    with _idle_lock:
+        processes = list(_idle)
+        for process in processes:
+            _idle.pop(process).cancel()
+    for process in processes:
+        process.stop()
 
 
-def parse(captions: Sequence[str]) -> Generator[tuple[str, Parsed]]:
+def parse(captions: Sequence[str]) -> Generator[tuple[str, Scene]]:
     """Parse captions, several at a time.
 
-    A program that is killed is started again once for the caption it had in hand.
+    A process that is killed is started again once for the caption that it worked on.
 
     Args:
         captions: distinct ones, as PTB tokens.
 
     Yields:
-        each caption with what was found in it, or why nothing was, as it is done.
+        each caption with its scene, in the order in which they are done.
 
     Raises:
-        InputError: where Java does not start, or dies twice over one caption.
+        InputError: if Java does not start, or dies twice over one caption.
     """
-    waiting = iter(captions)
-    taking = threading.Lock()
-    done: queue.Queue[tuple[str, Parsed] | BaseException | None] = queue.Queue()
-    workers = [_Worker(waiting, taking, done) for _ in range(_parsers(len(captions)))]
+    queue_of_captions = iter(captions)
+    queue_lock = threading.Lock()
+    results: queue.Queue[tuple[str, Scene] | BaseException | None] = queue.Queue()
+    workers = [
+        _ParserThread(queue_of_captions, queue_lock, results)
+        for _ in range(_count_parsers(len(captions)))
+    ]
     for worker in workers:
         worker.start()
     try:
-        left = len(workers)
-        while left:
-            one = done.get()
-            if isinstance(one, BaseException):
-                raise one
-            if one is None:
-                left -= 1
+        n_running = len(workers)
+        while n_running:
+            result = results.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
+                n_running -= 1
             else:
-                yield one
+                yield result
     finally:
         for worker in workers:
             worker.stop()
 
 
-def _parsers(captions: int) -> int:
-    """How many programs parse at once: by cores, memory, and what there is to do."""
-    usable = getattr(os, "sched_getaffinity", None)
-    cores = len(usable(0)) if usable else os.cpu_count() or 1
-    return max(1, min(cores, int(_memory() / (HEAP_GB + 1)), captions // _WORTH_A_PARSER + 1))
+def _count_parsers(n_captions: int) -> int:
+    """Choose the number of parsers, by cores, memory and captions."""
+    get_affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(get_affinity(0)) if get_affinity else os.cpu_count() or 1
+    by_memory = int(_memory_gb() / (HEAP_GB + 1))
+    return max(1, min(cores, by_memory, n_captions // _CAPTIONS_PER_PARSER + 1))
 
 
-def _memory() -> float:
-    """The memory of this machine, or what a container has of it, in GB; 0 where nothing tells."""
+def _memory_gb() -> float:
+    """Return the memory of this machine or container, in GB; 0 if it is unknown."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (AttributeError, ValueError, OSError):  # not on this system
         return 0.0
     try:
-        return min(memory, int(_CONTAINER.read_text(encoding="ascii")) / 2**30)
+        return min(memory, int(_CONTAINER_MEMORY.read_text(encoding="ascii")) / 2**30)
     except (OSError, ValueError):  # no container, or "max"
         return memory
 
 
-class _Worker(threading.Thread):
-    """Parses one caption after the other, with a program of its own.
+class _ParserThread(threading.Thread):
+    """A thread that parses one caption after the other, with a process of its own.
 
     Args:
-        waiting: the captions that nobody has taken yet.
-        taking: held while one is taken.
-        done: gets each caption with what was found; what was raised; and None at the end.
+        captions: shared by all threads.
+        lock: held while a caption is taken.
+        results: receives each caption with its scene, then an error if there was one, then None.
     """
 
     def __init__(
         self,
-        waiting: Iterator[str],
-        taking: threading.Lock,
-        done: queue.Queue[tuple[str, Parsed] | BaseException | None],
+        captions: Iterator[str],
+        lock: threading.Lock,
+        results: queue.Queue[tuple[str, Scene] | BaseException | None],
     ) -> None:
         super().__init__(daemon=True)
-        self._waiting = waiting
-        self._taking = taking
-        self._done = done
-        self._asker = _Asker(parses=True)
+        self._captions = captions
+        self._lock = lock
+        self._results = results
+        self._client = _Client(can_parse=True)
 
     def run(self) -> None:
         try:
-            while not self._asker.stopped:
-                with self._taking:
-                    caption = next(self._waiting, None)
+            while not self._client.is_stopped:
+                with self._lock:
+                    caption = next(self._captions, None)
                 if caption is None:
-                    self._asker.rest()
+                    self._client.finish()
                     break
-                self._done.put((caption, self._parse(caption)))
+                self._results.put((caption, self._parse(caption)))
         except BaseException as error:
-            self._done.put(error)
+            self._results.put(error)
         finally:
             self.stop()
-            self._done.put(None)
+            self._results.put(None)
 
     def stop(self) -> None:
-        self._asker.stop()
+        self._client.stop()
 
-    def _parse(self, caption: str) -> Parsed:
+    def _parse(self, caption: str) -> Scene:
         try:
-            answer = self._asker.ask(caption, SECONDS)
+            answer = self._client.ask(caption, SECONDS)
         except StalledError:
             return _failure(f"it took longer than {SECONDS:g} s")
         except DiedError as error:
@@ -315,44 +319,44 @@ class _Worker(threading.Thread):
         return _failure(answer["error"]) if isinstance(answer, dict) else answer
 
 
-class _Asker:
-    """Asks a program of its own, which is started again once for a request over which it died."""
+class _Client:
+    """A client with a process of its own, which is started again once for a request over which it died."""
 
-    def __init__(self, *, parses: bool) -> None:
-        self.stopped = False
-        self._parses = parses
-        self._program: Program | None = None
+    def __init__(self, *, can_parse: bool) -> None:
+        self.is_stopped = False
+        self._can_parse = can_parse
+        self._process: SpiceProcess | None = None
 
     def ask(self, request: Any, seconds: float) -> Any:
-        retried = False
+        is_retry = False
         while True:
-            if self._program is None:
-                self._program = take(parses=self._parses)
-                if self.stopped:  # while it started
-                    self._program.stop()
+            if self._process is None:
+                self._process = acquire(can_parse=self._can_parse)
+                if self.is_stopped:  # while it started
+                    self._process.stop()
             try:
-                return self._program.ask(request, seconds)
+                return self._process.ask(request, seconds)
             except StalledError:
-                self._program = None
+                self._process = None
                 raise
             except DiedError as error:
-                self._program = None
-                if retried or self.stopped or error.status == _OUT_OF_MEMORY:
+                self._process = None
+                if is_retry or self.is_stopped or error.status == _OUT_OF_MEMORY:
                     raise
-                retried = True
+                is_retry = True
 
-    def rest(self) -> None:
-        """Nothing more is asked: the program may serve others."""
-        self.stopped = True
-        program, self._program = self._program, None
-        if program is not None:
-            give(program)
+    def finish(self) -> None:
+        """Release the process for others, after the last request."""
+        self.is_stopped = True
+        process, self._process = self._process, None
+        if process is not None:
+            release(process)
 
     def stop(self) -> None:
-        """Whatever is being asked is given up."""
-        self.stopped = True
-        if self._program is not None:
-            self._program.stop()
+        """Stop the process, even during a request."""
+        self.is_stopped = True
+        if self._process is not None:
+            self._process.stop()
 
 
 def score(requests: Iterable[Sequence[Tuples]]) -> Generator[dict[str, Any]]:
@@ -365,28 +369,28 @@ def score(requests: Iterable[Sequence[Tuples]]) -> Generator[dict[str, Any]]:
         each row's figures by kind of tuple, as SPICE prints them.
 
     Raises:
-        InputError: where Java does not start, stalls, or dies twice over one row.
+        InputError: if Java does not start, stalls, or dies twice over one row.
     """
-    asker = _Asker(parses=False)
+    client = _Client(can_parse=False)
     try:
         for request in requests:
-            answer = asker.ask(request, SILENCE)
+            answer = client.ask(request, SILENCE)
             if isinstance(answer, dict):
                 raise InputError(f"SPICE failed: {answer['error']}")
             yield answer[0]["scores"]
-        asker.rest()
+        client.finish()
     except StalledError as error:
         raise InputError(silence_message(java_program())) from error
     except DiedError as error:
         raise InputError(f"SPICE died while it scored: {error}") from error
     finally:
-        asker.stop()
+        client.stop()
 
 
-def _failure(reason: str) -> Failure:
-    return Failure(reason, limits())
+def _failure(reason: str) -> ParseFailure:
+    return ParseFailure(reason, limits())
 
 
 def limits() -> str:
-    """Within which a caption has to be parsed: one that failed is tried again within others."""
+    """Name the limits of parsing; a caption that failed is tried again if they changed."""
     return f"{SECONDS:g} s, {HEAP_GB} GB"

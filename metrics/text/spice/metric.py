@@ -5,12 +5,12 @@ Captions are parsed into scene graphs: objects, their attributes, and relations 
 score is the F-measure of the candidate's tuples against those of all references together, where
 words match that share a WordNet synset. Sub-scores count the tuples of one kind alone (section 5.4).
 
-Parsing is slow, scoring is not: every distinct caption is parsed once, and kept (`spice_store.py`).
+Parsing is slow, scoring is not: every distinct caption is parsed once, and stored (`scene_store`).
 """
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -27,9 +27,11 @@ from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
 from .jar_process import limits, parse, score
 from .models import CORENLP
-from .scene_store import Failure, Parsed, SceneStore
+from .scene_store import ParseFailure, Scene, SceneStore
 
-#: Each part of the score: the category of tuples and the figure, as the jar calls them.
+logger = logging.getLogger(__name__)
+
+#: The parts of the score: the category of tuples and the figure, in the jar's words.
 PARTS = {
     "f": ("All", "f"),
     "precision": ("All", "pr"),
@@ -45,8 +47,8 @@ Part = Literal[
     "f", "precision", "recall", "object", "relation", "attribute", "color", "count", "size"
 ]
 
-# Parsed captions are kept after so many seconds: what a kill may lose.
-_KEEP_AFTER = 2.0
+# Parsed captions are stored at this interval in seconds: the work that a kill may lose.
+_STORE_INTERVAL = 2.0
 
 
 @register("spice", part="f")
@@ -62,8 +64,8 @@ _KEEP_AFTER = 2.0
 class Spice(TokenMetric):
     """SPICE on PTB tokens: the F-measure, precision or recall of all tuples, or F of one kind.
 
-    F of one kind is NaN where no reference has a tuple of that kind; any part is where a caption
-    cannot be parsed within the limits of `spice_java`, which is told on stderr.
+    F of one kind is NaN if no reference has a tuple of that kind; any part is NaN if a caption
+    cannot be parsed within the limits of `jar_process`, which is logged as a warning.
     """
 
     part: Part = "f"
@@ -84,11 +86,11 @@ class Spice(TokenMetric):
         return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
 
     def compute(self, rows: Rows) -> Floats:
-        scores = rows.compute_once("spice", lambda: _scores(rows))
+        scores = rows.compute_once("spice", lambda: _score_rows(rows))
         return scores[:, list(PARTS).index(self.part)]
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
-        """The mean over the rows where it is defined, as the jar's own average is."""
+        """Compute the mean over the rows where it is defined, as the jar does."""
         rows = Rows.from_items(items)
         values = self.score(rows) if scores is None else scores
         defined = ~np.isnan(values)
@@ -97,104 +99,103 @@ class Spice(TokenMetric):
         return float(np.average(values[defined], weights=rows.weights[defined]))
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
-        """The mean over the rows where it is defined."""
+        """Return the mean over the rows where it is defined as a function of their weights."""
         defined = ~np.isnan(scores)
         if self.part == "f" or defined.all():
             return super().corpus_resampler(items, scores)
 
-        def pooled(weights: Floats) -> Floats:
+        def corpus_scores(weights: Floats) -> Floats:
             with np.errstate(invalid="ignore"):
                 return scores[defined] @ weights[defined] / weights[defined].sum(axis=0)
 
-        return pooled
+        return corpus_scores
 
     def corpus_summands(self, items: Items, scores: Floats) -> Floats:
-        """Scores, 0 where undefined, and whether each is defined."""
+        """Return scores, 0 where undefined, and whether each is defined."""
         if self.part == "f":
             return np.stack([scores, np.ones(len(scores))], axis=1)
         return np.stack([np.nan_to_num(scores), ~np.isnan(scores)], axis=1)
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
-        """The mean over the rows where it is defined."""
+        """Compute the mean over the rows where it is defined."""
         return float(sums[0] / sums[1]) if sums[1] else float("nan")
 
 
-def _scores(rows: Rows) -> Floats:
-    """Shape (len(rows), len(PARTS)), in the order of `PARTS`."""
+def _score_rows(rows: Rows) -> Floats:
+    """Compute all parts, shape (len(rows), len(PARTS)), in the order of `PARTS`."""
     scores = np.full((len(rows), len(PARTS)), np.nan)
-    for i, by_kind in figures(rows):
+    for i, by_kind in compute_figures(rows):
         values = [by_kind[kind][figure] for kind, figure in PARTS.values()]
         scores[i] = [np.nan if v is None else v for v in values]
     return scores
 
 
-def figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The figures of each row that could be parsed, by kind of tuple, as the jar prints them."""
+def compute_figures(rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the figures of each row that could be parsed, by kind of tuple, as the jar prints them."""
     candidates, references = tokenize_rows(rows)
     texts = [(c, *refs) for c, refs in zip(candidates, references, strict=True)]
-    parsed = scenes(t for row in texts for t in row)
-    failed = {t: found for t, found in parsed.items() if isinstance(found, Failure)}
-    scenes_of = {t: found for t, found in parsed.items() if not isinstance(found, Failure)}
-    if failed:
-        _warn(rows, texts, failed)
-    whole = [i for i, row in enumerate(texts) if not any(t in failed for t in row)]
-    if not whole:
+    scenes = parse_scenes(t for row in texts for t in row)
+    failures = {t: scene for t, scene in scenes.items() if isinstance(scene, ParseFailure)}
+    tuples = {t: scene for t, scene in scenes.items() if not isinstance(scene, ParseFailure)}
+    if failures:
+        _warn(rows, texts, failures)
+    parsed_rows = [i for i, row in enumerate(texts) if not any(t in failures for t in row)]
+    if not parsed_rows:
         return
-    with progress_counter("SPICE, rows", len(whole)) as advance:
-        requests = ([scenes_of[t] for t in texts[i]] for i in whole)
-        for i, by_kind in zip(whole, score(requests), strict=True):
+    with progress_counter("SPICE, rows", len(parsed_rows)) as advance:
+        requests = ([tuples[t] for t in texts[i]] for i in parsed_rows)
+        for i, by_kind in zip(parsed_rows, score(requests), strict=True):
             yield i, by_kind
             advance(1)
 
 
-def scenes(captions: Iterable[str]) -> dict[str, Parsed]:
-    """The tuples of each caption, or why there are none.
+def parse_scenes(captions: Iterable[str]) -> dict[str, Scene]:
+    """Return the scene of each caption: its tuples, or the reason why it has none.
 
     Args:
-        captions: as PTB tokens; each distinct one is parsed where it was not in an earlier run.
+        captions: PTB tokens; captions that no earlier run parsed are parsed now.
 
     Raises:
-        InputError: where the jars cannot be had or Java fails; what was parsed until then is kept.
+        InputError: if the jars cannot be fetched or Java fails; captions parsed before are stored.
     """
-    wanted = list(dict.fromkeys(captions))
+    distinct = list(dict.fromkeys(captions))
     name = f"scenes-pycocoevalcap-{version_of('pycocoevalcap')}-corenlp-{CORENLP}.sqlite"
     store = SceneStore(cache_folder("spice", name))
-    known = {
-        caption: found
-        for caption, found in store.get(wanted).items()
-        if not (isinstance(found, Failure) and found.limits != limits())
+    scenes = {
+        caption: scene
+        for caption, scene in store.get(distinct).items()
+        if not (isinstance(scene, ParseFailure) and scene.limits != limits())
     }
-    new = [caption for caption in wanted if caption not in known]
-    if not new:
-        return known
-    fresh: dict[str, Parsed] = {}
-    kept = time.monotonic()
+    missing = [caption for caption in distinct if caption not in scenes]
+    if not missing:
+        return scenes
+    unstored: dict[str, Scene] = {}
+    last_stored = time.monotonic()
     try:
         with (
-            progress_counter("SPICE, captions parsed", len(new)) as advance,
-            closing(parse(new)) as done,
+            progress_counter("SPICE, captions parsed", len(missing)) as advance,
+            closing(parse(missing)) as results,
         ):
-            for caption, found in done:
-                fresh[caption] = known[caption] = found
+            for caption, scene in results:
+                unstored[caption] = scenes[caption] = scene
                 advance(1)
-                if time.monotonic() - kept > _KEEP_AFTER:
-                    store.put(fresh)
-                    fresh.clear()
-                    kept = time.monotonic()
+                if time.monotonic() - last_stored > _STORE_INTERVAL:
+                    store.put(unstored)
+                    unstored.clear()
+                    last_stored = time.monotonic()
     finally:
-        store.put(fresh)
-    return known
+        store.put(unstored)
+    return scenes
 
 
-def _warn(rows: Rows, texts: list[tuple[Any, ...]], failed: dict[str, Failure]) -> None:
-    """Name each caption that could not be parsed, with the first row it is in."""
-    for caption, failure in failed.items():
-        where = [rows.label(i) for i, row in enumerate(texts) if caption in row]
-        more = f" and {len(where) - 1} rows more" if len(where) > 1 else ""
+def _warn(rows: Rows, texts: list[tuple[Any, ...]], failures: dict[str, ParseFailure]) -> None:
+    """Log each caption that could not be parsed, with the first row that has it."""
+    for caption, failure in failures.items():
+        labels = [rows.label(i) for i, row in enumerate(texts) if caption in row]
+        more = f" and {len(labels) - 1} rows more" if len(labels) > 1 else ""
         words = caption.split()
-        shown = " ".join(words[:8]) + (" …" if len(words) > 8 else "")
-        print(
-            f"captau: warning: SPICE of {where[0]}{more} is undefined: a caption of {len(words):,} words "
-            f"could not be parsed, {failure.reason}: {shown}",
-            file=sys.stderr,
+        beginning = " ".join(words[:8]) + (" …" if len(words) > 8 else "")
+        logger.warning(
+            f"SPICE of {labels[0]}{more} is undefined: a caption of {len(words):,} words could not be "
+            f"parsed, {failure.reason}: {beginning}"
         )

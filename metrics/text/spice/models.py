@@ -1,4 +1,4 @@
-"""The jars that SPICE needs and pycocoevalcap does not bring: got once, from Maven Central.
+"""The jars that SPICE needs and pycocoevalcap lacks, fetched once from Maven Central.
 
 SPICE parses captions with Stanford CoreNLP 3.6.0, whose models weigh 378 MB. Rhino runs the script
 `spice.js` that drives SPICE. They lie in `spice_models` of the cache folder, or in the folder that
@@ -21,7 +21,7 @@ from ....datasets.files import sha256
 from ....datasets.folder import Note, silent
 from ...progress import progress_counter
 
-#: What `captau data fetch dataset=` calls them.
+#: Their name in `captau data fetch dataset=`.
 NAME = "spice_models"
 CORENLP = "3.6.0"
 ABOUT = """Stanford CoreNLP 3.6.0 with its models, and Rhino, for the metric spice
@@ -96,68 +96,68 @@ JARS = (
 )
 
 
-def folder() -> Path:
-    """Where the jars lie, or will."""
-    chosen = os.environ.get("CAPTAU_SPICE_JARS")
-    return Path(chosen).expanduser() if chosen else cache_folder(NAME)
+def jar_folder() -> Path:
+    """Return the folder of the jars, which may not exist yet."""
+    configured = os.environ.get("CAPTAU_SPICE_JARS")
+    return Path(configured).expanduser() if configured else cache_folder(NAME)
 
 
-def missing(root: Path) -> list[Jar]:
-    """The jars that are not in a folder, or not of the right size."""
-    return [j for j in JARS if not _here(root / j.file, j)]
+def missing_jars(root: Path) -> list[Jar]:
+    """List the jars that are not in a folder, or not of the right size."""
+    return [j for j in JARS if not _has_size(root / j.file, j.size)]
 
 
-def jars() -> list[Path]:
-    """The jars, fetched where they are not here yet, their hashes checked once a process.
+def load_jars() -> list[Path]:
+    """Return the jars; missing ones are fetched, and all hashes are checked once a process.
 
     Raises:
-        InputError: where one cannot be had, or is another file than it should be.
+        InputError: if a jar cannot be fetched, or has another content than it should have.
     """
-    root = folder()
-    if missing(root):
-        fetch(root)
-    return _checked(root)
+    root = jar_folder()
+    if missing_jars(root):
+        fetch_jars(root)
+    return _check_hashes(root)
 
 
-def wrong(root: Path) -> list[Jar]:
-    """The jars that are in a folder with another content than they should have.
+def damaged_jars(root: Path) -> list[Jar]:
+    """List the jars in a folder whose content is not what it should be.
 
     Raises:
-        InputError: where one cannot be read.
+        InputError: if a jar cannot be read.
     """
     return [j for j in JARS if (root / j.file).is_file() and _hash(root / j.file) != j.sha256]
 
 
-def fetch(root: Path, note: Note = silent) -> list[Path]:
-    """Get the jars that are missing or wrong; another process that does so is waited for.
+def fetch_jars(root: Path, note: Note = silent) -> list[Path]:
+    """Fetch the jars that are missing or damaged, waiting for another process that does so.
 
     Args:
-        root: the folder to put them into; see `folder`.
+        root: the folder to put them into; see `jar_folder`.
         note: called with a line for each jar.
 
     Returns:
-        What was fetched.
+        the fetched files.
 
     Raises:
-        InputError: where a jar cannot be had or written; those got before are kept.
+        InputError: if a jar cannot be fetched or written; those fetched before are kept.
     """
     from filelock import FileLock
 
-    done: list[Path] = []
+    fetched: list[Path] = []
     staging = root / ".maven"
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".captau.lock"):
-            needed = list(dict.fromkeys([*missing(root), *wrong(root)]))
-            shutil.rmtree(staging, ignore_errors=True)  # what a killed run left is torn
+            jars = list(dict.fromkeys([*missing_jars(root), *damaged_jars(root)]))
+            shutil.rmtree(staging, ignore_errors=True)  # a killed process leaves torn files
             try:
                 with progress_counter(
-                    "SPICE's models, MB", sum(j.size for j in needed) // 10**6
+                    "SPICE's models, MB", sum(j.size for j in jars) // 10**6
                 ) as advance:
-                    for jar in needed:
+                    for jar in jars:
                         path = root / jar.file
-                        _from_maven(jar, staging, advance, needed).replace(path)
-                        done.append(path)
+                        _fetch_from_maven(jar, staging, advance, jars).replace(path)
+                        fetched.append(path)
                         note(f"{path}: {jar.size:,} bytes from {jar.coordinates}")
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
@@ -166,24 +166,26 @@ def fetch(root: Path, note: Note = silent) -> list[Path]:
             f"{root}: cannot be written ({error.strerror}); make room, or set java.spice=DIR (or "
             f"CAPTAU_SPICE_JARS)"
         ) from error
-    return done
+    return fetched
 
 
-def _from_maven(jar: Jar, staging: Path, advance: Callable[[int], None], needed: list[Jar]) -> Path:
-    """The jar, whole and checked, below `staging`."""
+def _fetch_from_maven(
+    jar: Jar, staging: Path, advance: Callable[[int], None], jars: list[Jar]
+) -> Path:
+    """Fetch a jar into a folder below `staging`, and check its hash."""
     import requests
     from jgo.maven import MavenContext, PythonResolver
 
     @contextmanager
     def progress(name: str, total: int) -> Generator[Callable[[int], None]]:
-        here = 0
+        received = 0
 
-        def more(count: int) -> None:
-            nonlocal here
-            advance((here + count) // 10**6 - here // 10**6)
-            here += count
+        def receive(count: int) -> None:
+            nonlocal received
+            advance((received + count) // 10**6 - received // 10**6)
+            received += count
 
-        yield more
+        yield receive
 
     resolver = PythonResolver(progress_callback=progress)
     context = MavenContext(resolver, repo_cache=staging, timeout=_TIMEOUT)
@@ -192,29 +194,29 @@ def _from_maven(jar: Jar, staging: Path, advance: Callable[[int], None], needed:
     try:
         path = (artifact or component.artifact()).resolve()
     except (requests.RequestException, RuntimeError) as error:
-        raise _not_to_be_had(needed, f"{jar.coordinates}: {type(error).__name__}") from error
-    found = _hash(path)
-    if found != jar.sha256:
-        raise _not_to_be_had(needed, f"the SHA-256 of {jar.file} there is {found}")
+        raise _fetch_error(jars, f"{jar.coordinates}: {type(error).__name__}") from error
+    digest = _hash(path)
+    if digest != jar.sha256:
+        raise _fetch_error(jars, f"the SHA-256 of {jar.file} there is {digest}")
     return path
 
 
-def _not_to_be_had(needed: list[Jar], reason: str) -> InputError:
-    files = ", ".join(f"{j.file} ({j.coordinates}, {j.size / 1e6:.0f} MB)" for j in needed)
+def _fetch_error(jars: list[Jar], reason: str) -> InputError:
+    files = ", ".join(f"{j.file} ({j.coordinates}, {j.size / 1e6:.0f} MB)" for j in jars)
     return InputError(
         f"SPICE needs {files}, which could not be had from Maven Central ({reason}); run captau data "
-        f"fetch dataset={NAME} where there is network, and put the files into {folder()}, or name "
+        f"fetch dataset={NAME} where there is network, and put the files into {jar_folder()}, or name "
         f"another folder with java.spice=DIR (or CAPTAU_SPICE_JARS)"
     )
 
 
-def _here(path: Path, jar: Jar) -> bool:
-    return path.is_file() and path.stat().st_size == jar.size
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
 
 
 @cache
-def _checked(root: Path) -> list[Path]:
-    for jar in wrong(root):
+def _check_hashes(root: Path) -> list[Path]:
+    for jar in damaged_jars(root):
         raise InputError(
             f"{root / jar.file} is not {jar.coordinates}: its SHA-256 differs; captau data fetch "
             f"dataset={NAME} replaces it"

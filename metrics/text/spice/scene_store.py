@@ -1,73 +1,76 @@
-"""What SPICE's parser found in every caption it has ever met, in the user's cache folder.
+"""Store of parsed captions in the user's cache folder, which `metric.parse_scenes` reads and fills.
 
-It is an SQLite file: several processes share it, and a killed one loses what it had not committed.
+It is an SQLite file: several processes share it, and a killed one only loses uncommitted captions.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What a caption says: objects `[dog]`, attributes `[dog, brown]`, relations `[dog, grass, run on]`.
+#: A caption's scene graph: objects `[dog]`, attributes `[dog, brown]`, relations `[dog, grass, run on]`.
 Tuples = list[list[str]]
 
-# A process waits so many seconds for another one that writes.
+# Seconds to wait for another process that writes.
 _PATIENCE = 60.0
-# SQLite takes 32,766 question marks in a statement, older ones 999.
-_AT_ONCE = 500
+# SQLite takes 32,766 question marks in a statement, older versions 999.
+_BATCH = 500
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a caption could not be parsed, and within which limits."""
+class ParseFailure:
+    """The reason why a caption could not be parsed, and the limits that applied."""
 
     reason: str
     limits: str
 
 
-Parsed = Tuples | Failure
+Scene = Tuples | ParseFailure
 
 
 class SceneStore:
-    """Captions that were parsed once, by their text.
+    """Parsed captions, by their text.
 
-    A file that is damaged is set aside and begun anew; one that cannot be written costs time later,
-    not this run. Either is told on stderr.
+    A damaged file is renamed and replaced by a new one; a file that cannot be written costs time later,
+    not this run. Either is logged as a warning.
     """
 
     def __init__(self, path: Path) -> None:
         self.path: Path | None = path
 
-    def get(self, captions: Sequence[str]) -> dict[str, Parsed]:
-        """Those of the captions that are known."""
-        found: dict[str, Parsed] = {}
+    def get(self, captions: Sequence[str]) -> dict[str, Scene]:
+        """Return the scenes of those captions that are stored."""
+        scenes: dict[str, Scene] = {}
 
         def read(connection: sqlite3.Connection) -> None:
-            for start in range(0, len(captions), _AT_ONCE):
-                some = captions[start : start + _AT_ONCE]
-                marks = ",".join("?" * len(some))
+            for start in range(0, len(captions), _BATCH):
+                batch = captions[start : start + _BATCH]
+                marks = ",".join("?" * len(batch))
                 query = (
                     f"SELECT caption, tuples, reason, limits FROM scenes WHERE caption IN ({marks})"
                 )
-                for caption, tuples, reason, limits in connection.execute(query, some):
-                    known = tuples is not None
-                    found[caption] = json.loads(tuples) if known else Failure(reason, limits)
+                for caption, tuples, reason, limits in connection.execute(query, batch):
+                    scenes[caption] = (
+                        ParseFailure(reason, limits) if tuples is None else json.loads(tuples)
+                    )
 
         self._use(read)
-        return found
+        return scenes
 
-    def put(self, parsed: Mapping[str, Parsed]) -> None:
-        """Keep what was found, all of it or nothing."""
+    def put(self, scenes: Mapping[str, Scene]) -> None:
+        """Store scenes, all of them or none."""
         rows = [
-            (caption, None, one.reason, one.limits)
-            if isinstance(one, Failure)
-            else (caption, json.dumps(one, ensure_ascii=False), None, None)
-            for caption, one in parsed.items()
+            (caption, None, scene.reason, scene.limits)
+            if isinstance(scene, ParseFailure)
+            else (caption, json.dumps(scene, ensure_ascii=False), None, None)
+            for caption, scene in scenes.items()
         ]
 
         def write(connection: sqlite3.Connection) -> None:
@@ -78,7 +81,7 @@ class SceneStore:
             self._use(write)
 
     def _use(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        """Work on the file, which is made where it is not there, if it can be used."""
+        """Work on the file, creating it if needed, unless it cannot be used."""
         if self.path is None:
             return
         try:
@@ -90,19 +93,18 @@ class SceneStore:
                 )
                 work(connection)
         except (OSError, sqlite3.Error, ValueError) as error:
-            self._give_up(error)
+            self._give_up(self.path, error)
 
-    def _give_up(self, error: Exception) -> None:
-        assert self.path is not None
-        place, self.path = self.path, None
-        damaged = isinstance(error, ValueError) or type(error) is sqlite3.DatabaseError
-        if damaged:
-            aside = place.with_suffix(".damaged")
+    def _give_up(self, path: Path, error: Exception) -> None:
+        self.path = None
+        is_damaged = isinstance(error, ValueError) or type(error) is sqlite3.DatabaseError
+        if is_damaged:
+            renamed = path.with_suffix(".damaged")
             try:
-                place.replace(aside)
-                self.path, remedy = place, f"it is begun anew, and lies aside as {aside.name}"
+                path.replace(renamed)
+                self.path, remedy = path, f"it was renamed to {renamed.name}, and a new one begun"
             except OSError:
                 remedy = "delete it"
         else:
-            remedy = "what is parsed is not kept for the next run; set CAPTAU_CACHE=DIR"
-        print(f"captau: warning: {place}: {error}; {remedy}", file=sys.stderr)
+            remedy = "parsed captions are not kept for the next run; set CAPTAU_CACHE=DIR"
+        logger.warning("%s: %s; %s", path, error, remedy)

@@ -206,7 +206,7 @@ def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeyp
     def fetch(root):
         raise RuntimeError(f"downloads into {root.name}")
 
-    monkeypatch.setattr(spice_models, "fetch", fetch)
+    monkeypatch.setattr(spice_models, "fetch_jars", fetch)
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "jars"))
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))  # where no caption is parsed yet
     monkeypatch.delenv("CAPTAU_DOWNLOAD", raising=False)

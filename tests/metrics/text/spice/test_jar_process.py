@@ -1,6 +1,6 @@
-"""What becomes of a run where SPICE's Java stalls, is killed, or has too little memory.
+"""Runs of SPICE whose Java stalls, is killed, or has too little memory.
 
-A shell script stands for Java and does so at a word's command; test_spice.py has the real one.
+A shell script stands for Java and obeys words in captions; `test_metric` runs the real one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from captau.metrics.rows import Rows
 from captau.metrics.text import java as java_module
 from captau.metrics.text.spice import jar_process as spice_java
 from captau.metrics.text.spice import metric as spice
-from captau.metrics.text.spice.scene_store import Failure
+from captau.metrics.text.spice.scene_store import ParseFailure
 from tests.conftest import says
 
 DOG = [["dog"]]
@@ -29,10 +29,10 @@ SCORES = f'[{{"scores": {{"All": {{"f": 0.5, "pr": 0.25, "re": 1.0}}, {KINDS}}}}
 
 @pytest.fixture
 def script(tmp_path, monkeypatch):
-    """Lets a script with these lines stand for Java, and nothing be kept from before."""
-    monkeypatch.setattr(spice_java, "jars", list)
+    """Return a function that lets a script stand for Java, with an empty store."""
+    monkeypatch.setattr(spice_java, "load_jars", list)
     monkeypatch.setattr(spice, "tokenize_rows", lambda rows: (rows.captions, rows.references))
-    monkeypatch.setattr(spice_java, "_DYING", 0.2)
+    monkeypatch.setattr(spice_java, "_EXIT_SECONDS", 0.2)
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path / "cache"))
     spice_java.stop_idle()
 
@@ -49,12 +49,12 @@ def script(tmp_path, monkeypatch):
 
 @pytest.fixture
 def parser(script):
-    """Does what the caption says, and counts how often it was started and asked."""
+    """Write a parser that does what the caption says, and counts its starts and requests."""
     return script(
         'echo >>"$here/starts"',
         """echo '"ready"'""",
         "while read -r line; do",
-        '  echo "$line" >>"$here/asked"',
+        '  echo "$line" >>"$here/requests"',
         '  case "$line" in',
         "    *stalls*) exec sleep 600;;",
         "    *swells*) exit 3;;",
@@ -82,159 +82,157 @@ def rows(*captions: str) -> Rows:
     )
 
 
-def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, monkeypatch, capsys):
+def test_a_caption_that_stalls_the_parser_is_named_and_the_rest_scored(parser, monkeypatch, caplog):
     monkeypatch.setattr(spice_java, "SECONDS", 0.5)
     scores = metric("spice").score(rows("a dog", "this stalls", "a bird"))
     assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
-    said = capsys.readouterr().err
-    assert "SPICE of x1 is undefined: a caption of 2 words could not be parsed" in said
-    assert "it took longer than 0.5 s: this stalls" in said
-    assert said.count("\n") == 1
+    (message,) = caplog.messages
+    assert "SPICE of x1 is undefined: a caption of 2 words could not be parsed" in message
+    assert "it took longer than 0.5 s: this stalls" in message
 
 
-def test_a_caption_that_stalled_is_tried_again_within_other_limits_alone(parser, monkeypatch):
+def test_a_caption_that_stalled_is_only_tried_again_with_other_limits(parser, monkeypatch):
     monkeypatch.setattr(spice_java, "SECONDS", 0.5)
-    failed = Failure("it took longer than 0.5 s", "0.5 s, 4 GB")
-    assert spice.scenes(["this stalls"]) == {"this stalls": failed}
-    assert spice.scenes(["this stalls"]) == {"this stalls": failed}
-    assert count(parser, "asked") == 1
+    failed = ParseFailure("it took longer than 0.5 s", "0.5 s, 4 GB")
+    assert spice.parse_scenes(["this stalls"]) == {"this stalls": failed}
+    assert spice.parse_scenes(["this stalls"]) == {"this stalls": failed}
+    assert count(parser, "requests") == 1
     monkeypatch.setattr(spice_java, "SECONDS", 0.6)
-    assert spice.scenes(["this stalls"])["this stalls"].limits == "0.6 s, 4 GB"
-    assert count(parser, "asked") == 2
+    assert spice.parse_scenes(["this stalls"])["this stalls"].limits == "0.6 s, 4 GB"
+    assert count(parser, "requests") == 2
 
 
 @pytest.mark.parametrize(
     ("caption", "reason"),
     [("it swells", "it needs more than 4 GB"), ("it fails", "java.lang.StackOverflowError")],
 )
-def test_a_caption_beyond_the_parser(caption, reason, parser, capsys):
+def test_a_caption_beyond_the_parser_is_undefined_and_named(caption, reason, parser, caplog):
     scores = metric("spice").score(rows("a dog", caption, "a bird"))
     assert np.array_equal(scores, [0.5, np.nan, 0.5], equal_nan=True)
-    assert f"{reason}: {caption}" in capsys.readouterr().err
+    assert f"{reason}: {caption}" in caplog.text
 
 
-def test_a_reference_beyond_the_parser_takes_its_rows_alone(parser, capsys):
+def test_a_reference_beyond_the_parser_only_affects_its_rows(parser, caplog):
     items = [
         {"caption": "a dog", "references": ("a cat", "it fails")},
         {"caption": "a dog", "references": ("a cat",)},
     ]
     scores = metric("spice").score(items)
     assert np.array_equal(scores, [np.nan, 0.5], equal_nan=True)
-    assert "SPICE of row 0 is undefined" in capsys.readouterr().err
+    assert "SPICE of row 0 is undefined" in caplog.text
 
 
-def test_a_caption_of_several_rows_is_named_once(parser, capsys):
+def test_a_caption_of_several_rows_is_named_once(parser, caplog):
     items = [{"caption": c, "references": ("it fails",)} for c in ("a dog", "a cat", "a bird")]
     assert np.isnan(metric("spice").score(items)).all()
-    said = capsys.readouterr().err
-    assert "SPICE of row 0 and 2 rows more is undefined" in said
-    assert said.count("\n") == 1
+    (message,) = caplog.messages
+    assert "SPICE of row 0 and 2 rows more is undefined" in message
 
 
-def test_a_parser_that_is_killed_is_started_again(parser, capsys):
+def test_a_parser_that_is_killed_is_started_again(parser, caplog):
     assert metric("spice").score(rows("a dog", "killed once", "a bird")).tolist() == [0.5] * 3
-    assert capsys.readouterr().err == ""
+    assert caplog.messages == []
     assert count(parser, "starts") == 3  # two parsers, and one program that scores
 
 
 def test_a_parser_that_dies_again_ends_the_run_and_what_was_parsed_is_kept(parser):
     with says("SPICE's parser died twice over one caption", "was killed by signal 9"):
         metric("spice").score(rows("a dog", "a bird", "this dies", "never asked"))
-    asked = count(parser, "asked")
-    assert spice.scenes(["a dog", "a bird"]) == {"a dog": DOG, "a bird": DOG}
-    assert count(parser, "asked") == asked
+    n_requests = count(parser, "requests")
+    assert spice.parse_scenes(["a dog", "a bird"]) == {"a dog": DOG, "a bird": DOG}
+    assert count(parser, "requests") == n_requests
 
 
 def test_each_caption_is_parsed_once_ever(parser):
-    first = spice.scenes(["a dog", "a bird", "a dog"])
+    first = spice.parse_scenes(["a dog", "a bird", "a dog"])
     assert first == {"a dog": DOG, "a bird": DOG}
-    assert spice.scenes(["a bird", "a cat"]) == {"a bird": DOG, "a cat": DOG}
-    assert count(parser, "asked") == 3
+    assert spice.parse_scenes(["a bird", "a cat"]) == {"a bird": DOG, "a cat": DOG}
+    assert count(parser, "requests") == 3
 
 
-def test_a_program_that_has_no_work_waits_for_some_and_ends(parser, monkeypatch):
-    monkeypatch.setattr(spice_java, "_IDLE", 0.3)
-    spice.scenes(["a dog"])
-    spice.scenes(["a bird"])
+def test_an_idle_process_waits_for_work_and_ends(parser, monkeypatch):
+    monkeypatch.setattr(spice_java, "_IDLE_SECONDS", 0.3)
+    spice.parse_scenes(["a dog"])
+    spice.parse_scenes(["a bird"])
     assert count(parser, "starts") == 1
-    (program,) = spice_java._idle
-    assert program.process.wait(10) < 0
-    spice.scenes(["a cat"])
+    (idle,) = spice_java._idle
+    assert idle.process.wait(10) < 0
+    spice.parse_scenes(["a cat"])
     assert count(parser, "starts") == 2
 
 
-def test_a_program_that_was_killed_while_it_had_no_work(parser):
-    spice.scenes(["a dog"])
-    (program,) = spice_java._idle
-    program.process.kill()
-    program.process.wait()
-    assert spice.scenes(["a bird"]) == {"a bird": DOG}
+def test_an_idle_process_that_was_killed_is_replaced(parser):
+    spice.parse_scenes(["a dog"])
+    (idle,) = spice_java._idle
+    idle.process.kill()
+    idle.process.wait()
+    assert spice.parse_scenes(["a bird"]) == {"a bird": DOG}
     assert count(parser, "starts") == 2
 
 
 def test_another_java_is_taken_at_once(parser, monkeypatch):
-    spice.scenes(["a dog"])
+    spice.parse_scenes(["a dog"])
     other = parser.with_name("other")
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
     monkeypatch.setenv("CAPTAU_JAVA", str(other))
     with says("stopped with status 1"):
-        spice.scenes(["a bird"])
+        spice.parse_scenes(["a bird"])
 
 
-def test_captions_are_shared_out_and_none_is_lost(parser, monkeypatch):
-    monkeypatch.setattr(spice_java, "_WORTH_A_PARSER", 1)
+def test_parsers_share_the_captions_and_lose_none(parser, monkeypatch):
+    monkeypatch.setattr(spice_java, "_CAPTIONS_PER_PARSER", 1)
     monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(3), raising=False)
     monkeypatch.setattr(spice_java, "HEAP_GB", 0.01)
     captions = [f"dog {i}" for i in range(300)]
-    assert spice.scenes(captions) == dict.fromkeys(captions, DOG)
+    assert spice.parse_scenes(captions) == dict.fromkeys(captions, DOG)
     assert count(parser, "starts") == 3
-    assert count(parser, "asked") == 300
+    assert count(parser, "requests") == 300
 
 
 def test_few_captions_and_little_memory_start_one_parser(monkeypatch, tmp_path):
-    monkeypatch.setattr(spice_java, "_CONTAINER", tmp_path / "absent")
+    monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", tmp_path / "absent")
     monkeypatch.setattr(spice_java.os, "sched_getaffinity", lambda _: range(64), raising=False)
     monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 512 * 2**30)
-    assert spice_java._parsers(1) == 1
-    assert 1 < spice_java._parsers(1000) < 64
-    assert spice_java._parsers(10**6) == 64
+    assert spice_java._count_parsers(1) == 1
+    assert 1 < spice_java._count_parsers(1000) < 64
+    assert spice_java._count_parsers(10**6) == 64
     container = tmp_path / "memory.max"
-    monkeypatch.setattr(spice_java, "_CONTAINER", container)
-    for told, parsers in (("max\n", 64), (f"{20 * 2**30}\n", 4), (f"{10**9}\n", 1)):
-        container.write_text(told)
-        assert spice_java._parsers(10**6) == parsers
+    monkeypatch.setattr(spice_java, "_CONTAINER_MEMORY", container)
+    for content, parsers in (("max\n", 64), (f"{20 * 2**30}\n", 4), (f"{10**9}\n", 1)):
+        container.write_text(content)
+        assert spice_java._count_parsers(10**6) == parsers
     monkeypatch.setattr(spice_java.os, "sysconf", lambda name: 1 if "SIZE" in name else 2 * 2**30)
-    assert spice_java._parsers(10**6) == 1
+    assert spice_java._count_parsers(10**6) == 1
 
 
 def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(parser, monkeypatch):
     """As Ctrl-C does, between two captions."""
-    programs = []
-    start = spice_java.Program.__init__
+    processes = []
+    start = spice_java.SpiceProcess.__init__
 
-    def remember(self, **kinds):
-        programs.append(self)
-        start(self, **kinds)
+    def remember(self, **options):
+        processes.append(self)
+        start(self, **options)
 
-    monkeypatch.setattr(spice_java.Program, "__init__", remember)
-    found = spice_java.parse
+    monkeypatch.setattr(spice_java.SpiceProcess, "__init__", remember)
+    real_parse = spice_java.parse
 
-    def interrupted(captions):
-        for i, one in enumerate(found(captions)):
+    def interrupted_parse(captions):
+        for i, result in enumerate(real_parse(captions)):
             if i == 2:
                 raise KeyboardInterrupt
-            yield one
+            yield result
 
-    monkeypatch.setattr(spice, "parse", interrupted)
+    monkeypatch.setattr(spice, "parse", interrupted_parse)
     with pytest.raises(KeyboardInterrupt):
-        spice.scenes(["a", "b", "c", "this stalls"])
-    monkeypatch.setattr(spice, "parse", found)
-    asked = count(parser, "asked")
-    assert spice.scenes(["a", "b"]) == {"a": DOG, "b": DOG}
-    assert count(parser, "asked") == asked
-    for program in programs:
-        assert program.process.wait(10) is not None
+        spice.parse_scenes(["a", "b", "c", "this stalls"])
+    monkeypatch.setattr(spice, "parse", real_parse)
+    n_requests = count(parser, "requests")
+    assert spice.parse_scenes(["a", "b"]) == {"a": DOG, "b": DOG}
+    assert count(parser, "requests") == n_requests
+    for idle in processes:
+        assert idle.process.wait(10) is not None
 
 
 @pytest.mark.parametrize(
@@ -247,7 +245,7 @@ def test_a_run_that_is_interrupted_keeps_what_was_parsed_and_leaves_no_java(pars
         (["exec sleep 600"], "said nothing for 0.5 s"),
     ],
 )
-def test_a_java_that_will_not_do(lines, message, script, monkeypatch):
+def test_a_java_that_fails_is_an_error(lines, message, script, monkeypatch):
     monkeypatch.setattr(java_module, "SILENCE", 0.5)
     monkeypatch.setattr(spice_java, "SILENCE", 0.5)
     script(*lines)
@@ -255,14 +253,14 @@ def test_a_java_that_will_not_do(lines, message, script, monkeypatch):
         metric("spice").score(rows("a dog"))
 
 
-def test_a_java_that_is_not_there(script, monkeypatch):
+def test_a_missing_java_is_an_error(script, monkeypatch):
     monkeypatch.setenv("CAPTAU_JAVA", "/nowhere")
     with says("no Java program at", "set java.home"):
         metric("spice").score(rows("a dog"))
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_program_killed_while_it_scores(times, parser):
+def test_a_process_killed_while_it_scores_is_started_again_once(times, parser):
     """Once costs a start; twice ends the run, and the parsed captions are there for the next."""
     kill = (
         f'echo >>"$here/k"; [ $(wc -l <"$here/k") -gt {times} ] && echo \'{SCORES}\' || kill -9 $$'
@@ -273,12 +271,12 @@ def test_a_program_killed_while_it_scores(times, parser):
     else:
         with says("SPICE died while it scored", "was killed by signal 9"):
             metric("spice").score(rows("a dog"))
-    asked = count(parser, "asked")
-    assert spice.scenes(["a dog", "a cat"]) == {"a dog": DOG, "a cat": DOG}
-    assert count(parser, "asked") == asked
+    n_requests = count(parser, "requests")
+    assert spice.parse_scenes(["a dog", "a cat"]) == {"a dog": DOG, "a cat": DOG}
+    assert count(parser, "requests") == n_requests
 
 
-def test_a_row_that_cannot_be_scored(parser):
+def test_a_row_that_cannot_be_scored_is_an_error(parser):
     text = parser.read_text().replace(f"echo '{SCORES}'", 'echo \'{"error": "java.lang.X"}\'')
     parser.write_text(text)
     with says("SPICE failed: java.lang.X"):

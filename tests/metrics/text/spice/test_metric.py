@@ -39,7 +39,7 @@ WORKED = [
     ("", ("",), [0, 0, 0, NAN, NAN, NAN, NAN, NAN, NAN]),
     ("... !!! ,,,", ("a dog",), [0, 0, 0, 0, NAN, NAN, NAN, NAN, NAN]),
 ]
-#: What might be taken for SPICE's own: JSON, its readable output, the driver's words, odd Unicode.
+#: Captions that resemble SPICE's own texts: JSON, its readable output, the driver's words, odd Unicode.
 ODD = [
     '{"error": "a dog"}',
     '[["dog"]]',
@@ -58,46 +58,46 @@ ODD = [
 
 
 @pytest.fixture(scope="module")
-def scored(spice_jars: list[Path]):
-    """All rows of this module, scored in one run: rows of WORKED, then each of ODD against itself."""
+def scores(spice_jars: list[Path]):
+    """Score all rows of this module in one run: rows of WORKED, then each of ODD against itself."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
     rows += [{"caption": c, "references": (c,)} for c in ODD]
-    return spice._scores(Rows.from_items(rows))
+    return spice._score_rows(Rows.from_items(rows))
 
 
 @pytest.mark.parametrize("index", range(len(WORKED)))
-def test_worked_by_hand(index, scored):
-    np.testing.assert_allclose(scored[index], WORKED[index][2], rtol=1e-12)
+def test_scores_worked_by_hand(index, scores):
+    np.testing.assert_allclose(scores[index], WORKED[index][2], rtol=1e-12)
 
 
-def test_an_odd_caption_is_wholly_like_itself_or_says_nothing(scored):
-    of_odd = scored[len(WORKED) :]
-    assert np.isin(of_odd[:, :3], [0, 1]).all()
-    assert (of_odd[:, :1] == of_odd[:, 1:3]).all()
-    assert of_odd[:, 0].sum() >= 8
+def test_an_odd_caption_matches_itself_entirely_or_has_no_tuples(scores):
+    odd_scores = scores[len(WORKED) :]
+    assert np.isin(odd_scores[:, :3], [0, 1]).all()
+    assert (odd_scores[:, :1] == odd_scores[:, 1:3]).all()
+    assert odd_scores[:, 0].sum() >= 8
 
 
-def test_bounds(scored):
-    defined = scored[~np.isnan(scored)]
+def test_scores_are_between_0_and_1(scores):
+    defined = scores[~np.isnan(scores)]
     assert ((defined >= 0) & (defined <= 1)).all()
 
 
-def test_f_is_the_harmonic_mean(scored):
-    f, precision, recall = scored[:, :3].T
+def test_f_is_the_harmonic_mean_of_precision_and_recall(scores):
+    f, precision, recall = scores[:, :3].T
     np.testing.assert_allclose(f * (precision + recall), 2 * precision * recall, atol=1e-15)
 
 
-def test_each_row_has_its_own_scores_in_any_order(scored):
-    """Every caption is known by now, so that this starts no parser."""
+def test_each_row_has_its_own_scores_in_any_order(scores):
+    """All captions are parsed by now, so this starts no parser."""
     rows = [{"caption": c, "references": refs} for c, refs, _ in WORKED]
-    turned = spice._scores(Rows.from_items([*rows[::-1], rows[0]]))
-    np.testing.assert_array_equal(turned, scored[[*range(len(WORKED) - 1, -1, -1), 0]])
+    reversed_scores = spice._score_rows(Rows.from_items([*rows[::-1], rows[0]]))
+    np.testing.assert_array_equal(reversed_scores, scores[[*range(len(WORKED) - 1, -1, -1), 0]])
 
 
-def test_kin_metrics_are_columns_of_one_computation(monkeypatch):
+def test_related_metrics_are_columns_of_one_computation(monkeypatch):
     calls = itertools.count()
     columns = np.arange(18.0).reshape(2, 9)
-    monkeypatch.setattr(spice, "_scores", lambda rows: (next(calls), columns)[1])
+    monkeypatch.setattr(spice, "_score_rows", lambda rows: (next(calls), columns)[1])
     rows = Rows.from_items([{"caption": c, "references": ("a cat",)} for c in ("a dog", "a bird")])
     names = ["spice", *metric("spice").companions]
     assert names == [metric(name).name for name in names]
@@ -108,7 +108,7 @@ def test_kin_metrics_are_columns_of_one_computation(monkeypatch):
 
 def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
     columns = np.full((3, 9), [[0.5], [NAN], [1.0]])
-    monkeypatch.setattr(spice, "_scores", lambda rows: columns)
+    monkeypatch.setattr(spice, "_score_rows", lambda rows: columns)
     rows = [
         {"caption": c, "references": ("a",), "weight": w}
         for c, w in zip("abc", (3, 1, 1), strict=True)
@@ -119,28 +119,27 @@ def test_the_corpus_score_is_the_mean_over_the_rows_that_have_one(monkeypatch):
     assert np.isnan(metric("spice_color").corpus_score(rows))
 
 
-def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scored, monkeypatch, capsys):
+def test_a_caption_that_needs_too_much_is_named_and_the_rest_scored(scores, monkeypatch, caplog):
     """10,000 words would take days, and more memory than there is."""
     monkeypatch.setattr(spice_java, "SECONDS", 5.0)
     rows = [
         {"caption": "a dog", "references": ("a brown dog",), "item_id": "x1"},
         {"caption": "a dog runs " * 3334, "references": ("a dog",), "item_id": "x2"},
     ]
-    scores = metric("spice").score(rows)
-    np.testing.assert_array_equal(scores, [scored[0][0], NAN])
-    said = capsys.readouterr().err
-    assert "SPICE of x2 is undefined: a caption of 10,002 words could not be parsed" in said
-    assert said.count("\n") == 1
+    values = metric("spice").score(rows)
+    np.testing.assert_array_equal(values, [scores[0][0], NAN])
+    (message,) = caplog.messages
+    assert "SPICE of x2 is undefined: a caption of 10,002 words could not be parsed" in message
 
 
 def test_a_parser_ends_in_the_midst_of_a_caption_where_nobody_waits_for_it(spice_jars):
     """As after `kill -9`: its input ends. A hundred words need more than a minute."""
-    program = spice_java.Program(parses=True)
+    process = spice_java.SpiceProcess(can_parse=True)
     try:
-        assert program.process.stdin is not None
-        program.process.stdin.write(json.dumps(" ".join(["dog"] * 100)).encode() + b"\n")
-        program.process.stdin.close()
-        assert program.process.wait(20) == 0
-        assert program._answers.get(timeout=20) == b"", "not because it had parsed it"
+        assert process.process.stdin is not None
+        process.process.stdin.write(json.dumps(" ".join(["dog"] * 100)).encode() + b"\n")
+        process.process.stdin.close()
+        assert process.process.wait(20) == 0
+        assert process._answers.get(timeout=20) == b"", "not because it had parsed it"
     finally:
-        program.stop()
+        process.stop()

@@ -1,4 +1,4 @@
-"""SPICE's jars are fetched once, whole and checked, or it is said how to carry them over by hand."""
+"""SPICE's jars are fetched once, whole and checked; errors name the files to copy by hand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import pytest
 from jgo.maven import _core
 
 from captau.metrics.text.spice import models as spice_models
-from captau.metrics.text.spice.models import Jar, fetch, folder, jars, missing, wrong
+from captau.metrics.text.spice.models import (
+    Jar,
+    damaged_jars,
+    fetch_jars,
+    jar_folder,
+    load_jars,
+    missing_jars,
+)
 from tests.conftest import says
 
 CONTENTS = {"tool-1.0.jar": b"PK code", "tool-1.0-models.jar": b"PK models" * 1000}
 
 
-def made(classifier: str, content: bytes) -> Jar:
+def make_jar(classifier: str, content: bytes) -> Jar:
     return Jar(
         "org.example", "tool", "1.0", classifier, len(content), hashlib.sha256(content).hexdigest()
     )
@@ -23,10 +30,10 @@ def made(classifier: str, content: bytes) -> Jar:
 
 @pytest.fixture
 def central(site, monkeypatch, tmp_path):
-    """A Maven repository on this machine with two small jars, which are those that SPICE needs."""
+    """Serve a Maven repository with two small jars instead of those that SPICE needs."""
     monkeypatch.setattr(_core, "DEFAULT_REMOTE_REPOS", {"central": site.url})
     monkeypatch.setattr(
-        spice_models, "JARS", (made("", b"PK code"), made("models", b"PK models" * 1000))
+        spice_models, "JARS", (make_jar("", b"PK code"), make_jar("models", b"PK models" * 1000))
     )
     monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))
     monkeypatch.delenv("CAPTAU_SPICE_JARS", raising=False)
@@ -34,11 +41,11 @@ def central(site, monkeypatch, tmp_path):
     return site
 
 
-def asked(site) -> list[str]:
+def requested_jars(site) -> list[str]:
     return [path for path, _ in site.asked if path.endswith(".jar")]
 
 
-def test_the_pins():
+def test_the_pinned_names_and_hashes():
     """The names and hashes of DESIGN.md, and Maven Central's names."""
     assert [j.file for j in spice_models.JARS] == [
         "stanford-corenlp-3.6.0.jar",
@@ -49,33 +56,33 @@ def test_the_pins():
     assert spice_models.JARS[1].sha256.startswith("d285157bd788")
 
 
-def test_fetched_once(central, tmp_path):
-    wanted = [tmp_path / "spice_models" / name for name in CONTENTS]
-    assert jars() == wanted
-    assert [path.read_bytes() for path in wanted] == list(CONTENTS.values())
-    assert jars() == wanted
-    assert len(asked(central)) == 2
-    assert sorted(p.name for p in folder().iterdir()) == sorted([*CONTENTS, ".captau.lock"])
+def test_jars_are_fetched_once(central, tmp_path):
+    paths = [tmp_path / "spice_models" / name for name in CONTENTS]
+    assert load_jars() == paths
+    assert [path.read_bytes() for path in paths] == list(CONTENTS.values())
+    assert load_jars() == paths
+    assert len(requested_jars(central)) == 2
+    assert sorted(p.name for p in jar_folder().iterdir()) == sorted([*CONTENTS, ".captau.lock"])
 
 
-def test_what_is_here_is_not_fetched_again(central):
-    folder().mkdir()
-    (folder() / "tool-1.0.jar").write_bytes(b"PK code")
-    fetch(folder())
-    assert asked(central) == ["/org/example/tool/1.0/tool-1.0-models.jar"]
+def test_present_jars_are_not_fetched_again(central):
+    jar_folder().mkdir()
+    (jar_folder() / "tool-1.0.jar").write_bytes(b"PK code")
+    fetch_jars(jar_folder())
+    assert requested_jars(central) == ["/org/example/tool/1.0/tool-1.0-models.jar"]
 
 
-def test_another_folder(central, monkeypatch, tmp_path):
+def test_jars_in_a_configured_folder_are_used(central, monkeypatch, tmp_path):
     carried = tmp_path / "carried"
     carried.mkdir()
     for name, content in CONTENTS.items():
         (carried / name).write_bytes(content)
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(carried))
-    assert jars() == [carried / name for name in CONTENTS]
-    assert asked(central) == []
+    assert load_jars() == [carried / name for name in CONTENTS]
+    assert requested_jars(central) == []
 
 
-def test_a_closed_network(central, monkeypatch, tmp_path):
+def test_without_network_the_error_names_files_and_remedies(central, monkeypatch, tmp_path):
     monkeypatch.setattr(_core, "DEFAULT_REMOTE_REPOS", {"central": "http://127.0.0.1:9"})
     with says(
         "tool-1.0.jar (org.example:tool:1.0, 0 MB)",
@@ -85,71 +92,71 @@ def test_a_closed_network(central, monkeypatch, tmp_path):
         "java.spice=DIR",
         "CAPTAU_SPICE_JARS",
     ):
-        jars()
+        load_jars()
 
 
 @pytest.mark.parametrize("status", [404, 403, 500])
-def test_a_server_that_does_not_give_it(status, central):
+def test_a_server_that_refuses_is_an_error(status, central):
     central.statuses = [status] * 20
     with says("could not be had from Maven Central", "captau data fetch dataset=spice_models"):
-        jars()
-    assert len(missing(folder())) == 2
+        load_jars()
+    assert len(missing_jars(jar_folder())) == 2
 
 
-def test_another_content_is_not_taken(central):
+def test_a_jar_of_another_content_is_refused(central):
     central.files["/org/example/tool/1.0/tool-1.0-models.jar"] = b"PK virus"
     with says("the SHA-256 of tool-1.0-models.jar there is"):
-        jars()
-    assert [j.file for j in missing(folder())] == ["tool-1.0-models.jar"]
-    assert not (folder() / ".maven").exists()
+        load_jars()
+    assert [j.file for j in missing_jars(jar_folder())] == ["tool-1.0-models.jar"]
+    assert not (jar_folder() / ".maven").exists()
     central.files["/org/example/tool/1.0/tool-1.0-models.jar"] = CONTENTS["tool-1.0-models.jar"]
-    assert len(jars()) == 2
+    assert len(load_jars()) == 2
 
 
-def test_a_download_that_breaks_off(central):
+def test_a_download_that_breaks_off_leaves_no_jar(central):
     central.cuts = [3000]
     central.files.pop("/org/example/tool/1.0/tool-1.0.jar")
-    folder().mkdir()
-    (folder() / "tool-1.0.jar").write_bytes(b"PK code")
+    jar_folder().mkdir()
+    (jar_folder() / "tool-1.0.jar").write_bytes(b"PK code")
     with says("could not be had from Maven Central"):
-        jars()
-    assert [j.file for j in missing(folder())] == ["tool-1.0-models.jar"]
-    assert len(jars()) == 2
+        load_jars()
+    assert [j.file for j in missing_jars(jar_folder())] == ["tool-1.0-models.jar"]
+    assert len(load_jars()) == 2
 
 
-def test_what_a_killed_run_left_is_no_jar(central):
-    torn = folder() / ".maven" / "org" / "example" / "tool" / "1.0" / "tool-1.0.jar"
+def test_leftovers_of_a_killed_run_are_no_jars(central):
+    torn = jar_folder() / ".maven" / "org" / "example" / "tool" / "1.0" / "tool-1.0.jar"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"PK c")
-    (folder() / "tool-1.0-models.jar").write_bytes(b"PK m")
-    assert len(jars()) == 2
+    (jar_folder() / "tool-1.0-models.jar").write_bytes(b"PK m")
+    assert len(load_jars()) == 2
     assert not torn.exists()
-    assert not wrong(folder())
+    assert not damaged_jars(jar_folder())
 
 
 def test_a_changed_jar_is_not_run_and_fetch_replaces_it(central):
-    folder().mkdir()
+    jar_folder().mkdir()
     for name, content in CONTENTS.items():
-        (folder() / name).write_bytes(content[::-1])
+        (jar_folder() / name).write_bytes(content[::-1])
     with says("tool-1.0.jar is not org.example:tool:1.0", "captau data fetch dataset=spice_models"):
-        jars()
-    assert len(fetch(folder())) == 2
-    assert len(jars()) == 2
+        load_jars()
+    assert len(fetch_jars(jar_folder())) == 2
+    assert len(load_jars()) == 2
 
 
 def test_two_runs_at_once_fetch_once(central):
     central.pause = 0.1
-    both = [threading.Thread(target=fetch, args=(folder(),)) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
-    assert len(asked(central)) == 2
-    assert len(jars()) == 2
+    threads = [threading.Thread(target=fetch_jars, args=(jar_folder(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(requested_jars(central)) == 2
+    assert len(load_jars()) == 2
 
 
-def test_a_folder_that_cannot_be_written(central, tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_an_error(central, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "file" / "jars"))
     with says("cannot be written", "java.spice=DIR"):
-        jars()
+        load_jars()
