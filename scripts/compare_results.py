@@ -175,7 +175,14 @@ class Comparison:
     skipped: Counter[str] = field(default_factory=Counter[str])
 
     def compare_step(self, name: str) -> None:
-        """Compare all files of a step."""
+        """Compare all files of a step, unless the two folders hold the results of different commands."""
+        commands = [
+            json.loads((r / name / "step.json").read_text())["command"]
+            for r in (self.old, self.new)
+        ]
+        if commands[0] != commands[1]:
+            self.differences.append(f"{name}: the commands differ: {commands[0]} → {commands[1]}")
+            return
         paths = [
             {str(p.relative_to(root)) for p in (root / name).rglob("*") if p.is_file()}
             for root in (self.old, self.new)
@@ -233,6 +240,15 @@ class Comparison:
             target.append(f"{path}: column {name}: {len(changes) - 5} more rows differ")
 
 
+def print_lines(lines: list[str]) -> None:
+    """Print lines that begin with a file, at most twelve of each file."""
+    for file, group in itertools.groupby(lines, key=lambda line: line.split(": ", 1)[0]):
+        listed = list(group)
+        print(*listed[:12], sep="\n")
+        if len(listed) > 12:
+            print(f"{file}: {len(listed) - 12} more")
+
+
 def numbers(text: str) -> list[str]:
     """Return the numbers in a printed cell."""
     return re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text.replace("−", "-"))
@@ -253,10 +269,10 @@ def compare_folders(old: Path, new: Path, word: str, wording: bool) -> int:
             )
     for name in sorted(old_steps & new_steps):
         comparison.compare_step(name)
-    for line in comparison.differences:
-        print(line)
-    for line in comparison.rewordings if wording else []:
-        print(f"wording: {line}")
+    print_lines(comparison.differences)
+    if wording:
+        print("Changes of wording:")
+        print_lines(comparison.rewordings)
     for reason, count in sorted(comparison.skipped.items()):
         print(f"skipped: {count} columns or files: {reason}")
     print(
