@@ -14,6 +14,7 @@ from importlib.metadata import version
 from ...conf import group
 from ...datasets.errors import InputError
 from .arguments import split_flags
+from .log_lines import show_log
 from .registry import COMMANDS, Command, split_command
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
@@ -22,6 +23,7 @@ from .registry import COMMANDS, Command, split_command
 def main(arguments: list[str] | None = None) -> None:
     """Run the program; ends the process with status 0, 2 (the user's input) or 1 (our fault)."""
     words = sys.argv[1:] if arguments is None else arguments
+    show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without τ prints "?"

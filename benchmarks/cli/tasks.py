@@ -89,8 +89,7 @@ def run_in_folder(module: str, command: str, draws: bool, options: Any) -> None:
 
 def measure_agreement(options: Any) -> None:
     """Run `captau agree` of ratings, captions or words."""
-    modules = {"ratings": "agree", "captions": "agree_captions", "words": "agree_words"}
-    run_in_folder(modules[options.kind], "agree", options.kind == "words", options)
+    run_in_folder("agree", "agree", options.kind == "words", options)
 
 
 def train_rater(options: Any) -> None:

@@ -1,87 +1,132 @@
-"""`captau agree`: how well the raters of datasets agree, and the ceilings that follow for metrics."""
+"""`captau agree`: agreement of people with people: on ratings, captions, or the words that they use.
+
+Agreement of raters gives ceilings for metrics.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
 
-from ...datasets.schema import CaptionSet
+from ...datasets.files import sha256
 from ..evaluation.evaluation_set import EvaluationSet
+from ..evaluation.held_out_captions import score_held_out_captions
+from ..evaluation.image_captions import load_image_captions, people_record
 from ..evaluation.provenance import provenance
-from ..options.agree import AgreeOptions
-from ..runs.progress_bar import StepProgress
-from ..runs.results import table_files, to_csv, to_json
-from ..runs.tables import ResultTable, format_number
-from ..scoring.protocol import Protocol
-from ..statistics.rater_agreement import (
-    AgreementMeasure,
-    RatingTable,
-    compute_measures,
-    count_by_level,
+from ..evaluation.word_measures import (
+    WordMeasures,
+    measure_words,
+    summary_rows,
+    summary_table,
+    word_table,
 )
+from ..evaluation.wording import synthetic_note
+from ..options.agree import AgreeOptions
+from ..reporting.word_figure import word_figure
+from ..runs.progress_bar import StepProgress
+from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
+from ..runs.tables import ResultTable, format_number
+from ..statistics.bootstrap import StatisticsOptions, count_blocks
+from ..statistics.rater_agreement import RatingTable, compute_measures, count_by_level
 
-AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
+
+def run(config: AgreeOptions) -> RunOutput:
+    """Measure how far people agree.
+
+    Returns:
+        `agreement.csv`; of captions `human.csv` and of words `words.csv` besides.
+
+    Raises:
+        InputError: on an unknown name, missing or malformed data, a dataset without ratings, or
+            references of which no image has two.
+    """
+    kinds = {"ratings": _measure_raters, "captions": _score_captions, "words": _measure_words}
+    return kinds[config.kind](config)
+
+
+def _score_captions(config: AgreeOptions) -> RunOutput:
+    clock = RunClock()
+    scores = score_held_out_captions(config)
+    missing = {
+        name: {metric.spec: reason for metric, reason in unavailable.items()}
+        for name, unavailable in scores.missing.items()
+    }
+    return RunOutput(
+        {"agreement.csv": scores.agreement, "human.csv": scores.choices},
+        {
+            **people_record(config, scores.sources, scores.metrics),
+            "missing": missing,
+            **clock.record(),
+        },
+        scores.tables,
+    )
+
+
+def _measure_words(config: AgreeOptions) -> RunOutput:
+    clock = RunClock()
+    sources = load_image_captions(config)
+    measures: list[WordMeasures] = []
+    n_replicates = StatisticsOptions().replicates
+    with StepProgress(len(sources) * count_blocks(n_replicates)) as progress:
+        measures += [measure_words(source, config, progress) for source in sources]
+    rows = [summary_rows(of_source) for of_source in measures]
+    agreement = [row for of_source in rows for row in of_source]
+    return RunOutput(
+        {
+            "agreement.csv": pd.DataFrame(agreement, columns=pd.Index(AGREEMENT_COLUMNS)),
+            "words.csv": pd.concat([m.frame for m in measures], ignore_index=True),
+        },
+        {
+            **people_record(config, sources, []),
+            "scores": {str(config.scores): sha256(config.scores)} if config.scores else {},
+            "replicates": n_replicates,
+            **clock.record(),
+        },
+        [
+            table
+            for m, of_source in zip(measures, rows, strict=True)
+            for table in (word_table(m, config), summary_table(m, of_source))
+        ],
+        word_figure(measures, config.label),
+    )
 
 
 @dataclass(frozen=True)
-class Agreed:
-    """What a run found.
+class RaterAgreement:
+    """The agreement of a dataset's raters.
 
     Attributes:
-        agreement: one row a measure, columns `AGREEMENT_COLUMNS`; values in their natural range.
-        run: what it takes to recompute them.
-        tables: what is printed: the measures, how the ratings are distributed, and how far halves of
-            the raters are apart.
+        selection: the dataset.
+        rows: those of `agreement.csv`.
+        histograms: by dataset and dimension, how far two halves of an item's raters are apart.
+        distributions: likewise, the number of items by the level nearest to their mean rating.
     """
 
-    agreement: pd.DataFrame
-    run: dict[str, Any]
-    tables: list[ResultTable]
-
-    def files(self) -> dict[str, bytes]:
-        """The run's files by name; `run.json` comes last, so its presence says all are there."""
-        return {
-            "agreement.csv": to_csv(self.agreement),
-            **table_files(self.tables),
-            "run.json": to_json(self.run),
-        }
+    selection: EvaluationSet
+    rows: list[dict[str, Any]]
+    histograms: dict[str, dict[float, float]]
+    distributions: dict[str, dict[float, int]]
 
 
-def run(config: AgreeOptions) -> Agreed:
-    """Measure how well raters agree.
-
-    Raises:
-        InputError: on an unknown name, missing or malformed data, or a dataset without ratings.
-    """
-    began = time.perf_counter()
-    started = datetime.now(UTC)
-    caption_sets: list[CaptionSet] = []
-    rows: list[dict[str, Any]] = []
-    histograms: dict[str, dict[float, float]] = {}
-    distributions: dict[str, dict[float, int]] = {}
+def _measure_raters(config: AgreeOptions) -> RunOutput:
+    clock = RunClock()
+    measured: list[RaterAgreement] = []
     with StepProgress(len(config.datasets)) as progress:
         for name, protocol in config.datasets.items():
             with progress.step(name):
-                caption_set = config.locations.load(name)
-                caption_sets.append(caption_set)
-                found, apart, spread = _measure(
-                    caption_set, protocol.for_dataset(caption_set), config
-                )
-                distributions |= spread
-                rows += [
-                    {"dataset": caption_set.name, "measure": m, **vars(f)} for m, f in found.items()
-                ]
-                histograms |= apart
+                selection = EvaluationSet.select(config.locations.load(name), protocol)
+                measured.append(_measure_dataset(selection, config))
+    rows = [row for of_dataset in measured for row in of_dataset.rows]
     agreement = pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))
-    synthetic = [c.name for c in caption_sets if c.card.synthetic]
-    return Agreed(
-        agreement=agreement,
-        run={
+    caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
+    histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
+    distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
+    return RunOutput(
+        {"agreement.csv": agreement},
+        {
             "command": "agree",
             "config": dict(config.configuration),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
@@ -90,99 +135,99 @@ def run(config: AgreeOptions) -> Agreed:
             "rating_distribution": distributions,
             "stability_histogram": histograms,
             **provenance([], caption_sets, config.locations),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 3),
+            **clock.record(),
         },
-        tables=[
-            _table(agreement, synthetic),
+        [
+            _agreement_table(agreement, [c.name for c in caption_sets if c.card.synthetic]),
             *(_distribution_table(name, counts) for name, counts in distributions.items()),
-            *_histogram_table(histograms),
+            *([_histogram_table(histograms)] if histograms else []),
         ],
     )
 
 
-def _measure(
-    caption_set: CaptionSet, protocol: Protocol, config: AgreeOptions
-) -> tuple[dict[str, AgreementMeasure], dict[str, dict[float, float]], dict[str, dict[float, int]]]:
-    """The measures of each dimension; by dataset and dimension, the histograms of differences
-    and the distributions of ratings.
-    """
-    name = caption_set.name
-    selection = EvaluationSet.select(caption_set, protocol)
+def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgreement:
     selection.require_ratings("it has preferences and no ratings to agree on")
-    items = selection.items["item_id"]
-    found: dict[str, AgreementMeasure] = {}
+    caption_set, dimensions = selection.caption_set, selection.protocol.dimension
+    rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
     distributions: dict[str, dict[float, int]] = {}
-    for dimension in protocol.dimension:
-        prefix = f"{dimension}:" if len(protocol.dimension) > 1 else ""
-        ratings = RatingTable.from_ratings(caption_set.ratings, items, dimension)
+    for dimension in dimensions:
+        several = len(dimensions) > 1
+        table = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
         scale = caption_set.card.scales[dimension]
-        measured, histogram = compute_measures(ratings, scale, config.seed, config.draws)
-        found |= {prefix + measure: one for measure, one in measured.items()}
-        where = f"{name} {prefix.rstrip(':')}".strip()
-        chosen = caption_set.ratings
-        chosen = chosen[(chosen["dimension"] == dimension) & chosen["item_id"].isin(items)]
-        distributions[where] = count_by_level(chosen, scale)
+        measures, histogram = compute_measures(table, scale, config.seed, config.draws)
+        for name, measure in measures.items():
+            label = f"{dimension}:{name}" if several else name
+            rows.append({"dataset": selection.name, "measure": label, **vars(measure)})
+        subject = f"{selection.name} {dimension}" if several else selection.name
+        ratings = selection.ratings
+        distributions[subject] = count_by_level(ratings[ratings["dimension"] == dimension], scale)
         if histogram:
-            histograms[where] = histogram
-    return found, histograms, distributions
+            histograms[subject] = histogram
+    return RaterAgreement(selection, rows, histograms, distributions)
 
 
-def _table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTable:
-    """Measures as rows, datasets as columns; ×100, with the standard deviation over draws."""
+def _agreement_table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTable:
+    """Return measures as rows, datasets as columns; ×100, with the standard deviation over draws."""
     datasets = list(dict.fromkeys(agreement["dataset"]))
     cells: dict[tuple[str, str], str] = {}
     measures: list[str] = []
-    noted: dict[tuple[str, str], list[str]] = {}
-    last = ""
+    previous = ""
     for row in agreement.to_dict("records"):
-        dataset, measure, note = row["dataset"], row["measure"], row["note"]
+        dataset, measure = row["dataset"], row["measure"]
         text = format_number(float(row["value"]), 100, 1)
         if not pd.isna(row["std"]):
             text += f" ± {format_number(float(row['std']), 100, 1)}"
-        if measure not in measures:  # which another dataset lacks: after the one before it
-            measures.insert(measures.index(last) + 1 if last in measures else 0, measure)
-        last = measure
+        if measure not in measures:  # one that another dataset lacks: after the one before it
+            measures.insert(measures.index(previous) + 1 if previous in measures else 0, measure)
+        previous = measure
         cells[measure, dataset] = text
-        noted.setdefault((note, measure), []).append(dataset)
-    remarks: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (note, measure), where in noted.items():
-        if note:
-            remarks.setdefault((note, tuple(where)), []).append(measure)
     rows = [(m, [cells.get((m, d), "") for d in datasets]) for m in measures]
     counts = agreement.groupby("dataset", sort=False)["n_items"].max()
-    notes = [
-        f"{name}: SYNTHETIC data: it only shows that captau works, and says nothing about real raters."
-        for name in synthetic
-    ]
+    notes = [f"{name}: {synthetic_note('raters')}" for name in synthetic]
     notes.append(
         "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
         + ", ".join(f"{name} {int(n):,}" for name, n in counts.items())
         + "."
     )
-    for (note, where), named in remarks.items():
-        which = ", ".join(named) if len(named) <= 6 else f"{len(named)} measures"
-        of = "" if len(where) == len(datasets) else f" of {', '.join(where)}"
-        notes.append(f"{which}{of}: {note}.")
+    notes += _measure_notes(agreement, len(datasets))
     return ResultTable("How well the raters agree", "measure", datasets, rows, notes=notes)
 
 
+def _measure_notes(agreement: pd.DataFrame, n_datasets: int) -> list[str]:
+    """Return each note once, with the measures and datasets that it belongs to."""
+    datasets_of: dict[tuple[str, str], list[str]] = {}
+    for row in agreement.to_dict("records"):
+        if row["note"]:
+            datasets_of.setdefault((row["note"], row["measure"]), []).append(row["dataset"])
+    measures_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (note, measure), datasets in datasets_of.items():
+        measures_of.setdefault((note, tuple(datasets)), []).append(measure)
+    notes: list[str] = []
+    for (note, datasets), measures in measures_of.items():
+        subject = ", ".join(measures) if len(measures) <= 6 else f"{len(measures)} measures"
+        if len(datasets) < n_datasets:
+            subject += f" of {', '.join(datasets)}"
+        notes.append(f"{subject}: {note}.")
+    return notes
+
+
 def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
-    """How the items' mean ratings are distributed, with a bar for the eye."""
-    total, most = sum(counts.values()), max(counts.values())
+    """Return the distribution of the items' mean ratings, with bars."""
+    total, largest = sum(counts.values()), max(counts.values())
     rows = [
-        (f"{level:g}", [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / most)])
+        (
+            f"{level:g}",
+            [f"{n:,}", format_number(n / total, 100, 1), "█" * round(30 * n / largest)],
+        )
         for level, n in counts.items()
     ]
     title = f"{name}: mean ratings of the items, to the nearest level"
     return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False)
 
 
-def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[ResultTable]:
-    """How far two halves of an item's raters are apart, in text."""
-    if not histograms:
-        return []
+def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
+    """Return how far two halves of an item's raters are apart, in text."""
     steps = next(iter(histograms.values()))
     rows = [
         (
@@ -193,4 +238,4 @@ def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> list[Re
     ]
     title = "Differences of the mean ratings by two halves of the raters"
     notes = ["Differences in parts of the scale's width, to the nearest quarter; shares in %."]
-    return [ResultTable(title, "difference", list(histograms), rows, notes=notes)]
+    return ResultTable(title, "difference", list(histograms), rows, notes=notes)

@@ -28,6 +28,7 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
+from ..evaluation.held_out_captions import score_trials
 from ..evaluation.measured_dataset import MeasuredDataset, measure
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
@@ -40,7 +41,6 @@ from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..statistics.rater_agreement import RatingTable, compute_measures
-from .agree_captions import measured
 
 COMPARISON_COLUMNS = (
     "paper",
@@ -369,7 +369,7 @@ def _human(workshop: Workshop, table: PaperTable, label: str) -> Cells:
         if lacking := [i for i in references if i not in held_out]:
             raise InputError(f"{files[1]}: no caption of image '{lacking[0]}' of {files[0]}")
         held_out = {i: held_out[i] for i in references}
-        found, _ = measured(
+        found, _ = score_trials(
             [(label, held_out, references)], wanted, workshop.store, workshop.progress, seed=0
         )
         for row, spec in table.rows.items():

@@ -13,6 +13,9 @@ import pandas as pd
 from .results import table_files, to_csv, to_json
 from .tables import ResultTable
 
+#: The columns of `agreement.csv`, whatever kind of agreement it is.
+AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
+
 
 class RunClock:
     """The time since a run began."""

@@ -18,7 +18,7 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 import captau
-from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
+from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     CEILINGS,
     HALF_MEASURES,

@@ -8,9 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands.agree import AGREEMENT_COLUMNS
-from captau.benchmarks.commands.agree_captions import HUMAN_COLUMNS, held_out, interval, run
+from captau.benchmarks.evaluation.held_out_captions import (
+    HUMAN_COLUMNS,
+    hold_out,
+    random_group_interval,
+    score_held_out_captions,
+)
 from captau.benchmarks.options.agree import AgreeOptions
+from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
 from captau.metrics.text.tokens.ptb import tokenize
@@ -44,7 +49,7 @@ def references(tmp_path):
 
 def test_each_place_is_held_out_in_turn():
     captions = {"1": ("a", "b", "c"), "2": ("d", "e", "f", "g")}
-    assert list(held_out(captions, "each", 1, 0)) == [
+    assert list(hold_out(captions, "each", 1, 0)) == [
         ("1", {"1": "a", "2": "d"}, {"1": ("b", "c"), "2": ("e", "f", "g")}),
         ("2", {"1": "b", "2": "e"}, {"1": ("a", "c"), "2": ("d", "f", "g")}),
         ("3", {"1": "c", "2": "f"}, {"1": ("a", "b"), "2": ("d", "e", "g")}),
@@ -53,15 +58,15 @@ def test_each_place_is_held_out_in_turn():
 
 def test_the_last_is_held_out_as_in_the_paper():
     captions = {"1": ("a", "b", "c"), "2": ("d", "e", "f", "g")}
-    assert list(held_out(captions, "last", 1, 0)) == [
+    assert list(hold_out(captions, "last", 1, 0)) == [
         ("last", {"1": "c", "2": "g"}, {"1": ("a", "b"), "2": ("d", "e", "f")})
     ]
 
 
 def test_a_draw_is_of_its_seed_and_of_all_places():
-    first = list(held_out(CAPTIONS, "draw", 40, 7))
-    assert first == list(held_out(CAPTIONS, "draw", 40, 7))
-    assert first != list(held_out(CAPTIONS, "draw", 40, 8))
+    first = list(hold_out(CAPTIONS, "draw", 40, 7))
+    assert first == list(hold_out(CAPTIONS, "draw", 40, 7))
+    assert first != list(hold_out(CAPTIONS, "draw", 40, 8))
     for image_id, texts in CAPTIONS.items():
         assert {trial[1][image_id] for trial in first} == set(texts)
         for _, chosen, others in first:
@@ -69,7 +74,9 @@ def test_a_draw_is_of_its_seed_and_of_all_places():
 
 
 def test_equal_to_captau_score_on_the_same_files(references, tmp_path):
-    found = run(config(references, held_out="last")).choices.set_index("metric")["value"]
+    found = score_held_out_captions(config(references, held_out="last")).choices.set_index(
+        "metric"
+    )["value"]
     (tmp_path / "c.json").write_text(json.dumps({i: t[-1] for i, t in CAPTIONS.items()}))
     (tmp_path / "r.json").write_text(json.dumps({i: t[:-1] for i, t in CAPTIONS.items()}))
     names = "[bleu_1,bleu_4,rouge_l,cider]"
@@ -90,7 +97,7 @@ def test_equal_to_pycocoevalcap(tmp_path):
     captions = {str(i): (text, *CAPTIONS["1"]) for i, text in enumerate(AWKWARD)}
     path = tmp_path / "awkward.json"
     path.write_text(json.dumps(captions), encoding="utf-8")
-    found = run(config(path, held_out="each")).choices
+    found = score_held_out_captions(config(path, held_out="each")).choices
     for place in range(4):
         res = {i: tokenize([t[place]]) for i, t in captions.items()}
         gts = {i: tokenize([*t[:place], *t[place + 1 :]]) for i, t in captions.items()}
@@ -106,7 +113,7 @@ def test_equal_to_pycocoevalcap(tmp_path):
 
 
 def test_mean_and_deviation_over_the_choices(references):
-    result = run(config(references))
+    result = score_held_out_captions(config(references))
     assert list(result.agreement.columns) == list(AGREEMENT_COLUMNS)
     assert list(result.choices.columns) == list(HUMAN_COLUMNS)
     for row in result.agreement.to_dict("records"):
@@ -123,13 +130,16 @@ def test_mean_and_deviation_over_the_choices(references):
 def test_k_cuts_to_the_first_captions(references):
     two = {i: texts[:2] for i, texts in CAPTIONS.items()}
     references.with_name("two.json").write_text(json.dumps(two))
-    cut, whole = run(config(references, k=1)), run(config(references.with_name("two.json")))
+    cut, whole = (
+        score_held_out_captions(config(references, k=1)),
+        score_held_out_captions(config(references.with_name("two.json"))),
+    )
     pd.testing.assert_series_equal(cut.choices["value"], whole.choices["value"])
 
 
 def test_images_with_one_caption_are_counted(references):
     references.write_text(json.dumps({**CAPTIONS, "9": ["alone"]}))
-    result = run(config(references))
+    result = score_held_out_captions(config(references))
     assert (result.agreement["n_items"] == 4).all()
     assert result.agreement["note"].str.contains("1 image with fewer captions left out").all()
 
@@ -137,10 +147,10 @@ def test_images_with_one_caption_are_counted(references):
 def test_interval_by_random_groups():
     # Worked by hand: mean 3, s = 1, s / √4 = 0.5, t of 3 degrees at 97.5 % = 3.182446.
     groups = np.array([2.0, 4.0, 2.0 + 1e-15, 4.0]) * np.sqrt(3) / 2
-    low, high = interval(10.0, groups)
+    low, high = random_group_interval(10.0, groups)
     assert high - 10 == pytest.approx(3.182446305 * 0.5, abs=1e-6)
     assert 10 - low == pytest.approx(high - 10)
-    assert np.isnan(interval(1.0, np.empty(0))).all()
+    assert np.isnan(random_group_interval(1.0, np.empty(0))).all()
 
 
 def test_interval_covers():
@@ -148,7 +158,7 @@ def test_interval_covers():
     hits = 0
     for _ in range(400):
         sample = rng.exponential(1.0, 400)
-        low, high = interval(sample.mean(), sample.reshape(20, 20).mean(axis=1))
+        low, high = random_group_interval(sample.mean(), sample.reshape(20, 20).mean(axis=1))
         hits += low <= 1.0 <= high
     assert 0.92 <= hits / 400 <= 0.97
 
@@ -175,7 +185,7 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
         lambda self: lambda items: seen.append(items["image"]) or [0.0] * len(items),
     )
     metrics = resolve_metrics(["python(any:looks)"])
-    run(
+    score_held_out_captions(
         AgreeOptions(
             kind="captions",
             datasets=("demo",),
@@ -190,7 +200,7 @@ def test_metrics_that_look_at_images_see_a_datasets(tmp_path, monkeypatch):
 def test_bad_input(references, tmp_path, capsys):
     references.write_text(json.dumps({"1": ["alone"]}))
     with says(str(references), "no image has 2 captions", "the most is 1"):
-        run(config(references))
+        score_held_out_captions(config(references))
     with says("unknown value of held_out 'lst'", "did you mean last"):
         config(references, held_out="lst")
     for words, part in [
@@ -221,9 +231,9 @@ def test_people_on_coco_against_fewer_captions(data_root, tmp_path):
     (tmp_path / "some.json").write_text(json.dumps(some))
     metrics = resolve_metrics(["bleu_1", "bleu_4", "rouge_l"])
     by_k = [
-        run(config(tmp_path / "some.json", k=k, held_out="last", metrics=metrics)).agreement[
-            "value"
-        ]
+        score_held_out_captions(
+            config(tmp_path / "some.json", k=k, held_out="last", metrics=metrics)
+        ).agreement["value"]
         for k in (1, 4)
     ]
     assert (by_k[1] > by_k[0]).all()

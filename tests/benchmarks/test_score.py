@@ -203,7 +203,9 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
 def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
     found = run(
         ScoreOptions(
-            candidates=files_of([f"a={files / 'good.json'}", str(files / "good.json")], "candidates"),
+            candidates=files_of(
+                [f"a={files / 'good.json'}", str(files / "good.json")], "candidates"
+            ),
             references=files_of(str(files / "c4.json"), "references"),
             metrics=resolve_metrics(SPECS[:5]),
         )

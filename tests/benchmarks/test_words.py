@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from captau.benchmarks.commands.agree_words import (
-    WORD_COLUMNS,
-    Expected,
-    Scores,
-    Uses,
+from captau.benchmarks.commands.agree import run
+from captau.benchmarks.evaluation.word_agreement import (
+    ExpectedCounts,
+    SystemWordScores,
+    WordUses,
     fit_k,
     model_precision,
     precision_at,
-    run,
 )
+from captau.benchmarks.evaluation.word_measures import WORD_COLUMNS
 from captau.benchmarks.options.agree import AgreeOptions
 from captau.benchmarks.scoring.locations import Locations
 from tests.conftest import AWKWARD, run_captau, says
@@ -34,10 +34,10 @@ CAPTIONS = {
 }
 
 
-def of_pattern(pattern: np.ndarray) -> Uses:
+def of_pattern(pattern: np.ndarray) -> WordUses:
     """From who used one word: shape (n_images, k + 1)."""
     places = [csr_array(pattern[:, [j]].astype(float)) for j in range(pattern.shape[1])]
-    return Uses(["w"], [str(i) for i in range(len(pattern))], places)
+    return WordUses(["w"], [str(i) for i in range(len(pattern))], places)
 
 
 def config(path, **options) -> AgreeOptions:
@@ -54,24 +54,24 @@ def references(tmp_path):
 
 
 def test_words_are_counted_once_a_caption():
-    uses = Uses.of(CAPTIONS, 3, ["red", "nobody's"])
+    uses = WordUses.count(CAPTIONS, 3, ["red", "nobody's"])
     # a: 5 captions; dog 4; bus and red 3 each, by the alphabet.
     assert uses.words == ["a", "dog", "bus", "red"]
     dog = uses.words.index("dog")
-    assert uses.total.toarray()[:, dog].tolist() == [3, 1, 0]
+    assert uses.counts.toarray()[:, dog].tolist() == [3, 1, 0]
 
 
 def test_worked_by_hand():
     """dog: T = 3, 1, 0 of 3 people, so k = 2: tp = 3·2/3 = 2, fp = 1/3, cw = 2·4/3."""
-    uses = Uses.of(CAPTIONS, 10, [])
+    uses = WordUses.count(CAPTIONS, 10, [])
     every = np.ones((3, 1))
     dog, red = uses.words.index("dog"), uses.words.index("red")
-    expected = Expected.of(uses, 2, "each")
+    expected = ExpectedCounts.compute(uses, 2, "each")
     assert expected.precision(every)[dog, 0] == pytest.approx(2 / (2 + 1 / 3))
     assert expected.recall(every)[dog, 0] == pytest.approx(2 / (8 / 3))
     # The third caption against the first two: dog 1 of 1 with weight 2, missed in image 2; red is
     # said of image 3, where nobody else says it, and not of image 2, where two do.
-    last = Expected.of(uses, 2, "last")
+    last = ExpectedCounts.compute(uses, 2, "last")
     assert last.precision(every)[dog, 0] == 1
     assert last.recall(every)[dog, 0] == pytest.approx(2 / 3)
     assert last.precision(every)[red, 0] == 0
@@ -100,7 +100,7 @@ def test_each_is_the_mean_over_all_choices(rows, data):
             fp += (count[pattern[:, held]] == 0).sum()
             cw += count.sum()
             ways += 1
-    expected = Expected.of(of_pattern(pattern), k, "each")
+    expected = ExpectedCounts.compute(of_pattern(pattern), k, "each")
     assert [m.sum() * ways for m in (expected.tp, expected.fp, expected.cw)] == pytest.approx(
         [tp, fp, cw]
     )
@@ -112,20 +112,24 @@ def test_recall_is_the_same_against_fewer_captions(rows):
     """Section 4.2: only precision falls; and with one caption the two are equal."""
     uses = of_pattern(np.array(rows))
     every = np.ones((len(rows), 1))
-    recalls = [Expected.of(uses, k, "each").recall(every)[0, 0] for k in range(1, uses.k + 1)]
+    recalls = [
+        ExpectedCounts.compute(uses, k, "each").recall(every)[0, 0] for k in range(1, uses.k + 1)
+    ]
     assert recalls == pytest.approx([recalls[0]] * uses.k, nan_ok=True)
-    assert Expected.of(uses, 1, "each").precision(every)[0, 0] == pytest.approx(
+    assert ExpectedCounts.compute(uses, 1, "each").precision(every)[0, 0] == pytest.approx(
         recalls[0], nan_ok=True
     )
-    precisions = [Expected.of(uses, k, "each").precision(every)[0, 0] for k in range(1, uses.k + 1)]
+    precisions = [
+        ExpectedCounts.compute(uses, k, "each").precision(every)[0, 0] for k in range(1, uses.k + 1)
+    ]
     assert np.isnan(precisions).all() or (np.diff(precisions) >= -1e-12).all()
 
 
 def test_counting_changes_nothing():
-    uses = Uses.of(CAPTIONS, 10, [])
-    before = uses.total.toarray()
-    Expected.of(uses, 2, "each"), Expected.of(uses, 1, "last")
-    assert (uses.total.toarray() == before).all()
+    uses = WordUses.count(CAPTIONS, 10, [])
+    before = uses.counts.toarray()
+    ExpectedCounts.compute(uses, 2, "each"), ExpectedCounts.compute(uses, 1, "last")
+    assert (uses.counts.toarray() == before).all()
 
 
 def test_the_model_holds_for_what_is_drawn_from_it():
@@ -136,7 +140,7 @@ def test_the_model_holds_for_what_is_drawn_from_it():
     uses = of_pattern(there[:, None] & (rng.random((n, k + 1)) < p))
     every = np.ones((n, 1))
     for fewer in (1, 2, k):
-        expected = Expected.of(uses, fewer, "each")
+        expected = ExpectedCounts.compute(uses, fewer, "each")
         recall, precision = expected.recall(every)[0, 0], expected.precision(every)[0, 0]
         assert recall == pytest.approx(p, abs=0.005)
         assert precision == pytest.approx(model_precision(np.array(p), fewer), abs=0.006)
@@ -165,17 +169,17 @@ def test_precision_at_recall_by_hand():
 
 def test_a_system_that_knows_beats_people(references, tmp_path):
     """Scores that are the counts themselves: precision 1 but for what a lone user costs."""
-    uses = Uses.of(CAPTIONS, 10, [])
+    uses = WordUses.count(CAPTIONS, 10, [])
     rows = [
-        {"image_id": i, "word": w, "score": float(uses.total.toarray()[n, j])}
+        {"image_id": i, "word": w, "score": float(uses.counts.toarray()[n, j])}
         for j, w in enumerate(uses.words)
         for n, i in enumerate(uses.image_ids)
     ]
     path = tmp_path / "scores.csv"
     pd.DataFrame([*rows, *({**r, "word": "zebra"} for r in rows[:3])]).to_csv(path, index=False)
     result = run(config(references, scores=path))
-    found = result.words.set_index("word")
-    assert list(result.words.columns) == list(WORD_COLUMNS)
+    found = result.frames["words.csv"].set_index("word")
+    assert list(result.frames["words.csv"].columns) == list(WORD_COLUMNS)
     # dog: recall 3/4, reached with image 1 alone, 2 of 8/3.
     assert found.loc["dog", "precision_at_human_recall"] == 1
     known = found[found["recall"] > 0]
@@ -184,7 +188,7 @@ def test_a_system_that_knows_beats_people(references, tmp_path):
     assert len(never)
     assert never["precision_at_human_recall"].isna().all()
     assert (never["note"] == "undefined: people never agree on the word").all()
-    summary = result.agreement.set_index("measure").loc["precision_at_human_recall"]
+    summary = result.frames["agreement.csv"].set_index("measure").loc["precision_at_human_recall"]
     assert summary["value"] == pytest.approx(known["precision_at_human_recall"].mean())
     assert "1 word of the scores that nobody uses left out" in summary["note"]
 
@@ -204,13 +208,13 @@ def test_bad_scores(tmp_path, rows, parts):
     path = tmp_path / "scores.csv"
     path.write_text("\n".join(["image_id,word,score", *rows]) + "\n")
     with says(str(path), *parts):
-        Scores.read(path, ["1", "2", "3"])
+        SystemWordScores.read(path, ["1", "2", "3"])
 
 
 def test_awkward_captions(tmp_path):
     path = tmp_path / "refs.json"
     path.write_text(json.dumps({str(i): [t, "a dog"] for i, t in enumerate(AWKWARD)}))
-    words = run(config(path)).words.set_index("word")
+    words = run(config(path)).frames["words.csv"].set_index("word")
     assert words.loc["dog", "n_images"] == len(AWKWARD)
     assert words[["precision", "recall"]].stack().between(0, 1).all()
 
@@ -242,7 +246,7 @@ def test_what_the_paper_says_of_coco(data_root):
     """Section 4.2 and Figure 3, on 5,000 of its images with k = 4."""
     path = data_root / "coco" / "karpathy_test_references.json"
     result = run(config(path))
-    words = result.words.set_index("word")
+    words = result.frames["words.csv"].set_index("word")
     assert len(words) == 1000
     assert (words["k"] == 4).all()
     # "Nouns like elephant and tennis have large p"; "an adjective like bright … low recall".
@@ -250,7 +254,7 @@ def test_what_the_paper_says_of_coco(data_root):
     assert words.loc["bright", "recall"] < 0.05
     # "words with high recall also have high precision", on a curve that the model explains.
     assert words["recall"].corr(words["precision"], method="spearman") > 0.98
-    summary = result.agreement.set_index("measure")["value"]
+    summary = result.frames["agreement.csv"].set_index("measure")["value"]
     assert summary["model_error"] < 0.05
     # "remain at the same recall value, but decrease in their precision"
     recalls = [summary[f"human_recall{of}"] for of in ("_k1", "_k2", "_k3", "")]

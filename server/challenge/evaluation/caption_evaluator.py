@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ....benchmarks.commands.agree_captions import run as score_people
 from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
+from ....benchmarks.evaluation.held_out_captions import score_held_out_captions
 from ....benchmarks.options.agree import AgreeOptions
 from ....benchmarks.options.shared import usual_protocols
 from ....benchmarks.runs.results import describe_environment
@@ -181,7 +181,7 @@ class CaptionEvaluator(Evaluator):
         """Score them as `captau agree kind=captions` does."""
         scores: list[dict[str, Any]] = []
         for references in self.challenge.reference_sets:
-            agreement = score_people(
+            agreement = score_held_out_captions(
                 AgreeOptions(
                     kind="captions",
                     datasets=usual_protocols([references.dataset] if references.dataset else []),

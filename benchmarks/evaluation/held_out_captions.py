@@ -1,0 +1,340 @@
+"""One person's caption scored against the others', as a system's would be.
+
+Chen et al. 2015, section 4.1 and Table I: the scores that metrics give to people, to compare systems with.
+`captau agree kind=captions`, `captau reproduce` and challenge sites call this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ...datasets.schema import make_items
+from ...metrics.base import Floats, Metric
+from ...metrics.rows import Rows
+from ..options.agree import AgreeOptions
+from ..runs.progress_bar import StepProgress
+from ..runs.run_output import AGREEMENT_COLUMNS
+from ..runs.tables import MISSING, ResultTable, format_number
+from ..scoring.catalog import MetricStyle, metric_style
+from ..scoring.corpus_scores import make_scorer
+from ..scoring.score_store import ScoreStore
+from ..scoring.scorer import score_all
+from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows, find_unavailable
+from .image_captions import ImageCaptions, load_image_captions
+from .wording import join_notes, synthetic_note
+
+#: `choice` is the place of the held-out caption, the number of a draw, or `mean` of them all.
+HUMAN_COLUMNS = (
+    "dataset",
+    "metric",
+    "choice",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "n_references",
+    "note",
+)
+#: The number of random groups of images, for the interval, and its level.
+N_GROUPS = 20
+LEVEL = 0.95
+
+_HELD_OUT_NOTES = {
+    "each": "Each of an image's captions in turn is held out and scored against the others",
+    "last": "The last caption of each image is held out and scored against the others",
+    "draw": "One caption of each image, drawn by lot, is held out and scored against the others",
+}
+
+#: The name of a choice; by image the held-out caption, and the others.
+Trial = tuple[str, dict[str, str], dict[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """People's scores.
+
+    Attributes:
+        sources: the captions' files or datasets.
+        metrics: those that were computed for some of them.
+        missing: by source, the metrics that could not be.
+        choices: one row a metric and choice, and one for their mean, columns `HUMAN_COLUMNS`.
+        agreement: one row a metric, columns `AGREEMENT_COLUMNS`: mean and standard deviation over
+            the choices of the held-out caption.
+        tables: the tables that are printed.
+    """
+
+    sources: list[ImageCaptions]
+    metrics: list[Metric]
+    missing: dict[str, UnavailableMetrics]
+    choices: pd.DataFrame
+    agreement: pd.DataFrame
+    tables: list[ResultTable]
+
+
+def score_held_out_captions(config: AgreeOptions) -> HeldOutScores:
+    """Score people's captions.
+
+    Raises:
+        InputError: on missing or malformed references, or where no image has two captions.
+    """
+    store = config.locations.store()
+    sources = load_image_captions(config)
+    rows: list[dict[str, Any]] = []
+    tables: list[ResultTable] = []
+    missing: dict[str, UnavailableMetrics] = {}
+    with StepProgress(None) as progress:
+        for source in sources:
+            people = source.keep_first(config.k)
+            trials = list(hold_out(people.captions, config.held_out, config.draws, config.seed))
+            items = _items(*trials[0][1:], people.image_files)
+            unavailable = find_unavailable(config.metrics, config.optional, items)
+            metrics = [m for m in config.metrics if m not in unavailable]
+            scores, remarks = score_trials(
+                trials, metrics, store, progress, config.seed, image_files=people.image_files
+            )
+            of_source = _choice_rows(people, scores)
+            rows += of_source
+            table = _table(people, config, of_source, metrics)
+            tables.append(add_unavailable_rows(table, metrics, remarks, unavailable))
+            missing[source.name] = unavailable
+    choices = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS))
+    computed = [m for m in config.metrics if any(m not in lack for lack in missing.values())]
+    return HeldOutScores(sources, computed, missing, choices, _agreement(choices), tables)
+
+
+def hold_out(
+    captions: Mapping[str, tuple[str, ...]], method: str, draws: int, seed: int
+) -> Iterator[Trial]:
+    """Yield ways to hold out one caption of each image.
+
+    Args:
+        captions: two or more of each image.
+        method: `last`, as in the paper, whose held-out captions were collected after the others;
+            `each` place in turn, as many as every image has; `draw`, an image's by lot.
+        draws, seed: the number of draws, and their seed.
+    """
+    if method == "last":
+        places = [("last", dict.fromkeys(captions, -1))]
+    elif method == "each":
+        fewest = min(map(len, captions.values()))
+        places = [(str(place + 1), dict.fromkeys(captions, place)) for place in range(fewest)]
+    else:
+        rng = np.random.default_rng(seed)
+        sizes = np.array([len(texts) for texts in captions.values()])
+        places = [
+            (f"draw {draw + 1}", dict(zip(captions, rng.integers(sizes).tolist(), strict=True)))
+            for draw in range(draws)
+        ]
+    for name, place_by_image in places:
+        yield (
+            name,
+            {image: captions[image][place] for image, place in place_by_image.items()},
+            {image: _without(captions[image], place) for image, place in place_by_image.items()},
+        )
+
+
+def _without(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
+    place %= len(texts)
+    return texts[:place] + texts[place + 1 :]
+
+
+def _items(
+    held_out: Mapping[str, str],
+    references: Mapping[str, tuple[str, ...]],
+    image_files: Mapping[str, str | None],
+) -> pd.DataFrame:
+    return make_items(
+        list(held_out),
+        list(held_out.values()),
+        [references[image_id] for image_id in held_out],
+        images=[image_files.get(image_id) for image_id in held_out],
+    )
+
+
+@dataclass(frozen=True)
+class ChoiceScores:
+    """A metric's corpus score for each choice of the held-out captions.
+
+    Attributes:
+        names: of the choices.
+        values: shape (n_choices,).
+        by_group: the same in each group of images, shape (n_choices, n_groups).
+    """
+
+    names: list[str]
+    values: Floats
+    by_group: Floats
+
+
+def score_trials(
+    trials: Iterable[Trial],
+    metrics: Sequence[Metric],
+    store: ScoreStore,
+    progress: StepProgress,
+    seed: int,
+    *,
+    image_files: Mapping[str, str | None] | None = None,
+) -> tuple[dict[str, ChoiceScores], dict[str, list[str]]]:
+    """Compute the metrics' corpus scores, as the COCO server does.
+
+    Args:
+        trials: the held-out captions and the others.
+        metrics: the metrics.
+        store, progress: where scores are kept and steps are counted.
+        seed: of the random groups of images.
+        image_files: by image id, for metrics that look at images.
+
+    Returns:
+        scores and remarks, by spec.
+    """
+    names: list[str] = []
+    values: dict[str, list[float]] = {m.spec: [] for m in metrics}
+    by_group: dict[str, list[list[float]]] = {m.spec: [] for m in metrics}
+    remarks: dict[str, list[str]] = {}
+    for name, held_out, references in trials:
+        names.append(name)
+        items = _items(held_out, references, image_files or {})
+        scorer = make_scorer(items)
+        progress.add_steps(len(metrics), name)
+        columns = score_all(scorer, metrics, store, progress)
+        groups = _random_groups(len(items), seed)
+        parts = [Rows(items.iloc[g]) for g in groups]  # shared, as the metrics share their counts
+        for metric in metrics:
+            column = columns[metric.spec]
+            values[metric.spec].append(metric.corpus_score(scorer.rows, column))
+            by_group[metric.spec].append(
+                [metric.corpus_score(p, column[g]) for p, g in zip(parts, groups, strict=True)]
+            )
+        for spec, texts in scorer.remarks.items():
+            remarks[spec] = list(dict.fromkeys([*remarks.get(spec, []), *texts]))
+    scores = {
+        m.spec: ChoiceScores(names, np.array(values[m.spec]), np.array(by_group[m.spec]))
+        for m in metrics
+    }
+    return scores, remarks
+
+
+def _random_groups(n_images: int, seed: int) -> list[Any]:
+    """Draw groups of nearly equal size, two images each at least; none where there are too few."""
+    n_groups = min(N_GROUPS, n_images // 2)
+    if n_groups < 2:
+        return []
+    return np.array_split(np.random.default_rng(seed).permutation(n_images), n_groups)
+
+
+def random_group_interval(value: float, by_group: Floats) -> tuple[float, float]:
+    """Return an interval by the method of random groups: t of the groups' standard error.
+
+    Wolter 2007, chapter 2. It takes one pass over the images whatever a corpus score does with them,
+    and no resampling of BLEU's or METEOR's counts.
+
+    Args:
+        value: of all images.
+        by_group: the same statistic in each group, shape (n_groups,); NaN without two groups.
+    """
+    if len(by_group) < 2:
+        return float("nan"), float("nan")
+    error = by_group.std(ddof=1) / np.sqrt(len(by_group))
+    half_width = float(stats.t.ppf((1 + LEVEL) / 2, len(by_group) - 1) * error)
+    return value - half_width, value + half_width
+
+
+def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> list[dict[str, Any]]:
+    sizes = [len(texts) - 1 for texts in people.captions.values()]
+    fewest, most = min(sizes), max(sizes)
+    counts = {
+        "n_items": len(sizes),
+        "n_references": str(fewest) if fewest == most else f"{fewest}-{most}",
+    }
+    rows: list[dict[str, Any]] = []
+    for metric, of_metric in scores.items():
+        choices = [*zip(of_metric.names, of_metric.values, of_metric.by_group, strict=True)]
+        if len(choices) > 1:
+            choices.append(("mean", of_metric.values.mean(), of_metric.by_group.mean(axis=0)))
+        for choice, value, by_group in choices:
+            low, high = random_group_interval(float(value), by_group)
+            undefined = "" if np.isfinite(value) else "undefined: not every caption has a score"
+            rows.append(
+                {
+                    "dataset": people.name,
+                    "metric": metric,
+                    "choice": choice,
+                    "value": float(value),
+                    "ci_low": low,
+                    "ci_high": high,
+                    **counts,
+                    "note": join_notes(undefined, people.left_out_note),
+                }
+            )
+    return rows
+
+
+def _spread(part: pd.DataFrame) -> tuple[int, float]:
+    """Return the number of a metric's choices, and their standard deviation, NaN of a single one."""
+    values = part.loc[part["choice"] != "mean", "value"]
+    return len(values), float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _agreement(choices: pd.DataFrame) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for (dataset, metric), part in choices.groupby(["dataset", "metric"], sort=False):
+        last = part.iloc[-1]  # the mean, or the only one
+        n_choices, std = _spread(part)
+        method = "the last caption of each image held out"
+        if n_choices > 1:
+            method = f"mean over {n_choices} choices of the held-out caption"
+        rows.append(
+            {
+                "dataset": dataset,
+                "measure": metric,
+                "value": last["value"],
+                "std": std,
+                "n_items": last["n_items"],
+                "note": join_notes(
+                    f"{method}, against {last['n_references']} others", last["note"]
+                ),
+            }
+        )
+    return pd.DataFrame(rows, columns=pd.Index(AGREEMENT_COLUMNS))
+
+
+def _table(
+    people: ImageCaptions,
+    config: AgreeOptions,
+    rows: Sequence[Mapping[str, Any]],
+    metrics: Sequence[Metric],
+) -> ResultTable:
+    grouped = pd.DataFrame(rows, columns=pd.Index(HUMAN_COLUMNS)).groupby("metric", sort=False)
+    parts = {str(metric): part for metric, part in grouped}
+    styles = sorted(((metric_style(m), m.spec) for m in metrics), key=lambda pair: pair[0].order)
+    first = rows[0]
+    notes = [synthetic_note("people")] if people.is_synthetic else []
+    notes += [
+        f"{_HELD_OUT_NOTES[config.held_out]} ({first['n_references']} references); "
+        f"{first['n_items']:,} images. Corpus scores, as the COCO server computes them; those of a "
+        f"scale of 100 are ×100.",
+        "±: standard deviation over the choices. 95 %: over images, by random groups.",
+    ]
+    notes += [f"{people.left_out_note}."] if people.left_out_note else []
+    notes += [note for note in dict.fromkeys(style.note for style, _ in styles) if note]
+    return ResultTable(
+        f"{people.name}: one person's caption against the others",
+        "metric",
+        ["score", "±", "95 %"],
+        [(style.label, _cells(parts[spec], style)) for style, spec in styles],
+        notes=notes,
+    )
+
+
+def _cells(part: pd.DataFrame, style: MetricStyle) -> list[str]:
+    """Format a metric's score, its deviation over choices and its interval."""
+    last = part.iloc[-1]
+    numbers = [last["value"], _spread(part)[1], last["ci_low"], last["ci_high"]]
+    value, std, *ends = [format_number(float(n), style.scale, style.decimals) for n in numbers]
+    return [value, std, " to ".join(ends) if MISSING not in ends else MISSING]

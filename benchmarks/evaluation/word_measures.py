@@ -1,0 +1,286 @@
+"""The measures of `captau agree kind=words`: rows of `words.csv` and `agreement.csv`, and their tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats
+from ..options.agree import AgreeOptions
+from ..runs.progress_bar import StepProgress
+from ..runs.tables import ResultTable, format_number
+from ..statistics.bootstrap import StatisticsOptions, resample, resampling_interval
+from .image_captions import ImageCaptions
+from .word_agreement import (
+    ExpectedCounts,
+    SystemWordScores,
+    WordUses,
+    fit_k,
+    model_precision,
+    precision_at_human_recall,
+    safe_ratio,
+)
+from .wording import join_notes, synthetic_note
+
+WORD_COLUMNS = (
+    "dataset",
+    "word",
+    "n_captions",
+    "n_images",
+    "precision",
+    "precision_low",
+    "precision_high",
+    "recall",
+    "recall_low",
+    "recall_high",
+    "p",
+    "q",
+    "k",
+    "model_precision",
+    "precision_at_human_recall",
+    "note",
+)
+#: The number of words in a table and a figure, where none are named.
+N_EXAMPLES = 12
+#: The note where q, a probability, comes out above 1.
+_Q_ABOVE_ONE = "q above 1: people agree on it more evenly than the model has it"
+
+
+@dataclass(frozen=True)
+class WordMeasures:
+    """People's agreement on the words of a file or dataset.
+
+    Attributes:
+        people: the captions that count.
+        frame: one row a word, columns `WORD_COLUMNS`.
+        by_k: precision and recall of the words against fewer captions, by their number.
+        fitted_k: the k of the model's curve that fits.
+        note: a note on the system's scores; empty where there is nothing to say.
+    """
+
+    people: ImageCaptions
+    frame: pd.DataFrame
+    by_k: dict[int, pd.DataFrame]
+    fitted_k: float
+    note: str
+
+    @property
+    def k(self) -> int:
+        """The number of captions beside the held-out one."""
+        return int(self.frame["k"].iloc[0])
+
+
+def measure_words(
+    source: ImageCaptions, config: AgreeOptions, progress: StepProgress
+) -> WordMeasures:
+    """Measure the agreement on words.
+
+    Raises:
+        InputError: where no image has two captions, the scores are malformed, or a word that nobody
+            uses is to be named.
+    """
+    people = source.keep_first(_usual_k(source) if config.k is None else config.k)
+    scores = None
+    if config.scores is not None:
+        scores = SystemWordScores.read(config.scores, list(people.captions))
+    system_words = [] if scores is None else list(scores.by_word)
+    uses = WordUses.count(people.captions, config.n_words, [*config.label, *system_words])
+    if unknown := [w for w in config.label if w not in uses.words]:
+        raise InputError(f"words.label: nobody uses '{unknown[0]}' in {people.name}")
+    n_images = len(uses.image_ids)
+    ones = np.ones((n_images, 1))
+    by_k: dict[int, pd.DataFrame] = {}
+    for k in range(1, uses.k):
+        by_k[k] = _points(ExpectedCounts.compute(uses, k, config.held_out), ones)
+    expected = ExpectedCounts.compute(uses, uses.k, config.held_out)
+    by_k[uses.k] = _points(expected, ones)
+    precision, recall = (by_k[uses.k][c].to_numpy() for c in ("precision", "recall"))
+    intervals = _intervals(expected, precision, recall, n_images, config.seed, progress)
+    # E[cw] = k p q an image, and the recall is p.
+    weight = np.asarray(expected.cw.sum(axis=0), dtype=float)
+    q = safe_ratio(weight, n_images * uses.k * recall)
+    at_recall, notes = np.full(len(uses.words), np.nan), [""] * len(uses.words)
+    if scores is not None:
+        at_recall, notes = precision_at_human_recall(scores, uses, config.held_out, recall)
+    notes = [
+        join_notes(note, _Q_ABOVE_ONE if share > 1 else "")
+        for note, share in zip(notes, q.tolist(), strict=True)
+    ]
+    frame = pd.DataFrame(
+        {
+            "dataset": people.name,
+            "word": uses.words,
+            "n_captions": np.asarray(uses.counts.sum(axis=0), dtype=np.int64),
+            "n_images": np.asarray((uses.counts > 0).sum(axis=0), dtype=np.int64),
+            "precision": precision,
+            "recall": recall,
+            **intervals,
+            "p": recall,
+            "q": q,
+            "k": uses.k,
+            "model_precision": model_precision(recall, uses.k),
+            "precision_at_human_recall": at_recall,
+            "note": notes,
+        },
+        columns=pd.Index(WORD_COLUMNS),
+    )
+    unused = [w for w in system_words if w not in uses.words]
+    noun = "word" if len(unused) == 1 else "words"
+    note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
+    return WordMeasures(people, frame, by_k, fit_k(precision, recall), note)
+
+
+def _points(expected: ExpectedCounts, weights: Floats) -> pd.DataFrame:
+    """Return precision and recall of the words."""
+    columns = {"precision": expected.precision(weights), "recall": expected.recall(weights)}
+    return pd.DataFrame({name: column[:, 0] for name, column in columns.items()})
+
+
+def _usual_k(source: ImageCaptions) -> int:
+    """Return one less than most images have captions, and 1 at least."""
+    sizes = Counter(map(len, source.captions.values()))
+    most = max(sizes, key=lambda n: (sizes[n], n), default=0)
+    return max(most - 1, 1)
+
+
+def _intervals(
+    expected: ExpectedCounts,
+    precision: Floats,
+    recall: Floats,
+    n_images: int,
+    seed: int,
+    progress: StepProgress,
+) -> dict[str, Floats]:
+    """Compute percentile intervals over images, columns of `words.csv`."""
+    names = ("precision", "recall")
+    if n_images < 2:
+        undefined = np.full(len(precision), np.nan)
+        return {f"{name}_{end}": undefined for name in names for end in ("low", "high")}
+    options = StatisticsOptions(seed=seed)
+    statistics = [expected.precision, expected.recall]
+    replicates = resample(
+        statistics, n_images, options.replicates, options.seed, advance=progress.advance
+    )
+    columns: dict[str, Floats] = {}
+    for name, values, drawn in zip(names, (precision, recall), replicates, strict=True):
+        intervals = [
+            resampling_interval(value, row, options)
+            for value, row in zip(values.tolist(), drawn, strict=True)
+        ]
+        columns[f"{name}_low"] = np.array([interval.low for interval in intervals])
+        columns[f"{name}_high"] = np.array([interval.high for interval in intervals])
+    return columns
+
+
+def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
+    """Return the rows of `agreement.csv`: means over words, and the errors of the model."""
+    frame, k, fitted = measures.frame, measures.k, measures.fitted_k
+    n_words = len(frame)
+    rows: list[tuple[str, float, float, str]] = []
+    for fewer, points in measures.by_k.items():
+        suffix = "" if fewer == k else f"_k{fewer}"
+        for name in ("precision", "recall"):
+            column = points[name].dropna()
+            undefined = ""
+            if len(column) < n_words:
+                undefined = f"undefined of {n_words - len(column)}"
+            note = join_notes(
+                f"mean over {n_words} words; std over words",
+                undefined,
+                f"against {fewer} captions",
+            )
+            rows.append((f"human_{name}{suffix}", float(column.mean()), _std(column), note))
+    rows.append(("model_k", fitted, float("nan"), "least squares over the words"))
+    precision, recall = (frame[c].to_numpy(dtype=np.float64) for c in ("precision", "recall"))
+    for name, model_k, model in (
+        ("model_error", float(k), f"k = {k}"),
+        ("model_error_fitted", fitted, f"the k that fits, {fitted:.3f}"),
+    ):
+        squares = (precision - model_precision(recall, model_k)) ** 2
+        error = float(np.sqrt(np.nanmean(squares)))
+        note = f"root mean square over {n_words} words of the model's precision with {model}"
+        rows.append((name, error, float("nan"), note))
+    at_recall = frame["precision_at_human_recall"].dropna()
+    if len(at_recall) or measures.note:
+        of_people = float(frame.loc[at_recall.index, "precision"].mean())
+        note = f"mean over {len(at_recall)} words, of which people's precision is {of_people:.4f}"
+        note = join_notes(note, measures.note)
+        mean = float(at_recall.mean())
+        rows.append(("precision_at_human_recall", mean, _std(at_recall), note))
+    return [
+        {
+            "dataset": measures.people.name,
+            "measure": name,
+            "value": value,
+            "std": std,
+            "n_items": len(measures.people.captions),
+            "note": join_notes(note, measures.people.left_out_note),
+        }
+        for name, value, std, note in rows
+    ]
+
+
+def _std(column: pd.Series) -> float:
+    return float(column.std()) if len(column) > 1 else float("nan")
+
+
+def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the words in `label`, else of some from the least recall to the greatest."""
+    if label:
+        return frame.set_index("word", drop=False).loc[list(label)]
+    # Among the more frequent half, whose points are not an accident of a few captions.
+    is_frequent = frame["n_captions"] >= frame["n_captions"].median()
+    ranked = frame[is_frequent].dropna(subset=["recall"]).sort_values(["recall", "word"])
+    places = np.linspace(0, len(ranked) - 1, N_EXAMPLES).round().astype(int)
+    return ranked.iloc[np.unique(places)]
+
+
+def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
+    """Return the table of the rows of `agreement.csv`."""
+    people = measures.people
+    cells = [
+        (str(r["measure"]), [format_number(float(r[c]), 1, 3) for c in ("value", "std")])
+        for r in rows
+    ]
+    notes = [f"{len(people.captions):,} images. ±: standard deviation over words."]
+    notes += [f"{r['measure']}: {r['note']}." for r in rows if not r["measure"].startswith("human")]
+    title = f"{people.name}: agreement on words"
+    return ResultTable(title, "measure", ["value", "±"], cells, notes=notes)
+
+
+def word_table(measures: WordMeasures, config: AgreeOptions) -> ResultTable:
+    """Return the table of example words."""
+    people, frame = measures.people, measures.frame
+    examples = select_examples(frame, config.label)
+    columns = ["captions", "recall = p", "95 %", "q", "precision", "95 %", "model's"]
+    columns += ["system's"] if config.scores is not None else []
+    rows: list[tuple[str, list[str]]] = []
+    for row in examples.to_dict("records"):
+        cells = [
+            f"{row['n_captions']:,}",
+            format_number(row["recall"], 1, 3),
+            _range(row["recall_low"], row["recall_high"]),
+            format_number(row["q"], 1, 4),
+            format_number(row["precision"], 1, 3),
+            _range(row["precision_low"], row["precision_high"]),
+            format_number(row["model_precision"], 1, 3),
+        ]
+        if config.scores is not None:
+            cells.append(format_number(row["precision_at_human_recall"], 1, 3))
+        rows.append((row["word"], cells))
+    notes = [synthetic_note("people")] if people.is_synthetic else []
+    notes.append(
+        f"{len(examples)} of {len(frame):,} words; all are in words.csv. One of {measures.k + 1} "
+        f"captions held out ({config.held_out}); 95 %: percentile bootstrap over images."
+    )
+    return ResultTable(f"{people.name}: people's words", "word", columns, rows, notes=notes)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{format_number(low, 1, 3)} to {format_number(high, 1, 3)}"

@@ -1,0 +1,93 @@
+"""The figure of `captau agree kind=words`, as Figure 3 of Chen et al. 2015."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..evaluation.word_agreement import model_precision
+from ..evaluation.word_measures import WordMeasures, select_examples
+from .figure_files import can_draw, files_of
+
+
+def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[str, bytes]:
+    """Draw named words, all words with the model's curve, and fewer captions; a row a dataset.
+
+    Args:
+        measures: of each dataset.
+        label: the words to name; empty for examples.
+
+    Returns:
+        the figure as files by name; none without matplotlib.
+    """
+    if not can_draw():
+        return {}
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(15, 5 * len(measures)), layout="constrained")
+    grid = figure.subplots(len(measures), 3, squeeze=False)
+    for of_dataset, axes in zip(measures, grid, strict=True):
+        named, everything, fewer = axes
+        _draw_named(named, of_dataset, label)
+        _draw_all(everything, of_dataset)
+        _draw_fewer(fewer, of_dataset)
+        for axis in axes:
+            axis.set_xlabel("human recall")
+            axis.set_ylabel("human precision")
+            axis.set_xlim(0, 1.02)
+            axis.set_ylim(0, 1.02)
+    return files_of(figure, "word_agreement")
+
+
+def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str]) -> None:
+    examples = select_examples(measures.frame, label)
+    axis.scatter(examples["recall"], examples["precision"], s=14)
+    for word, x, y, height in _place_labels(examples):
+        side, shift = ("right", -0.04) if x > 0.6 else ("left", 0.04)
+        axis.annotate(
+            word,
+            (x, y),
+            xytext=(x + shift, height),
+            ha=side,
+            va="center",
+            fontsize="small",
+            arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.5},
+        )
+    axis.set_title(f"{measures.people.name}: some words")
+
+
+def _draw_all(axis: Any, measures: WordMeasures) -> None:
+    frame, k, fitted = measures.frame, measures.k, measures.fitted_k
+    p = np.linspace(0, 1, 501)
+    axis.scatter(frame["recall"], frame["precision"], s=6, alpha=0.5, label="words")
+    axis.plot(p, model_precision(p, k), color="tab:blue", label=f"model, k = {k}")
+    if np.isfinite(fitted):
+        text = f"model, k = {fitted:.2f} (fitted)"
+        axis.plot(p, model_precision(p, fitted), "--", color="tab:red", label=text)
+    axis.set_title(f"all {len(frame):,} words")
+    axis.legend(fontsize="small", loc="lower right")
+
+
+def _draw_fewer(axis: Any, measures: WordMeasures) -> None:
+    p = np.linspace(0, 1, 501)
+    for index, (k, points) in enumerate(measures.by_k.items()):
+        color = f"C{index}"
+        axis.scatter(points["recall"], points["precision"], s=4, alpha=0.4, color=color)
+        axis.plot(p, model_precision(p, k), color=color, label=f"{k} captions")
+    axis.set_title("against fewer captions")
+    axis.legend(fontsize="small", loc="lower right")
+
+
+def _place_labels(examples: pd.DataFrame) -> list[tuple[str, float, float, float]]:
+    """Return each word, its point and the height of its label, below the one before where they are near."""
+    labels: list[tuple[str, float, float, float]] = []
+    ranked = examples.dropna(subset=["recall", "precision"]).sort_values(
+        ["precision", "recall"], ascending=[False, True]
+    )
+    for word, x, y in zip(ranked["word"], ranked["recall"], ranked["precision"], strict=True):
+        near = [height for _, neighbour, _, height in labels if abs(neighbour - x) < 0.25]
+        labels.append((word, x, y, min([y - 0.03, *(height - 0.045 for height in near)])))
+    return labels
