@@ -1,1 +1,8 @@
-"""Learned raters: what is trained on captions, references and ratings."""
+"""Learned raters: metrics that were trained, on captioned images or on people's ratings.
+
+- `icr.py`, `qe.py`, `combination.py`, `captau_rater/`, `umic/`: the raters, a `Recipe` each;
+- `rater.py`: the metric `rater`, which scores with what `captau train` wrote;
+- `common/`: the interface `recipe.py`, the training loop, feature sources, weight files.
+
+To add a rater, write one module here, `NAME.py`, as `icr.py` is, and `conf/rater/NAME.yaml`.
+"""

@@ -175,26 +175,26 @@ class SiameseNetwork(nn.Module):
     def _match_tokens(self, states: Tensor, weights: Tensor, batch: TextBatch) -> list[Tensor]:
         """Return precision, recall and F, each its greatest and mean over references, (n_rows, 1)."""
         directions = functional.normalize(states, dim=1)
-        left, is_left = batch.token_index(batch.candidates)
-        right, is_right = batch.token_index(batch.references)
+        candidates, is_candidate = batch.token_index(batch.candidates)
+        references, is_reference = batch.token_index(batch.references)
         # All candidates' tokens with all references': cheaper than copies of each pair's vectors.
-        left_tokens, row = left.unique(return_inverse=True)
-        right_tokens, column = right.unique(return_inverse=True)
-        table = directions.index_select(0, left_tokens) @ directions.index_select(0, right_tokens).T
+        rows, row = candidates.unique(return_inverse=True)
+        columns, column = references.unique(return_inverse=True)
+        table = directions.index_select(0, rows) @ directions.index_select(0, columns).T
         cosines = table[row[:, None, :, None], column[:, :, None, :]]
-        best_of_left = cosines.masked_fill(~is_right[:, :, None, :], -1).amax(3)
-        best_of_right = cosines.masked_fill(~is_left[:, None, :, None], -1).amax(2)
-        weight = (weights[left] * is_left)[:, None]
-        precision = (best_of_left * weight).sum(2) / weight.sum(2)
-        weight = weights[right] * is_right
-        recall = (best_of_right * weight).sum(2) / weight.sum(2)
+        best_reference = cosines.masked_fill(~is_reference[:, :, None, :], -1).amax(3)
+        best_candidate = cosines.masked_fill(~is_candidate[:, None, :, None], -1).amax(2)
+        weight = (weights[candidates] * is_candidate)[:, None]
+        precision = (best_reference * weight).sum(2) / weight.sum(2)
+        weight = weights[references] * is_reference
+        recall = (best_candidate * weight).sum(2) / weight.sum(2)
         f_score = 2 * precision * recall / (precision + recall).clamp(min=MIN_SUM)
-        columns: list[Tensor] = []
+        summaries: list[Tensor] = []
         for scores in (precision, recall, f_score):
-            columns.append(scores.masked_fill(~batch.is_reference, -1).amax(1, keepdim=True))
+            summaries.append(scores.masked_fill(~batch.is_reference, -1).amax(1, keepdim=True))
             mean = (scores * batch.is_reference).sum(1, keepdim=True) / batch.counts[:, None]
-            columns.append(mean)
-        return columns
+            summaries.append(mean)
+        return summaries
 
 
 class TextBatch:

@@ -93,10 +93,13 @@ class Background:
             self._compare_images(candidates[:, layer], references[:, layer], counts, layer)
             for layer in range(4)
         ]
-        left, right = candidates[:, -1], _normalise(references[:, -1])
+        last_candidates, last_references = candidates[:, -1], _normalise(references[:, -1])
         own_images = self._find_own_images(rows)
-        chunks = [slice(start, start + _CHUNK) for start in range(0, len(left), _CHUNK)]
-        parts = [self._compare_smoothed(left[c], right[c], own_images[c]) for c in chunks]
+        chunks = [slice(start, start + _CHUNK) for start in range(0, len(rows), _CHUNK)]
+        parts = [
+            self._compare_smoothed(last_candidates[c], last_references[c], own_images[c])
+            for c in chunks
+        ]
         smoothed, vectors = map(np.concatenate, zip(*parts, strict=True))
         return np.hstack([*ratios, smoothed]), vectors
 
@@ -108,18 +111,17 @@ class Background:
         In the second cosine, axes that separate images well count more than in the first.
         """
         variance = self.variances[layer]
-        left = (candidates - self.means[layer]) @ self.axes[layer]
-        right = (references - self.means[layer]) @ self.axes[layer]
+        x = (candidates - self.means[layer]) @ self.axes[layer]
+        y = (references - self.means[layer]) @ self.axes[layer]
         # The posterior of the image given its references: mean along the axes, and variance.
         precision = counts * variance + 1
-        posterior, spread = counts * variance / precision * right, variance / precision + 1
+        posterior, spread = counts * variance / precision * y, variance / precision + 1
         ratio = (np.log(variance + 1) - np.log(spread)).sum(1) + (
-            left**2 / (variance + 1) - (left - posterior) ** 2 / spread
+            x**2 / (variance + 1) - (x - posterior) ** 2 / spread
         ).sum(1)
         share = np.sqrt(variance / (1 + variance))
         near, far = (
-            (_normalise(left * weight) * _normalise(right * weight)).sum(1)
-            for weight in (share, share**2)
+            (_normalise(x * weight) * _normalise(y * weight)).sum(1) for weight in (share, share**2)
         )
         return np.column_stack([ratio / 2, near, far])
 
@@ -134,11 +136,11 @@ class Background:
         cosines: list[Floats] = []
         vectors: list[Floats] = []
         for temperature in TEMPERATURES:
-            left = self._smooth(candidates, scores[0], temperature)
-            right = self._smooth(references, scores[1], temperature)
-            pairs = ((left, right), (left, references), (candidates, right))
+            x = self._smooth(candidates, scores[0], temperature)
+            y = self._smooth(references, scores[1], temperature)
+            pairs = ((x, y), (x, references), (candidates, y))
             cosines += [(a * b).sum(1) for a, b in pairs]
-            vectors += [left * right, np.abs(left - right)]
+            vectors += [x * y, np.abs(x - y)]
         return np.column_stack(cosines), np.hstack(vectors[:2]).astype(np.float32)
 
     def _smooth(self, vectors: Floats, scores: Floats, temperature: float) -> Floats:

@@ -133,6 +133,6 @@ def _standardise(inputs: Array, mean: Floats, scale: Floats, shares: Floats) -> 
 
 def _distances(rows: NDArray[np.float32], marks: NDArray[np.float32]) -> Floats:
     """Return distances, shape (n_rows, n_marks)."""
-    left, right = rows.astype(np.float64), marks.astype(np.float64)
-    squared = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T
+    x, z = rows.astype(np.float64), marks.astype(np.float64)
+    squared = (x**2).sum(1)[:, None] + (z**2).sum(1) - 2 * x @ z.T
     return np.sqrt(np.maximum(squared, 0.0))

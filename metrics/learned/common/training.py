@@ -157,8 +157,7 @@ class Session:
 
         state = _TrainingState(module, optimizer, scheduler)
         checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
-        if checkpoint is not None and checkpoint.is_file():
-            state.load(checkpoint, self._fingerprint, self.device)
+        state.load(checkpoint, self._fingerprint, self.device)
         saved_at = time.monotonic()
         with progress_counter(f"{stage}: epochs", epochs) as advance:
             advance(state.epoch)
@@ -170,12 +169,10 @@ class Session:
                 with torch.no_grad():
                     validation = math.nan if validate is None else float(validate())
                 score = validation if higher_is_better else -validation
-                state.end_epoch(
-                    {**row, "validation": validation}, number if validate is None else score
-                )
+                row["validation"] = validation
+                state.end_epoch(row, number if validate is None else score)
                 is_last = state.epoch >= epochs or state.is_stale(patience)
-                is_due = is_last or time.monotonic() - saved_at >= CHECKPOINT_SECONDS
-                if checkpoint is not None and is_due:
+                if is_last or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
                     state.save(checkpoint, self._fingerprint)
                     saved_at = time.monotonic()
                 advance(1)
@@ -248,8 +245,10 @@ class _TrainingState:
             self.best_epoch = self.epoch
             self.best_weights = copy.deepcopy(self.module.state_dict())
 
-    def save(self, path: Path, fingerprint: str) -> None:
-        """Write a checkpoint; raise `InputError` if it cannot be written."""
+    def save(self, path: Path | None, fingerprint: str) -> None:
+        """Write a checkpoint if there is a path; raise `InputError` if it cannot be written."""
+        if path is None:
+            return
         import torch
 
         table = {
@@ -271,8 +270,10 @@ class _TrainingState:
                 f"output_dir=DIR"
             ) from error
 
-    def load(self, path: Path, fingerprint: str, device: str) -> None:
-        """Read a checkpoint; raise `InputError` if it is damaged or belongs to another training."""
+    def load(self, path: Path | None, fingerprint: str, device: str) -> None:
+        """Read a checkpoint if it exists; raise `InputError` if it is damaged or of another training."""
+        if path is None or not path.is_file():
+            return
         import torch
 
         try:
