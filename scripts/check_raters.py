@@ -1,15 +1,16 @@
-"""Do the raters learn the demo's rule? Spearman with it, on images that they have not seen, beside a control.
+"""Check whether raters learn the demo's rule: Spearman with it on unseen images, beside a control.
 
     python scripts/check_raters.py icr qe umic --seeds 2
 
-Each rater is trained as `captau train rater=NAME` trains it on the demo, and again on labels in another
-order. The rule is what ratings were drawn from, without raters' bias and noise.
+Each rater is trained as `captau train rater=NAME` trains it on the demo, and again on shuffled labels.
+The rule is the ratings without the raters' bias and noise.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from importlib import resources
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from captau.benchmarks.commands.train import Corpus, shuffled_labels
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets import demo
-from captau.metrics.learned.common.recipe import make_recipe
+from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 
 
@@ -33,35 +34,36 @@ def main() -> None:
     torch.set_num_threads(1)
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
     corpus = Corpus.of(captau.load("demo"), protocol, None)
+    splits = corpus.items["split"].to_numpy()
     sides = {
-        side: corpus.examples.take(np.flatnonzero(corpus.items["split"] == side))
-        for side in ("train", "validation", "test")
+        split: corpus.examples.take(np.flatnonzero(splits == split))
+        for split in ("train", "validation", "test")
     }
-    rule = np.array(demo.rule())[(corpus.items["split"] == "test").to_numpy()]
+    rule = np.array(demo.rule())[splits == "test"]
     print("| rater | seed | Spearman with the rule | on shuffled labels | CPU seconds |")
     print("|:--|--:|--:|--:|--:|")
     for name in options.raters:
         for seed in range(options.seeds):
-            begun = time.process_time()
-            found = trained(name, seed, sides, shuffled=False)
-            seconds = time.process_time() - begun
-            control = trained(name, seed, sides, shuffled=True)
-            value, other = (spearmanr(p, rule).statistic for p in (found, control))
-            print(f"| {name} | {seed} | {value:.3f} | {other:.3f} | {seconds:.0f} |", flush=True)
+            start = time.process_time()
+            predictions = train_and_predict(name, seed, sides, is_control=False)
+            seconds = time.process_time() - start
+            control = train_and_predict(name, seed, sides, is_control=True)
+            learned, chance = (spearmanr(p, rule).statistic for p in (predictions, control))
+            print(f"| {name} | {seed} | {learned:.3f} | {chance:.3f} | {seconds:.0f} |", flush=True)
 
 
-def trained(name: str, seed: int, sides: dict, *, shuffled: bool) -> np.ndarray:
-    """Predictions for the test side."""
-    from importlib import resources
-
+def train_and_predict(
+    name: str, seed: int, sides: dict[str, Examples], *, is_control: bool
+) -> np.ndarray:
+    """Train a rater with the demo's options; return predictions for the test side."""
     text = (resources.files("captau.conf") / "rater" / f"{name}.yaml").read_text(encoding="utf-8")
-    values = yaml.safe_load(text)
-    values |= values.pop("demo", {})
-    recipe = make_recipe(values.pop("name"), values)
-    train, validation = (
-        shuffled_labels(sides[s], seed) if shuffled else sides[s] for s in ("train", "validation")
-    )
-    model = recipe.fit(train, validation, Session(seed, is_control=shuffled))
+    options = yaml.safe_load(text)
+    options |= options.pop("demo", {})
+    recipe = make_recipe(options.pop("name"), options)
+    train, validation = sides["train"], sides["validation"]
+    if is_control:
+        train, validation = (shuffled_labels(side, seed) for side in (train, validation))
+    model = recipe.fit(train, validation, Session(seed, is_control=is_control))
     return model.predict(sides["test"].rows)
 
 
