@@ -1,10 +1,10 @@
-"""How much of UMIC's time is its network's: the metric beside bare forward passes, in one run.
+"""Measure the share of UMIC's time that its network takes: the metric beside bare forward passes.
 
     python scripts/benchmark_raters.py                       # base size, random weights, CPU
     python scripts/benchmark_raters.py --captions 32 --layers 2 --repeat 5
 
-The metric reads features, parts captions into word pieces, sorts pairs by length and pads them. The
-bare passes are of the same batches, padded before the clock starts: captau's network, and transformers'
+The metric reads features, splits captions into word pieces, sorts pairs by length and pads them. The
+bare passes are over the same batches, padded before the clock starts: captau's network, and transformers'
 BertModel of the same size on states of the same lengths. Medians of CPU seconds over turns, and ratios.
 """
 
@@ -23,14 +23,19 @@ import numpy as np
 import pandas as pd
 
 
-def timed(work: Callable[[], Any], times: list[float]) -> None:
+def measure(work: Callable[[], Any], times: list[float]) -> None:
+    """Run `work` and append its CPU seconds to `times`."""
     start = time.process_time()
     work()
     times.append(time.process_time() - start)
 
 
-def make(folder: Path, captions: int, layers: int, vocabulary: list[str]) -> pd.DataFrame:
-    """A checkpoint at base size, features of images with 10 to 100 regions, and captions of COCO's length."""
+def write_inputs(folder: Path, captions: int, layers: int, vocabulary: list[str]) -> pd.DataFrame:
+    """Write a checkpoint at base size and features of images with 10 to 100 regions.
+
+    Returns:
+        items, with captions of COCO's length.
+    """
     import torch
 
     from captau.metrics.learned.umic._uniter_network import Uniter, UniterSizes
@@ -38,16 +43,16 @@ def make(folder: Path, captions: int, layers: int, vocabulary: list[str]) -> pd.
     from captau.metrics.learned.umic.regions import write_regions
 
     torch.manual_seed(0)
-    shape = UniterSizes(768, layers, 12, 3072, len(vocabulary), 512, 2048)
-    save_uniter(Uniter(shape), folder / "umic.safetensors")
+    sizes = UniterSizes(768, layers, 12, 3072, len(vocabulary), 512, 2048)
+    save_uniter(Uniter(sizes), folder / "umic.safetensors")
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary))
     rng = np.random.default_rng(0)
     rows: list[dict[str, str]] = []
     words = vocabulary[5:]
     for number in range(-(-captions // 4)):  # four captions an image, as in CapEval1k
-        regions = int(np.clip(rng.normal(36, 15), 10, 100))
-        boxes = np.sort(rng.uniform(0, 500, size=(regions, 4)))
-        features = rng.normal(size=(regions, 2048)).astype(np.float16)
+        n_regions = int(np.clip(rng.normal(36, 15), 10, 100))
+        boxes = np.sort(rng.uniform(0, 500, size=(n_regions, 4)))
+        features = rng.normal(size=(n_regions, 2048)).astype(np.float16)
         write_regions(folder / "img_db", str(number), features, boxes, (500, 500))
         for _ in range(4):
             text = " ".join(rng.choice(words, size=int(np.clip(rng.normal(10.5, 2.5), 5, 30))))
@@ -68,55 +73,57 @@ def main() -> None:
 
     from captau.metrics.learned.umic import scoring
     from captau.metrics.learned.umic.checkpoints import load_uniter
-    from captau.metrics.learned.umic.metric import Umic
     from captau.metrics.registry import metric
 
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(28991))]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["CAPTAU_WEIGHTS"] = name
-        items = make(folder, options.captions, options.layers, vocabulary)
-        one = metric(f"umic(batch_size={options.batch_size},device=cpu)")
-        assert isinstance(one, Umic)
+        items = write_inputs(folder, options.captions, options.layers, vocabulary)
+        umic = metric(f"umic(batch_size={options.batch_size},device=cpu)")
 
         # The batches that the metric makes, in its order, as they reach the network.
-        made: list[Any] = []
+        batches: list[Any] = []
         collate = scoring.collate
-        scoring.collate = lambda *given: made.append(collate(*given)) or made[-1]
-        expected = one.score(items)
+
+        def record_batch(*arguments: Any) -> Any:
+            batches.append(collate(*arguments))
+            return batches[-1]
+
+        scoring.collate = record_batch
+        scores = umic.score(items)
         scoring.collate = collate
         network = load_uniter(folder / "umic.safetensors", "rank")
         config = BertConfig(num_hidden_layers=options.layers, vocab_size=28996)
-        plain = BertModel(config, add_pooling_layer=False).eval()
-        lengths = [batch[1] + batch[4] for batch in made]
+        bert = BertModel(config, add_pooling_layer=False).eval()
+        lengths = [batch[1] + batch[4] for batch in batches]
         states = [torch.randn(len(n), int(n.max()), 768) for n in lengths]
         masks = [(torch.arange(int(n.max())) < n[:, None]).long() for n in lengths]
 
-        def ours() -> None:
+        def run_network() -> None:
             with torch.inference_mode():
-                for batch in made:
+                for batch in batches:
                     network.rank_output(network(*batch))
 
-        def theirs() -> None:
+        def run_bert() -> None:
             with torch.inference_mode():
                 for state, mask in zip(states, masks, strict=True):
-                    plain(inputs_embeds=state, attention_mask=mask)
+                    bert(inputs_embeds=state, attention_mask=mask)
 
-        load = load_uniter
-        times: dict[str, list[float]] = {k: [] for k in ("umic", "ours", "theirs", "load")}
+        times: dict[str, list[float]] = {k: [] for k in ("umic", "network", "bert", "load")}
         for _ in range(options.repeat):
-            timed(lambda: load(folder / "umic.safetensors", "rank"), times["load"])
-            timed(theirs, times["theirs"])
-            timed(ours, times["ours"])
-            timed(lambda: one.score(items), times["umic"])
-        assert np.isfinite(expected).all()
+            measure(lambda: load_uniter(folder / "umic.safetensors", "rank"), times["load"])
+            measure(run_bert, times["bert"])
+            measure(run_network, times["network"])
+            measure(lambda: umic.score(items), times["umic"])
+        assert np.isfinite(scores).all()
         median = {k: statistics.median(v) for k, v in times.items()}
         # A checkpoint is read once, however many captions there are.
-        umic = median["umic"] - median["load"]
+        seconds = median["umic"] - median["load"]
         print(f"{len(items)} captions, {options.layers} layers, batches of {options.batch_size}")
-        print(f"{'metric umic, without reading its checkpoint':48} {umic:8.2f} s CPU")
-        for label, key in (("bare network", "ours"), ("bare BertModel of transformers", "theirs")):
-            ratio = median[key] / umic
+        print(f"{'metric umic, without reading its checkpoint':48} {seconds:8.2f} s CPU")
+        for label, key in (("bare network", "network"), ("bare BertModel of transformers", "bert")):
+            ratio = median[key] / seconds
             print(f"{label:48} {median[key]:8.2f} s CPU   throughput of umic: {ratio:.3f} of it")
 
 

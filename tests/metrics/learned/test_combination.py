@@ -1,4 +1,4 @@
-"""The combination of metrics: planted weights, what moves nothing, and what cannot be trained on."""
+"""The combination of metrics: planted weights, invariances, and data that cannot be trained on."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_ratings_count_by_their_order_within_an_image(rows):
     np.testing.assert_array_equal(first.weights, second.weights)
 
 
-def test_the_preferences_of_ratings():
+def test_ratings_imply_preferences_within_an_image():
     frame = {"image_id": list("aabbb"), "caption": list("12345"), "dataset": ["d"] * 5}
     ratings = tuple(np.array(r, dtype=float) for r in ([1], [0], [1, 0], [0.5], []))
     found = derive_preferences(Examples(Rows(pd.DataFrame(frame)), ratings, np.array([[4, 2]])))
@@ -176,7 +176,7 @@ def test_of_several_datasets_the_validation_rows_are_learnt_from(rows):
     np.testing.assert_allclose(parts.weights, together.weights, rtol=1e-4, atol=1e-4)
 
 
-def test_what_cannot_be_trained_on(rows):
+def test_data_and_options_that_cannot_be_trained_on_are_refused(rows):
     flat = rated(rows, np.ones(len(rows)))
     with says("dataset set0: no caption is rated higher than another of its image"):
         Combination(METRICS).fit(flat, flat, Session(0))

@@ -1,4 +1,4 @@
-"""Negative captions: what each kind changes, what it keeps, and that chance comes from one generator."""
+"""Negative captions: changes of each kind, their frequencies, and randomness from one generator."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_negative_is_another_text(kind, captions, seed):
 
 
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
-def test_awkward_captions(kind):
+def test_awkward_captions_have_negatives_of_each_kind(kind):
     pytest.importorskip("textblob")
     negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, {})
     rng = np.random.default_rng(2)
@@ -139,7 +139,7 @@ def test_awkward_captions(kind):
         assert isinstance(negatives.draw(rng, str(i), negatives.tagged_words(caption), kind), str)
 
 
-def test_one_image_is_too_few():
+def test_captions_of_one_image_are_refused():
     with says("the captions of two images at least"):
         Negatives({"1": ["a dog"], "2": []}, {}, tags)
 

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(5)
 
 
 def regions(n=12, width=16, columns=6):
-    """What a detector wrote of an image, as the authors store it."""
+    """Return a detector's arrays of an image, as the authors store them."""
     return {
         "features": RNG.normal(size=(n, width)).astype(np.float16),
         "norm_bb": RNG.uniform(size=(n, columns)).astype(np.float16),
@@ -79,7 +79,7 @@ def image(number, source="coco_val2014"):
     ],
     ids=["msgpack", "text keys", "LZ4", "npz"],
 )
-def test_the_authors_databases(tmp_path, pack, name):
+def test_the_authors_databases_are_read(tmp_path, pack, name):
     arrays = regions()
     database(tmp_path / "coco_val2014" / name, {image(391895): pack(arrays)})
     for folder in (tmp_path, tmp_path / "coco_val2014", tmp_path / "coco_val2014" / name):
@@ -94,7 +94,7 @@ def test_the_authors_databases(tmp_path, pack, name):
         assert seen.boxes.dtype == np.float32
 
 
-def test_how_many_regions_count(tmp_path):
+def test_the_json_or_confidence_says_how_many_regions_count(tmp_path):
     """As many as the JSON says; else as many as are surer than 0.2, at least 10 and at most 100."""
     arrays = regions(n=40)
     arrays["conf"][25:] = 0.1
@@ -103,8 +103,8 @@ def test_how_many_regions_count(tmp_path):
     database(tmp_path / "all", values)
     with Regions(tmp_path) as found:
         assert [len(found[i]) for i in "123"] == [25, 13, 100]
-    said = tmp_path / "nbb_th0.2_max100_min10.json"
-    said.write_text(json.dumps({image(1): 7, image(2): 40}))
+    counts_path = tmp_path / "nbb_th0.2_max100_min10.json"
+    counts_path.write_text(json.dumps({image(1): 7, image(2): 40}))
     database(tmp_path / "feat_th0.2_max100_min10", values)
     with Regions(tmp_path) as found:  # and `all`, beside it, is what it was chosen from
         assert [len(found[i]) for i in "123"] == [7, 40, 100]
@@ -118,7 +118,7 @@ def test_seven_numbers_of_a_place_are_taken_as_they_are(tmp_path):
         np.testing.assert_array_equal(found["1"].boxes, arrays["norm_bb"].astype(np.float32))
 
 
-def test_names_of_images(tmp_path):
+def test_images_are_found_by_their_ids(tmp_path):
     """By COCO's number or Flickr's file name, whichever way the file is called."""
     names = {
         "coco_train2014_000000000030": "30",
@@ -133,7 +133,7 @@ def test_names_of_images(tmp_path):
         assert "000.png" not in found
 
 
-def test_what_a_detector_saw_is_written_and_read(tmp_path):
+def test_written_regions_are_read_again(tmp_path):
     """An image of 200 x 100; the surest first, boxes as shares, and the area."""
     features = np.arange(24, dtype=np.float32).reshape(12, 2)
     boxes = np.tile([[20, 10, 120, 60]], (12, 1))
@@ -161,25 +161,30 @@ def test_what_a_detector_saw_is_written_and_read(tmp_path):
         ({"size": (0, 10)}, "in an image of 0 x 10"),
     ],
 )
-def test_what_is_not_written(tmp_path, change, part):
-    given = {"image_id": "1", "features": [[0.5]], "boxes": [[0, 0, 1, 1]], "size": (9, 9)} | change
+def test_faulty_regions_are_not_written(tmp_path, change, part):
+    arguments = {
+        "image_id": "1",
+        "features": [[0.5]],
+        "boxes": [[0, 0, 1, 1]],
+        "size": (9, 9),
+    } | change
     with says("region features of", part):
-        write_regions(tmp_path, **given)
+        write_regions(tmp_path, **arguments)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_image_without_features(tmp_path):
+def test_an_image_without_features_is_refused(tmp_path):
     (tmp_path / "1.npz").write_bytes(zipped(regions()))
     with Regions(tmp_path) as found, says(str(tmp_path), "no region features for image '2'"):
         found["2"]
 
 
-def test_a_folder_without_features(tmp_path):
+def test_a_folder_without_features_is_refused(tmp_path):
     with says("no region features", "docs/umic.md"), Regions(tmp_path):
         pass
 
 
-def test_an_image_that_is_there_twice(tmp_path):
+def test_an_image_with_two_entries_is_refused(tmp_path):
     for name in ("30", "coco_val2014_000000000030"):
         (tmp_path / f"{name}.npz").write_bytes(zipped(regions()))
     with says("image '30' is in it twice", "30.npz"), Regions(tmp_path):
@@ -187,7 +192,7 @@ def test_an_image_that_is_there_twice(tmp_path):
 
 
 class Trap:
-    """What would be run if it were unpickled."""
+    """An object that would kill the process if it were unpickled."""
 
     def __reduce__(self):
         return (os.kill, (os.getpid(), signal.SIGKILL))
@@ -198,8 +203,8 @@ def objects():
     import pickle
 
     data = pickle.dumps(np.array([Trap()], dtype=object))
-    kept = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": data}
-    yield msgpack.packb({"features": kept}, use_bin_type=True)
+    pickled = {b"nd": True, b"type": "|O", b"kind": b"O", b"shape": [1], b"data": data}
+    yield msgpack.packb({"features": pickled}, use_bin_type=True)
     out = io.BytesIO()
     np.savez(out, features=np.array([Trap()], dtype=object))
     yield out.getvalue()
@@ -242,13 +247,13 @@ HOLE[3, 4] = np.nan
         (msgpack.packb({"features": {"nd": True, "type": "<f2"}}), "or damaged"),
     ],
 )
-def test_values_that_are_broken(tmp_path, value, part):
+def test_broken_values_are_refused(tmp_path, value, part):
     database(tmp_path / "all", {image(391895): value})
     with Regions(tmp_path) as found, says(image(391895), part):
         found["391895"]
 
 
-def test_a_truncated_database(tmp_path):
+def test_a_truncated_database_is_refused(tmp_path):
     """It would kill the process that reads it; so another looks first."""
     values = {image(i): packed(regions(n=50, width=64)) for i in range(1, 40)}
     path = database(tmp_path / "all", values) / "data.mdb"
@@ -265,7 +270,7 @@ def test_a_truncated_database(tmp_path):
     ("text", "part"),
     [("[]", "an object image"), (f'{{"{image(1)}": 0}}', "not a number of regions")],
 )
-def test_a_broken_table_of_counts(tmp_path, text, part):
+def test_a_broken_table_of_counts_is_refused(tmp_path, text, part):
     database(tmp_path / "feat_th0.2_max100_min10", {image(1): packed(regions())})
     (tmp_path / "nbb_th0.2_max100_min10.json").write_text(text)
     with says("nbb_th0.2_max100_min10.json", part), Regions(tmp_path):

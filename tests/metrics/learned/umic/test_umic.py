@@ -1,4 +1,4 @@
-"""The metrics `umic` and `umic_c`: what they read, what they lack, and that order is idle."""
+"""The metrics `umic` and `umic_c`: scores by hand in any order, signatures, and missing or faulty files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def by_hand(home, network, image_id, caption, head):
 
 
 @pytest.mark.parametrize(("name", "head"), [("umic", "rank"), ("umic_c", "itm")])
-def test_each_pair_is_rated(home, network, name, head):
+def test_each_pair_is_scored_as_by_hand(home, network, name, head):
     scores = metric(name).score(ITEMS)
     expected = [
         by_hand(home, network, image, caption, head)
@@ -81,7 +81,7 @@ def test_each_pair_is_rated(home, network, name, head):
         np.testing.assert_allclose(again, scores[order], atol=1e-6)
 
 
-def test_names_and_signatures(home):
+def test_signatures_change_with_the_files(home):
     assert (Umic().name, Umic(head="itm").name) == ("umic", "umic_c")
     assert Umic(head="itm").spec == "umic_c"
     before = {name: metric(name).signature for name in ("umic", "umic_c")}
@@ -100,7 +100,7 @@ def test_needs_neither_references_nor_pictures(home):
 
 
 @pytest.mark.parametrize(
-    ("gone", "parts"),
+    ("missing", "parts"),
     [
         ("umic.safetensors", ("checkpoint 'umic.pt'", "hwanheelee1993/UMIC", "checkpoint=FILE")),
         ("img_db", ("region features", "img_db", "features=FOLDER")),
@@ -108,8 +108,8 @@ def test_needs_neither_references_nor_pictures(home):
         ("img_db/2.npz", ("has none of 2 (1 of 2 images lack them)",)),
     ],
 )
-def test_what_is_missing(home, gone, parts):
-    (home / gone).rename(home / "elsewhere")
+def test_missing_files_are_named(home, missing, parts):
+    (home / missing).rename(home / "elsewhere")
     reason = metric("umic").unavailable_reason(ITEMS)
     assert reason is not None
     for part in parts:
@@ -130,37 +130,37 @@ def test_a_vocabulary_beside_the_checkpoint_goes_first(home, network):
     np.testing.assert_array_equal(metric(given).score(ITEMS), scores)
 
 
-def test_another_vocabulary(home):
+def test_a_vocabulary_of_another_size_is_refused(home):
     (home / "vocab.txt").write_text("".join(f"{p}\n" for p in [*PIECES, "more"]))
     with says("vocab.txt", "12 word pieces", "trained with 11"):
         metric("umic").score(ITEMS)
 
 
-def test_features_of_another_detector(home):
+def test_features_of_another_detector_are_refused(home):
     write_regions(home / "img_db", "2", [[0.0] * 8], [[0, 0, 1, 1]], (2, 2))
     with says("img_db", "image '2' have 8 numbers", "metric umic reads 5"):
         metric("umic").score(ITEMS)
 
 
-def test_awkward_captions(home):
+def test_awkward_captions_have_finite_scores(home):
     """Every caption has a score; the two of more than the model's 12 positions are cut, and counted."""
     rows = pd.DataFrame({"image_id": "1", "caption": AWKWARD})
     one = metric("umic")
-    held = Rows.from_items(rows)
-    scores = one.score(held)
+    rows_with_remarks = Rows.from_items(rows)
+    scores = one.score(rows_with_remarks)
     assert np.isfinite(scores).all()
-    assert held.remarks["umic"] == [
+    assert rows_with_remarks.remarks["umic"] == [
         "2 captions are longer than the model's context and were cut short"
     ]
     np.testing.assert_allclose(one.score(rows[::-1])[::-1], scores, atol=1e-6)
 
 
-def test_items_without_image_ids(home):
+def test_items_without_image_ids_are_refused(home):
     with says("have no image_id"):
         metric("umic").score([{"caption": "a dog"}])
 
 
-def test_nan_features(home):
+def test_features_with_nan_are_refused(home):
     np.savez(
         home / "img_db" / "2.npz", img_feat=np.full((2, 5), np.nan), img_pos_feat=np.ones((2, 7))
     )

@@ -1,4 +1,4 @@
-"""Training UMIC: groups, losses by hand, the same weights from the same seed, and what is refused."""
+"""UMIC's training: groups of negatives, the same weights from the same seed, and faulty options."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def parts(monkeypatch):
 
 
 def fit(sides, seed=0, folder=None, shuffled=False, **options):
-    made = make_recipe("umic", {**TINY, **options})
+    recipe = make_recipe("umic", {**TINY, **options})
     session = Session(seed, folder, "one", is_control=shuffled)
-    return made.fit(*sides, session), session
+    return recipe.fit(*sides, session), session
 
 
-def test_trains_without_ratings_and_is_read_again(sides, parts, tmp_path):
+def test_training_needs_no_ratings_and_its_files_load_again(sides, parts, tmp_path):
     model, session = fit(sides)
     stages = [(row["stage"], row["epoch"], row["steps"]) for row in session.history]
     assert stages == [
@@ -89,7 +89,7 @@ def test_trains_without_ratings_and_is_read_again(sides, parts, tmp_path):
     assert load_uniter(tmp_path / "model.safetensors", "rank").sizes == model.network.sizes
 
 
-def test_the_seed_decides(sides, parts):
+def test_the_seed_determines_the_weights(sides, parts):
     rows = sides[1].rows
     one, same, other = (fit(sides, seed)[0].predict(rows) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, same)
@@ -99,7 +99,7 @@ def test_the_seed_decides(sides, parts):
 def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, monkeypatch):
     monkeypatch.setattr("captau.metrics.learned.common.training.CHECKPOINT_SECONDS", 0.0)
     whole = fit(sides)[0].predict(sides[1].rows)
-    made = make_recipe("umic", TINY)
+    recipe = make_recipe("umic", TINY)
     draw = PairTable.make_groups
     calls = iter(range(100))
 
@@ -110,11 +110,11 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
 
     monkeypatch.setattr(PairTable, "make_groups", stop)
     with pytest.raises(KeyboardInterrupt):
-        made.fit(*sides, Session(0, tmp_path, "one"))
+        recipe.fit(*sides, Session(0, tmp_path, "one"))
     monkeypatch.setattr(PairTable, "make_groups", draw)
     assert sorted(p.name for p in tmp_path.glob("*.pt"))
-    found = made.fit(*sides, Session(0, tmp_path, "one")).predict(sides[1].rows)
-    np.testing.assert_array_equal(found, whole)
+    resumed = recipe.fit(*sides, Session(0, tmp_path, "one")).predict(sides[1].rows)
+    np.testing.assert_array_equal(resumed, whole)
 
 
 def table(sides, shuffled=False, **options):
@@ -155,8 +155,8 @@ def test_every_pair_comes_once_before_any_comes_again(sides, parts):
     drawn, _ = table(sides)
     schedule = Schedule(torch.nn.Linear(1, 1), 1e-3, steps=4, steps_per_epoch=2)
     epochs = [schedule.draw_rows("umic", epoch, drawn, 2) for epoch in range(2)]
-    seen = [row for epoch in epochs for rows in epoch for row in rows]
-    assert sorted(seen[:4]) == sorted(seen[4:]) == [0, 1, 2, 3]
+    drawn_rows = [row for epoch in epochs for rows in epoch for row in rows]
+    assert sorted(drawn_rows[:4]) == sorted(drawn_rows[4:]) == [0, 1, 2, 3]
 
 
 def test_the_head_of_matching_needs_no_contrast(sides, parts, tmp_path):
@@ -164,22 +164,22 @@ def test_the_head_of_matching_needs_no_contrast(sides, parts, tmp_path):
     model, _ = fit(sides)
     model.save(tmp_path)
     start = {"init": str(tmp_path / "model.safetensors"), "head": "itm"}
-    found, session = fit(sides, **start)
+    second, session = fit(sides, **start)
     assert not session.history
     expected = dataclasses.replace(model.recipe, head="itm")
     model.recipe = expected
     np.testing.assert_allclose(
-        found.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
+        second.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
     )
 
 
 def test_training_goes_on_from_a_checkpoint(sides, parts, tmp_path):
     model, _ = fit(sides)
     model.save(tmp_path)
-    found, session = fit(sides, init=str(tmp_path / "model.safetensors"), learning_rate=0.0)
+    second, session = fit(sides, init=str(tmp_path / "model.safetensors"), learning_rate=0.0)
     assert {row["stage"] for row in session.history} == {"umic"}
     np.testing.assert_allclose(
-        found.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
+        second.predict(sides[1].rows), model.predict(sides[1].rows), atol=1e-6
     )
 
 
@@ -194,12 +194,12 @@ def test_training_goes_on_from_a_checkpoint(sides, parts, tmp_path):
         ({"negatives": ["synonyms"]}, "substitution"),
     ],
 )
-def test_what_is_refused(sides, parts, options, part):
+def test_faulty_options_are_refused(sides, parts, options, part):
     with says(part):
         fit(sides, **options)
 
 
-def test_features_of_another_width(sides, parts, tmp_path):
+def test_features_of_two_widths_are_refused(sides, parts, tmp_path):
     from captau.metrics.learned.umic.regions import write_regions
 
     for i in range(6):
@@ -210,7 +210,7 @@ def test_features_of_another_width(sides, parts, tmp_path):
         fit(sides, regions=str(tmp_path))
 
 
-def test_an_image_without_features(sides, parts, tmp_path):
+def test_an_image_without_features_is_refused(sides, parts, tmp_path):
     from captau.metrics.learned.umic.regions import write_regions
 
     write_regions(tmp_path, "demo_000.png", [[0.5] * 4], [[0, 0, 1, 1]], (2, 2))
@@ -218,7 +218,7 @@ def test_an_image_without_features(sides, parts, tmp_path):
         fit(sides, regions=str(tmp_path))
 
 
-def test_saved_networks_say_their_heads(sides, parts, tmp_path):
+def test_saved_networks_record_their_attention_heads(sides, parts, tmp_path):
     model, _ = fit(sides)
     save_uniter(model.network, tmp_path / "one.safetensors")
     assert load_uniter(tmp_path / "one.safetensors", "itm").sizes.heads == 2

