@@ -116,12 +116,12 @@ class Cider(TokenMetric):
             norms = _vector_norms(corpus, np.concatenate([candidates, reference]), n, idf)
             n_references = matches.end - matches.begin
             entry = np.repeat(np.arange(len(n_references)), n_references)
-            place = spread(matches.begin, n_references)
+            position = spread(matches.begin, n_references)
             weights = idf(matches.gram, n)
             candidate_values = (matches.count * weights)[entry]
-            reference_values = matches.member_count[place] * weights[entry]
+            reference_values = matches.member_count[position] * weights[entry]
             # The pair of a row and one of its references.
-            pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[place]
+            pair = (begins - corpus.set_starts[sets])[matches.row[entry]] + matches.member[position]
             if self.variant == "d":
                 candidate_values = np.minimum(candidate_values, reference_values)
             value = sum_by_place(pair, candidate_values * reference_values, len(row))

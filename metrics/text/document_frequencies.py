@@ -97,8 +97,8 @@ def _count_order(corpus: Corpus, weights: NDArray[Any], n: int) -> Floats:
         members, sizes = corpus.members_of(sets)
         texts = corpus.members[members]
         lengths = corpus.lengths[texts]
-        at = grams.at[spread(corpus.starts[texts], lengths)].astype(np.int64)
+        ngram = grams.ngram_at[spread(corpus.starts[texts], lengths)].astype(np.int64)
         owner = np.repeat(np.repeat(sets, sizes), lengths)
-        keys = sorted_unique(owner[at >= 0] * base + at[at >= 0])
+        keys = sorted_unique(owner[ngram >= 0] * base + ngram[ngram >= 0])
         np.add.at(counts, keys % base, documents[keys // base])
     return counts

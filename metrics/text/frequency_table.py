@@ -246,14 +246,14 @@ class FrequencyTable:
             return counts
         order = np.argsort(keys[0])
         high, low = keys[0, order], keys[1, order]
-        place = np.searchsorted(self._high, high)
+        position = np.searchsorted(self._high, high)
         pending = np.arange(len(order))
         while pending.size:
-            pending = pending[place[pending] < len(self._high)]
-            pending = pending[self._high[place[pending]] == high[pending]]
-            is_match = self._low[place[pending]] == low[pending]
+            pending = pending[position[pending] < len(self._high)]
+            pending = pending[self._high[position[pending]] == high[pending]]
+            is_match = self._low[position[pending]] == low[pending]
             matched = pending[is_match]
-            counts[order[matched]] = self._counts[place[matched]]
+            counts[order[matched]] = self._counts[position[matched]]
             pending = pending[~is_match]  # the next key may have this first half as well
-            place[pending] += 1
+            position[pending] += 1
         return counts

@@ -74,19 +74,22 @@ def _score_chunk(corpus: Corpus, chunk: slice) -> Floats:
     members, sizes = corpus.members_of(corpus.sets[chunk])
     references = corpus.members[members]
     candidates = np.repeat(corpus.candidates[chunk], sizes)
-    texts, place = np.unique(np.concatenate([candidates, references]), return_inverse=True)
+    texts, position = np.unique(np.concatenate([candidates, references]), return_inverse=True)
     strings = _words_as_characters(corpus, texts)
-    candidate_place, reference_place = place[: len(candidates)], place[len(candidates) :]
+    candidate_position, reference_position = (
+        position[: len(candidates)],
+        position[len(candidates) :],
+    )
     common = cpdist(
-        [strings[i] for i in candidate_place],
-        [strings[i] for i in reference_place],
+        [strings[i] for i in candidate_position],
+        [strings[i] for i in reference_position],
         scorer=LCSseq.similarity,
         dtype=np.int64,
     )
     lengths = np.array([len(s) for s in strings])
     begins = np.cumsum(sizes) - sizes
-    precision = np.maximum.reduceat(common / lengths[candidate_place], begins)
-    recall = np.maximum.reduceat(common / lengths[reference_place], begins)
+    precision = np.maximum.reduceat(common / lengths[candidate_position], begins)
+    recall = np.maximum.reduceat(common / lengths[reference_position], begins)
     with np.errstate(invalid="ignore"):  # 0 / 0 if no word is common
         f = ((1 + BETA**2) * precision * recall) / (recall + BETA**2 * precision)
     return np.where(precision > 0, f, 0.0)

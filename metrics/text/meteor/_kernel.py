@@ -211,22 +211,22 @@ def _ranks_before(paths: Any, i: Any, rivals: Any, j: Any) -> bool:
 @_compile(_INT(_PATHS, _INT))
 def _insert_last(best: Any, n: Any) -> int:
     """Move the path in the last row before the `n` that it outranks; return how many paths remain."""
-    place = n
-    while place > 0 and _ranks_before(best, BEAM, best, place - 1):
-        place -= 1
-    if place == BEAM:
+    rank = n
+    while rank > 0 and _ranks_before(best, BEAM, best, rank - 1):
+        rank -= 1
+    if rank == BEAM:
         return n
-    for k in range(min(n, BEAM - 1), place, -1):
+    for k in range(min(n, BEAM - 1), rank, -1):
         for field in range(FIELDS):
             best[k, field] = best[k - 1, field]
     for field in range(FIELDS):
-        best[place, field] = best[BEAM, field]
+        best[rank, field] = best[BEAM, field]
     return min(n + 1, BEAM)
 
 
 @_compile(types.void(_OUT, _TABLE, _TABLE, _PATHS, _PATHS, _USED, _TABLE, _INT, _INT))
 def _search(
-    chosen: Any,
+    alignment: Any,
     matches: Any,
     lists: Any,
     paths: Any,
@@ -236,7 +236,7 @@ def _search(
     n1: Any,
     n2: Any,
 ) -> None:
-    """Complete `chosen` by beam search; matches that nothing contests are already in it.
+    """Complete `alignment` by beam search; matches that nothing contests are already in it.
 
     From left to right over the words of the reference, each path takes each match that begins there
     and whose words are free, or none. Paths are ranked by words covered (exact ones count 1 a word,
@@ -246,17 +246,17 @@ def _search(
     functions, it takes a quarter longer.
 
     Args:
-        chosen: the match that begins at each word of the reference, -1 for none.
+        alignment: the match that begins at each word of the reference, -1 for none.
         paths, best, used, trace: working memory. Two generations of `BEAM` paths take turns in
             `paths`, and in `used` with the words of candidate and reference that they use; the last
-            row of `best` is a path that seeks its place among those before. Each row of `trace` has
+            row of `best` is a path that seeks its rank among those before. Each row of `trace` has
             the origin and the match of each path of a generation.
     """
     for k in range(n1 + n2):
         used[0, k] = 0
     for word2 in range(n2):
-        if chosen[word2] != -1:
-            _mark_used(used, 0, n1, matches, chosen[word2], word2)
+        if alignment[word2] != -1:
+            _mark_used(used, 0, n1, matches, alignment[word2], word2)
     for field in range(FIELDS):
         paths[0, field] = 0
     paths[0, END1] = -1
@@ -270,7 +270,7 @@ def _search(
             if is_free and lists[COUNT, word2]:
                 m = lists[FIRST, word2]
             elif not is_free and paths[path, NEXT_WORD] == word2:
-                m = chosen[word2]
+                m = alignment[word2]
             distance = paths[path, DISTANCE]
             is_last = False
             while not is_last:
@@ -328,7 +328,7 @@ def _search(
             top = path
     top -= now
     for word2 in range(n2 - 1, -1, -1):
-        chosen[word2] = trace[word2, 2 * top + 1]
+        alignment[word2] = trace[word2, 2 * top + 1]
         top = trace[word2, 2 * top]
 
 
@@ -440,11 +440,11 @@ def _match_paraphrases(
 
 
 @_compile(_INT(_OUT, _TABLE, _TABLE, _TABLE, _INT))
-def _choose_uncontested(chosen: Any, matches: Any, lists: Any, cover: Any, n2: Any) -> int:
-    """Choose the matches whose words no other match covers; return their number."""
-    n_chosen = 0
+def _align_uncontested(alignment: Any, matches: Any, lists: Any, cover: Any, n2: Any) -> int:
+    """Align the words of matches whose words no other match covers; return their number."""
+    n_aligned = 0
     for j in range(n2):
-        chosen[j] = -1
+        alignment[j] = -1
         if lists[COUNT, j] != 1:
             continue
         m = lists[FIRST, j]
@@ -454,15 +454,15 @@ def _choose_uncontested(chosen: Any, matches: Any, lists: Any, cover: Any, n2: A
         for k in range(matches[m, LENGTH1]):
             is_alone = is_alone and cover[0, matches[m, START1] + k] == 1
         if is_alone:
-            n_chosen += 1
-            chosen[j] = m
-    return n_chosen
+            n_aligned += 1
+            alignment[j] = m
+    return n_aligned
 
 
 @_compile(types.void(_OUT, _OUT, _TABLE, _INTS, *[_INT] * 4, _BYTES))
 def _summarise(
     row: Any,
-    chosen: Any,
+    alignment: Any,
     matches: Any,
     words: Any,
     begin1: Any,
@@ -481,7 +481,7 @@ def _summarise(
     chunks = 0
     j, end1 = 0, -1
     while j < n2:
-        m = chosen[j]
+        m = alignment[j]
         if m == -1:
             if end1 != -1:
                 chunks += 1
@@ -546,7 +546,7 @@ def align(
     matches = np.empty((max_matches, 5), np.int32)  # memory that is never touched costs nothing
     lists = np.zeros((3, longest), np.int32)
     cover = np.zeros((2, longest), np.int32)
-    chosen = np.empty(longest, np.int32)
+    alignment = np.empty(longest, np.int32)
     paths = np.empty((2 * BEAM, FIELDS), np.int64)
     best = np.empty((BEAM + 1, FIELDS), np.int64)
     used = np.empty((2 * BEAM, 2 * longest), np.uint8)
@@ -592,6 +592,6 @@ def align(
         if n > max_matches:
             out[pair, 0] = -1
             continue
-        if _choose_uncontested(chosen, matches, lists, cover, n2) < n:
-            _search(chosen, matches, lists, paths, best, used, trace, n1, n2)
-        _summarise(out[pair], chosen, matches, words, begin1, n1, begin2, n2, function)
+        if _align_uncontested(alignment, matches, lists, cover, n2) < n:
+            _search(alignment, matches, lists, paths, best, used, trace, n1, n2)
+        _summarise(out[pair], alignment, matches, words, begin1, n1, begin2, n2, function)

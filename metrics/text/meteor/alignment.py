@@ -202,9 +202,9 @@ def _synset_mask(synsets: Iterable[int]) -> int:
 
 
 def _find(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
-    """Return each word's place in a sorted table, or -1."""
+    """Return each word's position in a sorted table, or -1."""
     # Longer words are not in the table, and would widen its comparison.
     short = np.array([w if len(w) <= table.itemsize else b"" for w in words], table.dtype)
-    place = np.minimum(np.searchsorted(table, short), len(table) - 1)
-    is_found: Any = (table[place] == short) & (short != b"")
-    return np.where(is_found, place, -1).tolist()
+    position = np.minimum(np.searchsorted(table, short), len(table) - 1)
+    is_found: Any = (table[position] == short) & (short != b"")
+    return np.where(is_found, position, -1).tolist()

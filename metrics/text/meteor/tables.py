@@ -95,23 +95,23 @@ def _flatten(lists: dict[bytes, list[int]]) -> tuple[NDArray[np.bytes_], Ints, I
 
 def _compile_paraphrases(path: Path, progress: Progress) -> tuple[Arrays, int]:
     """Compile the trie of phrases and their paraphrases; also return the most words of a phrase."""
-    left, right, phrases = _read_pairs(path, progress)
+    sources, targets, phrases = _read_pairs(path, progress)
     words, texts = _split_phrases(phrases)
     progress(0.8)
     first_child, node_word, node = _build_trie(texts)
     progress(0.9)
-    left, right = node[left], node[right]
+    sources, targets = node[sources], node[targets]
     used = np.zeros(len(node_word), np.uint8)
-    used[left] = used[right] = 1
+    used[sources] = used[targets] = 1
     to_first = np.zeros(len(node_word) + 1, np.int32)
-    np.cumsum(np.bincount(left, minlength=len(node_word)), out=to_first[1:])
+    np.cumsum(np.bincount(sources, minlength=len(node_word)), out=to_first[1:])
     arrays: Arrays = {
         "words": words,
         "first_child": first_child,
         "node_word": node_word,
         "used": used,
         "to_first": to_first,
-        "to": right[np.argsort(left, kind="stable")],
+        "to": targets[np.argsort(sources, kind="stable")],
     }
     return arrays, texts.shape[1]
 
@@ -141,8 +141,8 @@ def _read_pairs(path: Path, progress: Progress) -> tuple[Ints, Ints, pa.BinaryAr
         raise _damage_error(path) from error
     encoded = pa.chunked_array(blocks).unify_dictionaries()
     numbers = np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks])
-    left, right = numbers.reshape(-1, 2).T
-    return left, right, encoded.chunk(0).dictionary
+    sources, targets = numbers.reshape(-1, 2).T
+    return sources, targets, encoded.chunk(0).dictionary
 
 
 def _cut(data: Any, ends: NDArray[np.int64]) -> pa.BinaryArray:

@@ -202,19 +202,19 @@ class Machine:
                 the time linear in the text, however far each token looks ahead.
         """
         state: State | None = self.start
-        end, rule, place = begin, -1, begin
+        end, rule, position = begin, -1, begin
         steps: list[tuple[int, int]] = []
-        while place < len(text):
-            stop = (place // _STRIDE + 1) * _STRIDE
-            for place, char in enumerate(text[place:stop], place + 1):  # noqa: B020
+        while position < len(text):
+            stop = (position // _STRIDE + 1) * _STRIDE
+            for position, char in enumerate(text[position:stop], position + 1):  # noqa: B020
                 state = state[char]
                 if state is None:
                     break
                 if state.rule >= 0:
-                    end, rule = place, state.rule
-            if state is None or (id(state), place) in dead_ends:
+                    end, rule = position, state.rule
+            if state is None or (id(state), position) in dead_ends:
                 break
-            steps.append((id(state), place))
+            steps.append((id(state), position))
         dead_ends.update(step for step in steps if step[1] >= end)
         return end, rule
 
@@ -222,12 +222,12 @@ class Machine:
         """Return all places up to `stop` where a match that begins at `begin` ends."""
         state: State | None = self.start
         ends: list[int] = []
-        for place in range(begin, stop):
-            state = state[text[place]]
+        for position in range(begin, stop):
+            state = state[text[position]]
             if state is None:
                 break
             if state.rule >= 0:
-                ends.append(place + 1)
+                ends.append(position + 1)
         return ends
 
     def next_state(self, items: frozenset[int], kind: frozenset[int]) -> State | None:

@@ -153,18 +153,18 @@ class Corpus:
         n = len(self._grams) + 1
         if n == 1:
             return NgramTable(self.words, np.arange(len(self.vocabulary), dtype=np.int64))
-        prefix_at = self._grams[-1].at
-        at = np.full(len(self.words), -1, dtype=np.int32)
+        prefix_at = self._grams[-1].ngram_at
+        ngram_at = np.full(len(self.words), -1, dtype=np.int32)
         # In stretches, each first numbered by itself: tables that fit the processor's cache, and time
         # that only grows with the number of words.
         stretches = list(_slices(self.lengths))
         stretch_keys: list[Ints] = []
         for texts in stretches:
-            place = np.arange(int(self.starts[texts.start]), int(self.starts[texts.stop]))
+            position = np.arange(int(self.starts[texts.start]), int(self.starts[texts.stop]))
             ends = np.repeat(self.starts[texts.start + 1 : texts.stop + 1], self.lengths[texts])
-            place = place[ends - place >= n]
-            keys = prefix_at[place].astype(np.int64) * len(self.vocabulary)
-            at[place], distinct = pd.factorize(keys + self.words[place + n - 1])
+            position = position[ends - position >= n]
+            keys = prefix_at[position].astype(np.int64) * len(self.vocabulary)
+            ngram_at[position], distinct = pd.factorize(keys + self.words[position + n - 1])
             stretch_keys.append(np.asarray(distinct, dtype=np.int64))
         all_keys = sorted_unique(np.concatenate([np.empty(0, np.int64), *stretch_keys]))
         # Numbered by appearance, so that the n-grams of a chunk of rows lie close together.
@@ -180,10 +180,10 @@ class Corpus:
             number[order] = numbers[rank]
             number[-1] = -1  # for places without an n-gram, whose number is -1 as well
             stretch = slice(self.starts[texts.start], self.starts[texts.stop])
-            at[stretch] = number[at[stretch]]
+            ngram_at[stretch] = number[ngram_at[stretch]]
         distinct = np.empty_like(all_keys)
         distinct[numbers] = all_keys
-        return NgramTable(at, distinct)
+        return NgramTable(ngram_at, distinct)
 
     def ngrams(self, n: int) -> list[tuple[str, ...]]:
         """Return the words of each distinct n-gram, by its number."""
@@ -229,7 +229,7 @@ class Corpus:
         places = spread(self.starts[texts], sizes)
         owners = np.repeat(np.arange(len(texts)), sizes)
         grams = self.grams(n)
-        keys = owners * len(grams.distinct) + grams.at[places]
+        keys = owners * len(grams.distinct) + grams.ngram_at[places]
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         # In the order in which a reader meets them, in which pycocoevalcap adds them up.
         order = np.argsort(first)
@@ -237,7 +237,7 @@ class Corpus:
         owners = owners[first]
         return NgramCounts(
             owners,
-            grams.at[places[first]].astype(np.int64),
+            grams.ngram_at[places[first]].astype(np.int64),
             counts[order],
             _starts(np.bincount(owners, minlength=len(texts))),
         )
@@ -283,12 +283,12 @@ class NgramTable:
     """The n-grams of one length.
 
     Attributes:
-        at: the number of the n-gram that begins at each word, -1 for none.
+        ngram_at: the number of the n-gram that begins at each word, -1 for none.
         distinct: by number, the number of the (n-1)-gram before times the size of the vocabulary plus
             the last word; for single words the word itself.
     """
 
-    at: NDArray[np.int32]
+    ngram_at: NDArray[np.int32]
     distinct: Ints
 
 
@@ -335,7 +335,7 @@ def sorted_unique(values: Ints) -> Ints:
 
 
 def sum_by_place(places: Ints, values: NDArray[Any], size: int) -> NDArray[np.float64]:
-    """Return the sum of the values of each place, added in their order, shape (size,)."""
+    """Return the sum of the values of each position, added in their order, shape (size,)."""
     sums = np.bincount(places, weights=values, minlength=size)
     return np.asarray(sums, dtype=np.float64)  # without values NumPy returns integers
 

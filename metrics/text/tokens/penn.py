@@ -40,18 +40,18 @@ class Lexer:
         """Return the tokens that begin before `stop`, as they are written before lower case."""
         tokens: list[str] = []
         dead_ends: set[tuple[int, int]] = set()
-        place = 0
-        while place < stop:
-            end, rule = self.machine.longest(text, place, dead_ends)
+        position = 0
+        while position < stop:
+            end, rule = self.machine.longest(text, position, dead_ends)
             if rule < 0:  # white space, or a character that the tokeniser does not know
-                place += 1
+                position += 1
                 continue
             if rule in self.parts:
-                end = self._token_end(text, place, end, rule)
-            token, n_reread = _write_token(RULES[rule][2], text[place:end])
+                end = self._token_end(text, position, end, rule)
+            token, n_reread = _write_token(RULES[rule][2], text[position:end])
             if token:
                 tokens.append(token)
-            place = end - n_reread
+            position = end - n_reread
         return tokens
 
     def _token_end(self, text: str, begin: int, end: int, rule: int) -> int:

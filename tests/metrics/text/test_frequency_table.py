@@ -107,7 +107,7 @@ def test_a_written_corpus_is_read_back_equal(tmp_path_factory, texts):
     assert reread.blank_split == corpus.blank_split
     for n in range(1, ORDERS + 1):
         assert Counter(reread.ngrams(n)) == Counter(corpus.ngrams(n))
-        assert (reread.grams(n).at == corpus.grams(n).at).all()
+        assert (reread.grams(n).ngram_at == corpus.grams(n).ngram_at).all()
 
 
 def test_a_file_that_is_no_table_is_an_error(tmp_path):

@@ -47,7 +47,7 @@ def test_words_and_sets_are_stored_once():
 def test_n_grams_worked_by_hand():
     corpus = Corpus.tokenize(["a dog runs a dog"], [("a dog",)])
     assert corpus.ngrams(1) == [("a",), ("dog",), ("runs",)]
-    assert corpus.grams(2).at.tolist() == [0, 1, 2, 0, -1, 0, -1]
+    assert corpus.grams(2).ngram_at.tolist() == [0, 1, 2, 0, -1, 0, -1]
     assert corpus.ngrams(2) == [("a", "dog"), ("dog", "runs"), ("runs", "a")]
     assert corpus.ngrams(3) == [("a", "dog", "runs"), ("dog", "runs", "a"), ("runs", "a", "dog")]
     assert corpus.ngrams(5) == [("a", "dog", "runs", "a", "dog")]
