@@ -32,7 +32,7 @@ class AdminAccount:
 
     @property
     def has_password(self) -> bool:
-        """Whether a password is set; not for the event loop's thread."""
+        """True if a password is set; not for the event loop's thread."""
         return self._database.run_blocking(_load_password_hash) is not None
 
     def set_password(self, hashed: str, *, replace: bool) -> bool:

@@ -133,17 +133,13 @@ class Form(ABC):
         return [unit_of_item("main", item) for item in items]
 
     def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the units to rate with the ratings that they start with."""
-        del study
-        return list(units)
-
-    def check_unit_count(self, n_units: int, limit: int | None, source: YamlFields) -> None:
-        """Check that there are enough units to rate.
+        """Return the units to rate with the ratings that they start with.
 
         Raises:
             InputError: if there are too few.
         """
-        del n_units, limit, source
+        del study
+        return list(units)
 
     def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
         """Check the form's rules against the numbers of answers that a study asks for.
@@ -152,6 +148,11 @@ class Form(ABC):
             InputError: if they contradict each other.
         """
         del study, ratings, per_rater
+
+    @property
+    def wait(self) -> float:
+        """The seconds from showing a unit until an answer is accepted."""
+        return 0.0
 
     def with_wait(self, seconds: float) -> Self:
         """Return the form with another wait before answers are accepted, if it has one."""
@@ -173,16 +174,6 @@ class Form(ABC):
         """Return a rater's state once a unit is shown to them."""
         del task, key, now
         return state
-
-    def remaining_wait(self, served_at: float, now: float) -> float:
-        """Return the seconds until an answer is accepted."""
-        del served_at, now
-        return 0.0
-
-    def n_done(self, progress: RaterProgress, n_answers: int) -> int:
-        """Return how many answers the page counts, of those that a rater gave."""
-        del progress
-        return n_answers
 
     def respond(
         self, answer: SubmittedAnswer, progress: RaterProgress, others: Sequence[float]

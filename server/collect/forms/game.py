@@ -123,17 +123,6 @@ class GameForm(Form):
             )
         return tutorial + probation
 
-    def check_unit_count(self, n_units: int, limit: int | None, source: YamlFields) -> None:
-        """Check that there are as many pairs as the trial has."""
-        n_pairs = self.rules.pairs
-        if min(n_units, limit or n_units) >= n_pairs:
-            return
-        if limit is not None and limit < n_pairs:
-            raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
-        raise InputError(
-            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
-        )
-
     def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
         """Check that the points can be won, in as many pairs as a rater gets."""
         del ratings
@@ -150,6 +139,7 @@ class GameForm(Form):
 
     def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
         """Return the pairs with the computed ratings that they start with (section 3.2)."""
+        self._check_pairs(len(units), study.section("items"))
         game = study.section("game")
         items = [item for unit in units for item in unit.items]
         if not game.is_list("cold_start") and game.text("cold_start", "") == "ratings":
@@ -164,6 +154,22 @@ class GameForm(Form):
         return [
             replace(unit, fixed=fixed) for unit, fixed in zip(units, computed_by_unit, strict=True)
         ]
+
+    def _check_pairs(self, n_units: int, source: YamlFields) -> None:
+        """Check that there are as many pairs as the trial has."""
+        limit, n_pairs = source.optional_count("limit"), self.rules.pairs
+        if n_units >= n_pairs:
+            return
+        if limit is not None and limit < n_pairs:
+            raise source.error("limit", f"{limit}; game.pairs={n_pairs} at least are needed")
+        raise InputError(
+            f"{source.location}: items: {n_units} pairs are left; game.pairs={n_pairs} at least are needed"
+        )
+
+    @property
+    def wait(self) -> float:
+        """The wait of the rules."""
+        return self.rules.wait
 
     def with_wait(self, seconds: float) -> Self:
         """Return the game with another wait."""
@@ -188,15 +194,6 @@ class GameForm(Form):
         if task.phase == "attention":
             return state
         return asdict(game_rules.serve(_game_state(state), key, now))
-
-    def remaining_wait(self, served_at: float, now: float) -> float:
-        """Return the seconds until a rating is accepted."""
-        return max(0.0, served_at + self.rules.wait - now)
-
-    def n_done(self, progress: RaterProgress, n_answers: int) -> int:
-        """Return the answers given in this phase."""
-        del n_answers
-        return progress.state["done"]
 
     def respond(
         self, answer: SubmittedAnswer, progress: RaterProgress, others: Sequence[float]

@@ -77,15 +77,15 @@ class ItemPool:
             ]
             for level in levels
         }
-        taken: list[tuple[int, int]] = []
-        while len(taken) < n and any(rows_by_level.values()):
+        rows_and_levels: list[tuple[int, int]] = []
+        while len(rows_and_levels) < n and any(rows_by_level.values()):
             for level in levels:
-                if rows_by_level[level] and len(taken) < n:
-                    taken.append((rows_by_level[level].pop(0), level))
-        self._used_rows |= {row for row, _ in taken}
+                if rows_by_level[level] and len(rows_and_levels) < n:
+                    rows_and_levels.append((rows_by_level[level].pop(0), level))
+        self._used_rows |= {row for row, _ in rows_and_levels}
         return [
             unit_of_item(pool, self._item(row), [level] * int(frame["size"][row]))
-            for row, level in taken
+            for row, level in rows_and_levels
         ]
 
     def remaining(self) -> list[StudyItem]:

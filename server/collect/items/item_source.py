@@ -77,9 +77,9 @@ def _table_items(path: Path, images: Path | None, *, has_captions: bool) -> pd.D
     base = images or path.parent.resolve()
     paths = {i: _file_inside(base, i) or find_image(i, "", base) for i in set(image_ids)}
     outside = {i for i, path in paths.items() if path and not path.resolve().is_relative_to(base)}
-    for place, image_id in zip(table.places, image_ids, strict=True):
+    for location, image_id in zip(table.places, image_ids, strict=True):
         if image_id in outside:
-            raise InputError(f"{place}: '{image_id}' lies outside of {base}")
+            raise InputError(f"{location}: '{image_id}' lies outside of {base}")
     return make_items(
         image_ids,
         captions,

@@ -87,17 +87,17 @@ def _figures(
     answers: _RaterAnswers,
     ratings_by_item: Mapping[int, Sequence[tuple[int, float]]],
 ) -> RaterFigures:
-    own: list[float] = []
+    own_ratings: list[float] = []
     means_of_others: list[float] = []
     for item_id, rating in answers.ratings:
         others = [r for rater, r in ratings_by_item.get(item_id, ()) if rater != rater_id]
         if rating is not None and others:
-            own.append(rating)
+            own_ratings.append(rating)
             means_of_others.append(fmean(others))
     ratings = [rating for _, rating in answers.ratings]
     n_most_frequent = max((ratings.count(r) for r in set(ratings)), default=0)
     uniform_share = n_most_frequent / len(ratings) if ratings else None
-    correlation = _pearson(own, means_of_others)
+    correlation = _pearson(own_ratings, means_of_others)
     attention = answers.attention
     notes: list[str] = []
     if (
@@ -108,9 +108,9 @@ def _figures(
         notes.append("nearly always the same answer")
     if attention and sum(attention) < len(attention) / 2:
         notes.append("missed most known answers")
-    if correlation is not None and len(own) >= _MIN_ANSWERS and correlation < 0.2:
+    if correlation is not None and len(own_ratings) >= _MIN_ANSWERS and correlation < 0.2:
         notes.append("little agreement with the rest")
-    distances = [abs(a - b) for a, b in zip(own, means_of_others, strict=True)]
+    distances = [abs(a - b) for a, b in zip(own_ratings, means_of_others, strict=True)]
     return RaterFigures(
         n_answers=len(ratings),
         seconds=median(answers.seconds) if answers.seconds else None,

@@ -98,12 +98,12 @@ class StabilityComparison:
         }
 
 
-def compare_runs(folders: Sequence[Path], least: int | None = None) -> StabilityComparison:
+def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> StabilityComparison:
     """Compare two exports (`captau collect export`) of a study's two runs.
 
     Args:
         folders: the two, each with `ratings.csv` and `run.json`.
-        least: the ratings that an item needs in either run; None for the form's own number.
+        min_ratings: the ratings that an item needs in either run; None for the form's own number.
 
     Raises:
         InputError: if they are not two exports of one protocol, or have no item in common.
@@ -117,7 +117,7 @@ def compare_runs(folders: Sequence[Path], least: int | None = None) -> Stability
     form = FORMS[protocol]
     if not form.scales:
         raise InputError(f"{folders[0]}: {protocol} gathers captions, which have no stability")
-    min_ratings = least or form.stability_min_ratings
+    min_ratings = min_ratings or form.stability_min_ratings
     first, second = (load("file", path=folder / "ratings.csv") for folder in folders)
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}

@@ -46,7 +46,7 @@ class _Submission:
 
     key: str
     values: Sequence[Mapping[str, Any]]
-    at: float
+    submitted_at: float
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class AnswerLog:
             submission.values[0],
         )
         answer = SubmittedAnswer(
-            serve.key, serve.phase, unit, value, serve.served_at, submission.at
+            serve.key, serve.phase, unit, value, serve.served_at, submission.submitted_at
         )
         others = others_by_item.get(unit.items[0].id, ())
         feedback, progress = self._form.respond(answer, rater.progress, others)
@@ -173,12 +173,12 @@ class AnswerLog:
                 "phase": serve.phase,
                 "value": dict(item_value),
                 "told": feedback,
-                "seconds": submission.at - serve.served_at,
-                "at": submission.at,
+                "seconds": submission.submitted_at - serve.served_at,
+                "at": submission.submitted_at,
             }
             for k, item_value in zip(serve.order, submission.values, strict=True)
         )
-        changes.serves.append({"serve_key": serve.key, "now": submission.at})
+        changes.serves.append({"serve_key": serve.key, "now": submission.submitted_at})
         if rater_after != rater:
             changes.raters.append(
                 {

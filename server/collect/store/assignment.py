@@ -180,7 +180,7 @@ class Assignment:
     def _shown_unit(self, serve: _Serve, rater: Rater, now: float) -> ShownUnit:
         unit = self._data.units[serve.unit]
         items = tuple(unit.items[k] for k in serve.order)
-        seconds_left = self._form.remaining_wait(serve.served_at, now)
+        seconds_left = max(0.0, serve.served_at + self._form.wait - now)
         return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater)
 
     def _choose(

@@ -91,7 +91,6 @@ def _read_units(
     if not main:
         raise InputError(f"{source.location}: no items are left to rate")
     limit = source.optional_count("limit")
-    form.check_unit_count(len(main), limit, source)
     rng = np.random.default_rng(source.count("seed", 0, 0))
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()

@@ -26,12 +26,12 @@ async def show_unit(request: Request, site: CurrentSite) -> Response:
     """Show the unit to rate now."""
     session, rater_id = site.require_rater(request)
     try:
-        shown = await site.store.assignment.next_unit(rater_id)
+        shown_unit = await site.store.assignment.next_unit(rater_id)
     except NotFoundError:
         return landing_page(site, None)
-    if isinstance(shown, Rater):
+    if isinstance(shown_unit, Rater):
         return site.redirect("/done")
-    return _unit_page(site, session, shown)
+    return _unit_page(site, session, shown_unit)
 
 
 @router.post("/rate", openapi_extra=_FORM)
@@ -45,11 +45,11 @@ async def answer(request: Request, site: CurrentSite) -> Response:
         values = site.study.form.read_answer(fields, n_captions)
         recorded = await site.store.answers.record(rater_id, key, values)
     except (FormError, OutOfTurnError) as error:
-        shown = await site.store.assignment.next_unit(rater_id)
-        if isinstance(shown, Rater) or shown.key != key:
+        shown_unit = await site.store.assignment.next_unit(rater_id)
+        if isinstance(shown_unit, Rater) or shown_unit.key != key:
             raise
         status = 425 if isinstance(error, TooEarlyError) else 400
-        return _unit_page(site, session, shown, status, str(error))
+        return _unit_page(site, session, shown_unit, status, str(error))
     if site.study.form.gives_feedback or recorded.differs:
         return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
     return site.redirect("/rate")
@@ -81,7 +81,7 @@ async def show_feedback(request: Request, key: Key, site: CurrentSite, other: st
 
 @router.get("/image/{key}")
 async def show_image(request: Request, key: Key, site: CurrentSite) -> Response:
-    """Return an image that was shown to the participant."""
+    """Return an image that was shown_unit to the participant."""
     _, rater_id = site.require_rater(request)
     return image_response(await site.store.assignment.find_image(rater_id, key))
 
@@ -116,18 +116,18 @@ async def show_end(request: Request, site: CurrentSite) -> Response:
 
 
 def _unit_page(
-    site: StudySite, session: Session, shown: ShownUnit, status: int = 200, fault: str = ""
+    site: StudySite, session: Session, shown_unit: ShownUnit, status: int = 200, fault: str = ""
 ) -> Response:
-    form, rater = site.study.form, shown.rater
-    n_done = form.n_done(rater.progress, rater.n_answers)
-    return site.render(form.template, session, status, shown=shown, n_done=n_done, fault=fault)
+    return site.render(
+        site.study.form.template, session, status, shown_unit=shown_unit, fault=fault
+    )
 
 
 async def _count_captions(site: StudySite, rater_id: int, key: str) -> int:
     """Return the number of captions in the unit that a rater answers, or has answered."""
     if not site.study.form.shows_several:
         return 1
-    shown = await site.store.assignment.next_unit(rater_id)
-    if not isinstance(shown, Rater) and shown.key == key:
-        return len(shown.items)
+    shown_unit = await site.store.assignment.next_unit(rater_id)
+    if not isinstance(shown_unit, Rater) and shown_unit.key == key:
+        return len(shown_unit.items)
     return len((await site.store.answers.find(rater_id, key)).values)

@@ -65,7 +65,7 @@ def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
     published = comparison.measures.set_index("measure")["published"].dropna()
     assert dict(published) == {"mean": 0.015, "std": 0.212, "within_0.25": 0.85}
     assert "| good: std | 0.471 | 0.212 | 4 |" in comparison.files()["table.md"].decode()
-    assert set(compare_runs([first, second], least=1).measures["n_items"]) == {5}
+    assert set(compare_runs([first, second], min_ratings=1).measures["n_items"]) == {5}
 
 
 def test_differences_are_in_parts_of_the_scale_s_width(tmp_path):
