@@ -278,7 +278,7 @@ def with_gaps(drop: bool) -> RatingPanel:
 
 def test_a_gap_makes_a_metric_undefined():
     for row in compared(
-        with_gaps(drops_undefined=False),
+        with_gaps(drop=False),
         StatisticsOptions(replicates=64),
         "bootstrap",
         "permutation",
@@ -292,7 +292,7 @@ def test_a_gap_makes_a_metric_undefined():
 
 
 def test_dropped_points_are_dropped_for_both_and_counted():
-    one = with_gaps(drops_undefined=True)
+    one = with_gaps(drop=True)
     rest = np.setdiff1d(np.arange(75), [0, 5])
     for row in compared(
         one, StatisticsOptions(replicates=64), "bootstrap", "permutation", "williams"
