@@ -1,4 +1,4 @@
-"""Compiled inner loops over weighted pairs of values; `weighted` prepares what they take.
+"""Compiled inner loops over weighted pairs of values; `weighted_coefficients` prepares their arguments.
 
 Kept apart because importing Numba takes a moment: import this module inside functions. The last axis
 of every array is the replicate, so that one pass over the data serves many and the innermost loops
@@ -21,7 +21,7 @@ _compiled: Any = njit(cache=True, nogil=True, error_model="numpy")
 
 @_compiled
 def level_totals(unit: Ints, level: Ints, count: Floats, n_levels: int, weights: Floats) -> Floats:
-    """The weight of each level of y, shape (n_levels + 1, n_replicates); row 0 is empty."""
+    """Sum the weight of each level of y, shape (n_levels + 1, n_replicates); row 0 is empty."""
     totals = np.zeros((n_levels + 1, weights.shape[1]))
     for cell in range(len(unit)):
         row = weights[unit[cell]]
@@ -35,22 +35,22 @@ def level_totals(unit: Ints, level: Ints, count: Floats, n_levels: int, weights:
 def pair_sums(
     start: Ints, unit: Ints, level: Ints, count: Floats, n_levels: int, weights: Floats
 ) -> Floats:
-    """What Kendall's coefficients are made of, in O(n log n_levels).
+    """Sum the parts of Kendall's coefficients, in O(n log n_levels).
 
-    The cells come in ascending order of x. A Fenwick tree over the levels of y holds the weight of
-    what lies below in x: what of it is below in y is concordant, what is above discordant.
+    The cells come in ascending order of x. A Fenwick tree over the levels of y holds the weight of the
+    points below in x: those below in y are concordant, those above discordant.
 
     Args:
-        start: where each run of equal x begins among the cells, and their number, shape (n_runs + 1,).
-        unit: whose weight a cell takes, shape (n_cells,).
+        start: the first cell of each run of equal x, and the number of cells, shape (n_runs + 1,).
+        unit: the unit whose weight a cell takes, shape (n_cells,).
         level: its y, from 1, ascending within a run, shape (n_cells,).
-        count: how many equal points it stands for, shape (n_cells,).
+        count: the number of equal points that it stands for, shape (n_cells,).
         n_levels: the number of different y.
         weights: shape (n_units, n_replicates).
 
     Returns:
-        shape (4, n_replicates): concordant less discordant weight; the sum of squares of the runs'
-        weights; that of the weights of equal x and y; how many runs weigh something.
+        Shape (4, n_replicates): concordant less discordant weight; the sum of squares of the runs'
+        weights; that of the weights of equal x and y; the number of runs that weigh something.
     """
     lanes = weights.shape[1]
     sums = np.zeros((4, lanes))
@@ -102,15 +102,14 @@ def pair_sums(
 def rank_sums(
     start: Ints, unit: Ints, level: Ints, count: Floats, rank: Floats, weights: Floats
 ) -> Floats:
-    """What Spearman's rho is made of: ranks less their mean, that is half of what lies below less
-    half of what lies above.
+    """Sum the parts of Spearman's rho: ranks less their mean, half the weight below less half that above.
 
     Args:
         start, unit, level, count, weights: as in `pair_sums`.
-        rank: of each level of y, so measured, shape (n_levels + 1, n_replicates).
+        rank: of each level of y, less the mean rank, shape (n_levels + 1, n_replicates).
 
     Returns:
-        shape (2, n_replicates): the sum of products of both ranks, and of squares of the ranks of x.
+        Shape (2, n_replicates): the sum of products of both ranks, and of squares of the ranks of x.
     """
     lanes = weights.shape[1]
     sums = np.zeros((2, lanes))
@@ -128,17 +127,20 @@ def rank_sums(
         product[:] = 0.0
         for cell in range(start[index], start[index + 1]):
             row = weights[unit[cell]]
-            other = rank[level[cell]]
+            rank_y = rank[level[cell]]
             for lane in range(lanes):
                 run[lane] += count[cell] * row[lane]
-                product[lane] += count[cell] * row[lane] * other[lane]
+                product[lane] += count[cell] * row[lane] * rank_y[lane]
         for lane in range(lanes):
-            own = below[lane] + (run[lane] - total[lane]) / 2
+            rank_x = below[lane] + (run[lane] - total[lane]) / 2
             # Kahan's summation: beyond 2^53 a million plain steps would cost three digits.
-            for which, more in ((0, own * product[lane]), (1, own * own * run[lane])):
-                term = more - lost[which, lane]
-                fuller = sums[which, lane] + term
-                lost[which, lane] = (fuller - sums[which, lane]) - term
-                sums[which, lane] = fuller
+            for row_index, summand in (
+                (0, rank_x * product[lane]),
+                (1, rank_x * rank_x * run[lane]),
+            ):
+                term = summand - lost[row_index, lane]
+                total_sum = sums[row_index, lane] + term
+                lost[row_index, lane] = (total_sum - sums[row_index, lane]) - term
+                sums[row_index, lane] = total_sum
             below[lane] += run[lane]
     return sums

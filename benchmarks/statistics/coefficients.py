@@ -1,10 +1,13 @@
-"""Coefficients of agreement between scores and ratings, with p-values; undefined is NaN and says why."""
+"""Coefficients of agreement between scores and ratings, with p-values; undefined ones are NaN with a reason.
+
+`levels.correlate_at_level` and `rater_agreement` call `correlate`; benchmarks call `preference_accuracy`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 
 from .pair_counts import calibrate_ties, count_pairs
 from .preferences import pair_outcomes
+from .remarks import Note, Remark, Remarked, Undefined, remark
 
 Floats = NDArray[np.float64]
 
@@ -31,101 +35,12 @@ COEFFICIENTS = (
     "accuracy",
 )
 
-#: From here on the squares of scores overflow; Pearson's r is the same of smaller ones.
+#: Coefficients that are defined by numbers of pairs, and computed in `pair_counts`.
+PAIR_COEFFICIENTS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
+#: From here on the squares of scores overflow; Pearson's r of scaled scores is the same.
 LARGE = 1e150
 
-
-@dataclass(frozen=True)
-class Coefficient:
-    """One coefficient: its value in its natural range, its two-sided p-value, and why it is NaN."""
-
-    value: float
-    p_value: float
-    note: str = ""
-
-    @classmethod
-    def undefined(cls, reason: str) -> Coefficient:
-        return cls(float("nan"), float("nan"), f"undefined: {reason}")
-
-
-def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
-    """Agreement of scores with ratings, over all points.
-
-    Args:
-        scores, ratings: shape (n_points,), paired.
-        coefficient: Kendall's `tau_c`, `tau_b` or `tau_a`, Goodman and Kruskal's `gamma`,
-            `spearman`, `pearson`, `pairwise_accuracy` or `acc_eq`; see `pairs` for the last two.
-
-    Returns:
-        the coefficient in [-1, 1], of the two accuracies in [0, 1], and SciPy's p-value of "no
-        association", which the accuracies lack; NaN with a reason where there are fewer than two
-        points, a score or rating is NaN, either side is constant, a score is infinite and Pearson's r or a
-        threshold of scores is asked for, or there is no value.
-
-    Raises:
-        ValueError: on another coefficient, or on unequal lengths.
-    """
-    if scores.shape != ratings.shape or scores.ndim != 1:
-        raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
-    if coefficient not in (*_FUNCTIONS, *PAIR_COEFFICIENTS):
-        raise ValueError(f"no coefficient '{coefficient}'")
-    if reason := undefined_reason(scores, ratings):
-        return Coefficient.undefined(reason)
-    if coefficient == "pearson" and np.isinf(scores).any():
-        return Coefficient.undefined("an infinite score, which has no mean")
-    if coefficient in PAIR_COEFFICIENTS:
-        return _of_pairs(scores, ratings, coefficient)
-    if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
-        scores = scores / largest
-    with np.errstate(all="ignore"):
-        result = _FUNCTIONS[coefficient](scores, ratings)
-    if np.isnan(result.statistic):
-        return Coefficient.undefined("the numbers are too alike to compute with")
-    return Coefficient(float(result.statistic), float(result.pvalue))
-
-
-def undefined_reason(scores: Floats, ratings: Floats) -> str:
-    """Why no coefficient of these points has a value; empty where they have."""
-    if len(scores) < 2:
-        return f"{len(scores)} data points; two are needed"
-    for values, what in ((scores, "score"), (ratings, "rating")):
-        if gaps := int(np.isnan(values).sum()):
-            return f"{gaps} of {len(scores)} data points have an undefined {what}"
-    for values, what in ((scores, "scores"), (ratings, "ratings")):
-        if (values == values[0]).all():  # their range would be NaN where all are infinite
-            return f"all {what} are equal"
-    return ""
-
-
-#: What is defined by numbers of pairs, and computed in `pairs`.
-PAIR_COEFFICIENTS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
-
-
-def _of_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
-    if coefficient == "acc_eq":
-        return correlate_acc_eq([(scores, ratings)])
-    counts = count_pairs(scores, ratings)
-    if coefficient == "pairwise_accuracy":
-        return Coefficient(counts.accuracy, float("nan"))
-    value = counts.tau_a if coefficient == "tau_a" else counts.gamma
-    # They are zero exactly where τ_b is, so that its test is theirs.
-    return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
-
-
-def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
-    """acc_eq, the mean over groups, with its threshold in the note; see `pairs.calibrate`."""
-    if any(np.isinf(scores).any() for scores, _ in groups):
-        return Coefficient.undefined("an infinite score, whose differences have no threshold")
-    found = calibrate_ties(groups)
-    if found is None:
-        return Coefficient.undefined("too many distinct scores and ratings to find a threshold")
-    note = "equal scores alone are tied"
-    if found.threshold:
-        note = f"scores that differ by {found.threshold:.6g} or less are tied"
-    return Coefficient(found.value, float("nan"), note)
-
-
-_FUNCTIONS: dict[str, Callable[[Floats, Floats], Any]] = {
+_SCIPY: dict[str, Callable[[Floats, Floats], Any]] = {
     "tau_c": lambda x, y: scipy.stats.kendalltau(x, y, variant="c"),
     "tau_b": lambda x, y: scipy.stats.kendalltau(x, y, variant="b"),
     "spearman": lambda x, y: scipy.stats.spearmanr(x, y),
@@ -133,12 +48,106 @@ _FUNCTIONS: dict[str, Callable[[Floats, Floats], Any]] = {
 }
 
 
-def preference_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Coefficient:
-    """The share of pairs whose preferred caption has the greater score; a tied score counts half.
+@dataclass(frozen=True)
+class Coefficient(Remarked):
+    """A coefficient in its natural range, with its two-sided p-value; both are NaN where undefined."""
 
-    Half is what breaking ties by lot gives on average (Hessel et al. 2021, section 4.2, break them
-    by lot). Pairs on which people tied are left out. The p-value is the binomial test's against one
-    half.
+    value: float
+    p_value: float = float("nan")
+
+    @classmethod
+    def undefined(cls, *remarks: Remark) -> Self:
+        """Return NaN; the first remark is the reason."""
+        return cls(float("nan"), remarks=remarks)
+
+    @property
+    def is_defined(self) -> bool:
+        """Say whether there is a value."""
+        return not np.isnan(self.value)
+
+
+def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
+    """Correlate scores with ratings, over all points.
+
+    Args:
+        scores, ratings: shape (n_points,), paired.
+        coefficient: Kendall's `tau_c`, `tau_b` or `tau_a`, Goodman and Kruskal's `gamma`,
+            `spearman`, `pearson`, `pairwise_accuracy` or `acc_eq`; see `pair_counts` for the last two.
+
+    Returns:
+        The coefficient in [-1, 1], the two accuracies in [0, 1], and SciPy's p-value of "no
+        association", which the accuracies lack; NaN with a reason where there are fewer than two
+        points, a score or rating is NaN, either side is constant, a score is infinite and Pearson's r or a
+        threshold of scores is requested, or there is no value.
+
+    Raises:
+        ValueError: on another coefficient, or on unequal lengths.
+    """
+    if scores.shape != ratings.shape or scores.ndim != 1:
+        raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
+    if coefficient not in (*_SCIPY, *PAIR_COEFFICIENTS):
+        raise ValueError(f"no coefficient '{coefficient}'")
+    if reason := undefined_reason(scores, ratings):
+        return Coefficient.undefined(reason)
+    if coefficient == "pearson" and np.isinf(scores).any():
+        return Coefficient.undefined(remark(Undefined.INFINITE_SCORE))
+    if coefficient in PAIR_COEFFICIENTS:
+        return _correlate_pairs(scores, ratings, coefficient)
+    if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
+        scores = scores / largest
+    with np.errstate(all="ignore"):
+        result = _SCIPY[coefficient](scores, ratings)
+    if np.isnan(result.statistic):
+        return Coefficient.undefined(remark(Undefined.ROUNDING))
+    return Coefficient(float(result.statistic), float(result.pvalue))
+
+
+def undefined_reason(scores: Floats, ratings: Floats) -> Remark | None:
+    """Return why no coefficient of these points has a value; None where they have one."""
+    n_points = len(scores)
+    if n_points < 2:
+        return remark(Undefined.TOO_FEW_POINTS, n_points=n_points)
+    for values, code in (
+        (scores, Undefined.UNDEFINED_SCORES),
+        (ratings, Undefined.UNDEFINED_RATINGS),
+    ):
+        if n_undefined := int(np.isnan(values).sum()):
+            return remark(code, n_undefined=n_undefined, n_points=n_points)
+    # Compared with the first, since the range of infinite values is NaN.
+    if (scores == scores[0]).all():
+        return remark(Undefined.CONSTANT_SCORES)
+    return remark(Undefined.CONSTANT_RATINGS) if (ratings == ratings[0]).all() else None
+
+
+def _correlate_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
+    if coefficient == "acc_eq":
+        return correlate_acc_eq([(scores, ratings)])
+    counts = count_pairs(scores, ratings)
+    if coefficient == "pairwise_accuracy":
+        return Coefficient(counts.accuracy)
+    value = counts.tau_a if coefficient == "tau_a" else counts.gamma
+    # They are zero exactly where τ_b is, so that its test is theirs.
+    return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
+
+
+def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
+    """Return acc_eq, the mean over groups, with a note of its threshold; see `pair_counts.calibrate_ties`."""
+    if any(np.isinf(scores).any() for scores, _ in groups):
+        return Coefficient.undefined(remark(Undefined.INFINITE_DIFFERENCE))
+    calibration = calibrate_ties(groups)
+    if calibration is None:
+        return Coefficient.undefined(remark(Undefined.TOO_MANY_VALUES))
+    note = remark(Note.TIED_IF_EQUAL)
+    if calibration.threshold:
+        note = remark(Note.TIED_WITHIN, threshold=calibration.threshold)
+    return Coefficient(calibration.value, remarks=(note,))
+
+
+def preference_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Coefficient:
+    """Return the share of pairs whose preferred caption has the greater score; a tied score counts half.
+
+    Half is what breaking ties at random gives on average, as Hessel et al. 2021, section 4.2, do. Pairs on
+    which people tied are left out. The p-value is the binomial test's against one half.
 
     Args:
         scores: by item id, more is better.
@@ -146,12 +155,13 @@ def preference_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Coeffic
     """
     decided = preferences[preferences["winner"] != "tie"]
     if decided.empty:
-        return Coefficient.undefined("no preferences")
-    found = pair_outcomes(scores, decided)
-    gaps = int(np.isnan(found).sum())
-    if gaps:
-        return Coefficient.undefined(f"{gaps} of {len(decided)} pairs have an undefined score")
-    p_value = scipy.stats.binomtest(round(found.sum()), len(decided), 0.5).pvalue
-    tied = int((found == 0.5).sum())
-    note = f"{tied} tied pairs count half" if tied else ""
-    return Coefficient(float(found.mean()), float(p_value), note)
+        return Coefficient.undefined(remark(Undefined.NO_PREFERENCES))
+    outcomes = pair_outcomes(scores, decided)
+    if n_undefined := int(np.isnan(outcomes).sum()):
+        return Coefficient.undefined(
+            remark(Undefined.UNDEFINED_PAIRS, n_undefined=n_undefined, n_pairs=len(decided))
+        )
+    p_value = scipy.stats.binomtest(round(outcomes.sum()), len(decided), 0.5).pvalue
+    n_tied = int((outcomes == 0.5).sum())
+    remarks = (remark(Note.HALF_COUNTED_PAIRS, n_pairs=n_tied),) if n_tied else ()
+    return Coefficient(float(outcomes.mean()), float(p_value), remarks=remarks)

@@ -1,15 +1,15 @@
-"""Kinds of correlation: over all data points, averaged over images or systems, or of systems' means.
+"""Correlation at a level: pooled, within each image or system and averaged, or between systems' means.
 
-As in mt-metrics-eval: `pooled` is its average_by=none, `by_image` item, `by_system` sys, and `system`
-its system level. What is undefined in a group is left out of the average and counted, never 0.
+`evaluation` calls `correlate_at_level`. The levels are those of mt-metrics-eval: `pooled` is its
+average_by=none, `by_image` item, `by_system` sys, and `system` its system level. Groups without a value are left
+out of the average and counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,38 +17,44 @@ from numpy.typing import NDArray
 
 from .coefficients import Coefficient, Floats, correlate, correlate_acc_eq, undefined_reason
 from .pair_counts import count_pairs
+from .remarks import Note, Remark, Undefined, remark
 
 LEVELS = ("pooled", "by_image", "by_system", "system")
-#: What each level groups data points by.
-_KEYS = {"by_image": "image_id", "by_system": "system", "system": "system"}
-#: Defined in a group whose scores or ratings are all equal, too: ties count for what they are.
+_COLUMNS = {"by_image": "image_id", "by_system": "system", "system": "system"}
+#: Coefficients that a group has even where its scores or ratings are all equal: ties count.
 TIE_COEFFICIENTS = ("pairwise_accuracy", "acc_eq")
 #: Coefficients of systems alone.
 SYSTEM_COEFFICIENTS = ("soft_pairwise_accuracy",)
 
-#: mt-metrics-eval's (pce.py); the same draws, so that its results can be compared with.
+#: mt-metrics-eval's (pce.py); the same draws, so that results are comparable.
 PERMUTATIONS, SEED = 1000, 4
+
+#: The reasons between systems' means, by those between points.
+_SYSTEM_REASONS = {
+    Undefined.CONSTANT_SCORES: Undefined.CONSTANT_MEAN_SCORES,
+    Undefined.CONSTANT_RATINGS: Undefined.CONSTANT_MEAN_RATINGS,
+}
 
 
 def level_column(level: str) -> str | None:
-    """The column by which a level groups data points; None where it does not."""
-    return _KEYS.get(level)
+    """Return the column by which a level groups data points; None where it does not."""
+    return _COLUMNS.get(level)
 
 
 def correlate_at_level(
     level: str, scores: Floats, ratings: Floats, keys: pd.DataFrame, coefficient: str
 ) -> Coefficient:
-    """One coefficient at a level; see `correlation.correlate` for the coefficients.
+    """Compute a coefficient at a level; see `coefficients.correlate` for the coefficients.
 
     Args:
         level: one of `LEVELS`.
         scores, ratings: shape (n_points,), paired.
         keys: columns `image_id` and `system` of the points.
-        coefficient: what `correlate` takes, and `soft_pairwise_accuracy` of systems.
+        coefficient: a coefficient that `correlate` takes, or `soft_pairwise_accuracy` of systems.
 
     Returns:
-        the coefficient; of `by_image` and `by_system` its mean over the groups in which it is
-        defined, without a p-value; the note counts groups, and those in which it is not defined.
+        The coefficient; of `by_image` and `by_system` its mean over the groups in which it is
+        defined, without a p-value; the remarks count groups, and those in which it is not defined.
         NaN with a reason where a score is NaN, all scores or all ratings are equal, or no group has
         a value.
     """
@@ -58,22 +64,37 @@ def correlate_at_level(
     if reason := undefined_reason(scores, ratings):
         return Coefficient.undefined(reason)
     groups = group_indices(keys[column])
-    if level != "system":
-        return _averaged(scores, ratings, groups, coefficient, column.removesuffix("_id"))
+    if level == "system":
+        return _correlate_systems(scores, ratings, keys, groups, coefficient)
+    name = column.removesuffix("_id")
+    if coefficient in TIE_COEFFICIENTS:
+        return _average_accuracy(scores, ratings, groups, coefficient, name)
+    return average_over_groups(scores, ratings, groups, coefficient, name)
+
+
+def _correlate_systems(
+    scores: Floats,
+    ratings: Floats,
+    keys: pd.DataFrame,
+    groups: Sequence[NDArray[np.intp]],
+    coefficient: str,
+) -> Coefficient:
+    """Correlate systems' mean scores with their mean ratings."""
     if len(groups) < 2:
-        return Coefficient.undefined("one system alone; two are needed")
+        return Coefficient.undefined(remark(Undefined.ONE_SYSTEM))
     if np.isinf(scores).any():
-        return Coefficient.undefined("an infinite score, which has no mean")
+        return Coefficient.undefined(remark(Undefined.INFINITE_SCORE))
     if coefficient == "soft_pairwise_accuracy":
         return soft_pairwise_accuracy(scores, ratings, keys)
-    found = correlate(_means(scores, groups), _means(ratings, groups), coefficient)
-    note = found.note.replace("all scores", "all systems' mean scores")
-    note = note.replace("all ratings", "all systems' mean ratings")
-    return replace(found, note="; ".join(n for n in (note, f"{len(groups)} systems") if n))
+    result = correlate(_group_means(scores, groups), _group_means(ratings, groups), coefficient)
+    n_systems = remark(Note.SYSTEMS, n_systems=len(groups))
+    if result.reason in _SYSTEM_REASONS:
+        return Coefficient.undefined(remark(_SYSTEM_REASONS[result.reason]), n_systems)
+    return result.with_remarks(n_systems)
 
 
 def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) -> Coefficient:
-    """How alike scores and ratings are in how sure they are which of two systems is better.
+    """Compare how sure scores and ratings are which of two systems is better.
 
     One less the mean, over pairs of systems, of |p of ratings - p of scores|, where p is the paired
     permutation test's of "the first is better" (Thompson et al. 2024, equation 3). Draws as in
@@ -89,115 +110,114 @@ def soft_pairwise_accuracy(scores: Floats, ratings: Floats, keys: pd.DataFrame) 
     ).assign(score=scores, rating=ratings)
     n_images = cells["image"].nunique()
     means = cells.groupby(["image", "system"], sort=False)[["score", "rating"]].mean().unstack()
-    # In the order in which they come, which is that of the draws.
+    # In order of first appearance, which is that of the draws.
     images, systems = cells["image"].unique(), cells["system"].unique()
     means = means.reindex(images).dropna()
     if len(means) < 2:
-        return Coefficient.undefined(f"{len(means)} images have a caption of every system")
-    p_values = _better({what: means[what][systems].to_numpy() for what in ("score", "rating")})
-    value = 1 - float(np.abs(p_values["score"] - p_values["rating"]).mean())
-    note = f"{len(systems)} systems, {PERMUTATIONS:,} permutations"
-    if left_out := n_images - len(means):
-        note += f"; {left_out} of {n_images} images left out, which lack a system"
-    return Coefficient(value, float("nan"), note)
+        return Coefficient.undefined(remark(Undefined.NO_COMMON_IMAGES, n_images=len(means)))
+    p_scores, p_ratings = _superiority_p_values(
+        *(means[side][systems].to_numpy() for side in ("score", "rating"))
+    )
+    value = 1 - float(np.abs(p_scores - p_ratings).mean())
+    remarks = [remark(Note.PERMUTED_SYSTEMS, n_systems=len(systems), permutations=PERMUTATIONS)]
+    if n_left_out := n_images - len(means):
+        remarks.append(remark(Note.INCOMPLETE_IMAGES, n_left_out=n_left_out, n_images=n_images))
+    return Coefficient(value, remarks=tuple(remarks))
 
 
-def _better(cells: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Of each pair of systems, the p-value of "the first is better", by what is compared.
+def _superiority_p_values(*tables: Floats) -> list[Floats]:
+    """Return the p-values of "the first is better" of each pair of systems, for each table.
 
     Args:
-        cells: of equal shape (n_images, n_systems).
+        tables: of equal shape (n_images, n_systems).
     """
     rng = np.random.default_rng(SEED)
-    n_images, n_systems = next(iter(cells.values())).shape
+    n_images, n_systems = tables[0].shape
     first, second = np.triu_indices(n_systems, 1)
-    reached = {what: np.zeros(len(first)) for what in cells}
+    counts = [np.zeros(len(first)) for _ in tables]
     for _ in range(PERMUTATIONS // 100):  # 100 at a time: the draws are as those of all at once
         signs = 2 * np.rint(rng.random((100, n_images), dtype=np.float32)).astype(float) - 1
-        for what, table in cells.items():
-            sums, drawn = table.sum(axis=0), signs @ table
-            least = sums[first] - sums[second] - 1e-9 * np.abs(table).sum() / n_systems
-            reached[what] += (drawn[:, first] - drawn[:, second] >= least).sum(axis=0)
-    return {what: count / PERMUTATIONS for what, count in reached.items()}
+        for count, table in zip(counts, tables, strict=True):
+            sums, permuted = table.sum(axis=0), signs @ table
+            bound = sums[first] - sums[second] - 1e-9 * np.abs(table).sum() / n_systems
+            count += (permuted[:, first] - permuted[:, second] >= bound).sum(axis=0)
+    return [count / PERMUTATIONS for count in counts]
 
 
-def _means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
-    """Each group's mean, rounded so that equal means are tied, whatever the order of their parts."""
-    size = float(np.abs(values).max()) or 1.0  # by which numbers are shrunk, so that none overflows
+def _group_means(values: Floats, groups: Sequence[NDArray[np.intp]]) -> Floats:
+    """Return each group's mean, rounded so that equal means are tied, whatever the order of their parts."""
+    size = float(np.abs(values).max()) or 1.0  # numbers are divided by it, so that none overflows
     return np.round([math.fsum(values[g] / size) / len(g) for g in groups], 12) * size
 
 
 def group_indices(keys: pd.Series) -> list[NDArray[np.intp]]:
-    """The places of each key's points."""
+    """Return the indices of each key's points."""
     codes, unique = pd.factorize(keys)
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.searchsorted(codes[order], np.arange(1, len(unique))))
 
 
-def _averaged(
+def average_over_groups(
     scores: Floats,
     ratings: Floats,
     groups: Sequence[NDArray[np.intp]],
     coefficient: str,
-    what: str,
+    name: str,
 ) -> Coefficient:
-    """The mean of a coefficient over the groups in which it is defined."""
-    if coefficient in TIE_COEFFICIENTS:
-        used = [g for g in groups if len(g) > 1]
-        if not used:
-            return Coefficient.undefined(f"no {what} has two data points")
-        parts = [(scores[g], ratings[g]) for g in used]
-        found = _accuracies(parts) if coefficient != "acc_eq" else correlate_acc_eq(parts)
-        reasons = Counter({"fewer than two data points": len(groups) - len(used)})
-    else:
-        each = [correlate(scores[g], ratings[g], coefficient) for g in groups]
-        values = np.array([a.value for a in each])
-        reasons = Counter(_reason(a) for a in each if np.isnan(a.value))
-        if np.isnan(values).all():
-            return Coefficient.undefined(f"in all {len(groups)} {what}s: {_list(reasons)}")
-        found = Coefficient(float(np.nanmean(values)), float("nan"))
-    left_out = sum(reasons.values())
-    told = [f"mean over {len(groups) - left_out} {what}s"]
-    if left_out:
-        told.append(f"undefined in {left_out}: {_list(reasons)}")
-    return replace(found, note="; ".join([n for n in (found.note,) if n] + told))
-
-
-def _accuracies(parts: Sequence[tuple[Floats, Floats]]) -> Coefficient:
-    return Coefficient(float(np.mean([count_pairs(x, y).accuracy for x, y in parts])), float("nan"))
-
-
-def _reason(found: Coefficient) -> str:
-    reason = found.note.removeprefix("undefined: ")
-    return "fewer than two data points" if "two are needed" in reason else reason
-
-
-def _list(reasons: Counter[str]) -> str:
-    return ", ".join(f"{reason} ({n})" for reason, n in reasons.most_common() if n)
-
-
-def remarks(frame: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
-    """What the notes of defined coefficients say of groups, systems and thresholds, each once.
+    """Average a coefficient over the groups in which it is defined.
 
     Args:
-        frame: rows of `correlations.csv`.
-        labels: what tables call each metric.
-        level: at which they were taken.
+        scores, ratings: shape (n_points,), paired.
+        groups: indices of the points of each image or system.
+        name: the word for a group, for its remarks.
     """
-    told: dict[tuple[str, str, str], list[str]] = {}
-    for row in frame.to_dict("records"):
-        of_kind = row["coefficient"] == "acc_eq" or level != "pooled"
-        if not of_kind or row["coefficient"] == "accuracy" or row["note"].startswith("undefined"):
-            continue
-        if row["note"]:
-            key = (row["dimension"], row["coefficient"], row["note"])
-            told.setdefault(key, []).append(labels[row["metric"]])
-    everybody = frame["metric"].nunique()
-    by_text: dict[tuple[str, str], list[str]] = {}
-    for (dimension, coefficient, note), who in told.items():
-        of = "" if len(who) == everybody else ", ".join(who)
-        by_text.setdefault((of, note), []).append(f"{dimension} {coefficient}")
-    return [
-        f"{of + ', ' if of else ''}{', '.join(which)}: {note}."
-        for (of, note), which in by_text.items()
-    ]
+    by_group = [correlate(scores[group], ratings[group], coefficient) for group in groups]
+    reasons = Counter(result.reason for result in by_group if not result.is_defined)
+    phrases = _count_reasons(reasons)
+    if sum(reasons.values()) == len(groups):
+        return Coefficient.undefined(
+            remark(Undefined.NO_GROUP, n_groups=len(groups), group=name, reasons=phrases)
+        )
+    mean = float(np.nanmean([result.value for result in by_group]))
+    return Coefficient(mean, remarks=_group_remarks(len(groups), reasons, name))
+
+
+def _average_accuracy(
+    scores: Floats,
+    ratings: Floats,
+    groups: Sequence[NDArray[np.intp]],
+    coefficient: str,
+    name: str,
+) -> Coefficient:
+    """Average an accuracy of `TIE_COEFFICIENTS` over the groups of two points or more."""
+    parts = [(scores[group], ratings[group]) for group in groups if len(group) > 1]
+    if not parts:
+        return Coefficient.undefined(remark(Undefined.SMALL_GROUPS, group=name))
+    if coefficient == "acc_eq":
+        mean = correlate_acc_eq(parts)
+    else:
+        mean = Coefficient(float(np.mean([count_pairs(x, y).accuracy for x, y in parts])))
+    reasons = Counter[Undefined | None]({Undefined.SMALL_GROUP: len(groups) - len(parts)})
+    return mean.with_remarks(*_group_remarks(len(groups), reasons, name))
+
+
+def _group_remarks(
+    n_groups: int, reasons: Counter[Undefined | None], name: str
+) -> tuple[Remark, ...]:
+    """Count the groups that an average is over, and by reason those that it is not."""
+    n_undefined = sum(reasons.values())
+    mean = remark(Note.MEAN_OVER_GROUPS, n_groups=n_groups - n_undefined, group=name)
+    if not n_undefined:
+        return (mean,)
+    phrases = _count_reasons(reasons)
+    return mean, remark(Note.UNDEFINED_GROUPS, n_groups=n_undefined, reasons=phrases)
+
+
+def _count_reasons(reasons: Counter[Undefined | None]) -> str:
+    """Return reasons with their counts, the most frequent first."""
+    small = Undefined.TOO_FEW_POINTS, Undefined.SMALL_GROUP
+    return ", ".join(
+        f"{(Undefined.SMALL_GROUP if reason in small else reason).value} ({count})"
+        for reason, count in reasons.most_common()
+        if reason and count
+    )

@@ -1,5 +1,7 @@
 """Coefficients that count pairs of data points: τ_a, γ, pairwise accuracy, and tie calibration.
 
+`coefficients` and `levels` call `count_pairs` and `calibrate_ties`; `weighted_levels` the helpers of thresholds.
+
 Two data points are concordant where scores and ratings put them in the same order, discordant where
 they put them in opposite orders, and else tied in the scores, in the ratings, or in both.
 """
@@ -38,13 +40,9 @@ class PairCounts:
 
     @property
     def total(self) -> int:
-        return (
-            self.concordant
-            + self.discordant
-            + self.tied_scores
-            + self.tied_ratings
-            + self.tied_both
-        )
+        """All pairs, n (n - 1) / 2."""
+        untied = self.concordant + self.discordant
+        return untied + self.tied_scores + self.tied_ratings + self.tied_both
 
     @property
     def tau_a(self) -> float:
@@ -61,7 +59,7 @@ class PairCounts:
 
     @property
     def accuracy(self) -> float:
-        """(C + tied in both) / pairs: how often scores and ratings order a pair alike.
+        """(C + tied in both) / pairs: the share of pairs that scores and ratings order alike.
 
         Of systems' means it is the WMT metrics task's accuracy (Kocmi et al. 2021, section 4),
         `Agreement` in mt-metrics-eval.
@@ -70,15 +68,15 @@ class PairCounts:
 
 
 def count_pairs(scores: Floats, ratings: Floats) -> PairCounts:
-    """Counts of all pairs of n points, in O(n log n).
+    """Count all pairs of n points, in O(n log n).
 
     Args:
         scores, ratings: shape (n_points,), paired, n_points at least 2, without NaN.
     """
     total = len(scores) * (len(scores) - 1) // 2
-    x = _tied(np.unique(scores, return_counts=True)[1])
-    y = _tied(np.unique(ratings, return_counts=True)[1])
-    both = _tied(np.unique(np.stack([scores, ratings]), axis=1, return_counts=True)[1])
+    x = _count_equal(np.unique(scores, return_counts=True)[1])
+    y = _count_equal(np.unique(ratings, return_counts=True)[1])
+    both = _count_equal(np.unique(np.stack([scores, ratings]), axis=1, return_counts=True)[1])
     surplus = 0
     if x < total and y < total:
         # τ_b is (C - D) / sqrt(untied in x · untied in y), and C - D a whole number.
@@ -88,7 +86,8 @@ def count_pairs(scores: Floats, ratings: Floats) -> PairCounts:
     return PairCounts((ordered + surplus) // 2, (ordered - surplus) // 2, x - both, y - both, both)
 
 
-def _tied(counts: np.ndarray) -> int:
+def _count_equal(counts: NDArray[Any]) -> int:
+    """Return the number of pairs of equal values, from how often each value occurs."""
     return int((counts * (counts - 1) // 2).sum())
 
 
@@ -106,68 +105,68 @@ class TieCalibration:
 
 
 def calibrate_ties(groups: Sequence[tuple[Floats, Floats]]) -> TieCalibration | None:
-    """acc_eq with the threshold that maximises it (Deutsch et al. 2023, "Ties Matter").
+    """Compute acc_eq with the threshold that maximises it (Deutsch et al. 2023, "Ties Matter").
 
     The accuracy of a group is (C + tied in both) / pairs, where scores that differ by the threshold
-    or less are tied; what is maximised is its mean over the groups, over 0 and all differences of
-    two scores of a group. Of thresholds that do equally well the least is taken.
+    or less are tied; its mean over the groups is maximised, over 0 and all differences of two scores of
+    a group. Of thresholds that do equally well the smallest is taken.
 
-    Every pair counts, and none is drawn by lot. From one threshold to a greater one pairs tied in
+    Every pair counts, and none is sampled. From one threshold to a greater one pairs tied in
     both can only become more and concordant ones fewer, which bounds the accuracy in between: where
-    the bound is below what is reached elsewhere, no pair is looked at.
+    the bound is below the best of the edges, no pair is looked at.
 
     Args:
-        groups: scores and ratings of each, finite; those of fewer than two points do not count.
+        groups: scores and ratings of each, finite; groups of fewer than two points do not count.
 
     Returns:
-        None where there are too many distinct values (`MOST_CELLS`).
+        None where there are too many distinct values (`MAX_CELLS`).
 
     Raises:
         ValueError: where no group has two points.
     """
-    counted = [(x, y) for x, y in groups if len(x) > 1]
-    if not counted:
+    large = [(x, y) for x, y in groups if len(x) > 1]
+    if not large:
         raise ValueError("no group of two points")
-    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in counted) > MAX_CELLS:
+    if sum(len(np.unique(x)) * len(np.unique(y)) for x, y in large) > MAX_CELLS:
         return None
-    cells = [_Cells(x, y) for x, y in counted]
-    # In units of the least weight, so that of groups of one size whole numbers are summed.
+    cells = [_Cells(x, y) for x, y in large]
+    # In units of the smallest weight, so that whole numbers are summed where groups are of one size.
     unit = min(1 / c.n_pairs for c in cells)
     weights = np.array([1 / c.n_pairs / unit for c in cells])
     spans = [(0.0, max(float(c.scores[-1] - c.scores[0]) for c in cells))]
     while sum(c.cost(*span) for c in cells for span in spans) > MAX_PAIR_CELLS:
-        narrower = _narrowed(cells, weights, spans)
+        narrower = _narrow_spans(cells, weights, spans)
         if narrower == spans:
             break
         spans = narrower
     thresholds = [np.zeros(1)]
     values = [_bounds(cells, weights, np.zeros(1)).sum(axis=0)]
     for low, high in spans:
-        found = [c.pairs(low, high) for c in cells]
-        differences = np.concatenate([d for d, _ in found])
-        gains = np.concatenate([w * g for w, (_, g) in zip(weights, found, strict=True)])
+        pairs = [c.pairs(low, high) for c in cells]
+        differences = np.concatenate([d for d, _ in pairs])
+        gains = np.concatenate([w * g for w, (_, g) in zip(weights, pairs, strict=True)])
         order = np.argsort(differences, kind="stable")
         differences = differences[order]
         last = np.flatnonzero(np.diff(differences, append=np.inf))
         before = _bounds(cells, weights, np.array([low])).sum()
         thresholds.append(differences[last])
         values.append(before + np.cumsum(gains[order])[last])
-    reached = np.concatenate(values) * unit / len(cells)
-    best = int(np.argmax(reached >= reached.max() - ROUNDING_ERROR))
-    return TieCalibration(float(reached[best]), float(np.concatenate(thresholds)[best]))
+    accuracies = np.concatenate(values) * unit / len(cells)
+    best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING_ERROR))
+    return TieCalibration(float(accuracies[best]), float(np.concatenate(thresholds)[best]))
 
 
 def _bounds(cells: Sequence[_Cells], weights: Floats, thresholds: Floats) -> Floats:
-    """Concordant pairs, and pairs tied in both, at each threshold; shape (2, n_thresholds)."""
+    """Count concordant pairs, and pairs tied in both, at each threshold; shape (2, n_thresholds)."""
     return np.array(
         [sum(w * c.counts(t) for w, c in zip(weights, cells, strict=True)) for t in thresholds]
     ).T
 
 
-def _narrowed(
+def _narrow_spans(
     cells: Sequence[_Cells], weights: Floats, spans: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """The parts of spans of thresholds, open below, in which the best may lie; in order."""
+    """Return the parts of spans of thresholds, open below, in which the best may lie; in order."""
     parts = [
         (float(a), float(b))
         for low, high in spans
@@ -177,19 +176,19 @@ def _narrowed(
     edges = np.unique(np.array(parts))
     concordant, tied = _bounds(cells, weights, edges)
     best = (concordant + tied).max()
-    at = {float(edge): index for index, edge in enumerate(edges)}
-    kept: list[tuple[float, float]] = []
+    edge_index = {float(edge): index for index, edge in enumerate(edges)}
+    narrowed: list[tuple[float, float]] = []
     for low, high in parts:
-        if concordant[at[low]] + tied[at[high]] < best * (1 - ROUNDING_ERROR):
+        if concordant[edge_index[low]] + tied[edge_index[high]] < best * (1 - ROUNDING_ERROR):
             continue
-        if kept and kept[-1][1] == low:
-            low = kept.pop()[0]
-        kept.append((low, high))
-    return kept
+        if narrowed and narrowed[-1][1] == low:
+            low = narrowed.pop()[0]
+        narrowed.append((low, high))
+    return narrowed
 
 
 class _Cells:
-    """How many points of a group have which score and which rating.
+    """Numbers of points of a group by score and rating.
 
     Args:
         scores, ratings: of the group's points.
@@ -209,38 +208,36 @@ class _Cells:
         self._tied_both = int((self._counts * (self._counts - 1) // 2).sum())
 
     def counts(self, threshold: float) -> Floats:
-        """Concordant pairs, and pairs tied in both, where the threshold makes ties."""
+        """Count concordant pairs, and pairs tied in both, where the threshold makes ties."""
         far = first_beyond(self.scores, threshold)
         concordant = (self._counts * (self._below_greater[-1] - self._below_greater[far])).sum()
         within = (self._counts * (self._below[far] - self._below[1:])).sum()
         return np.array([concordant, within + self._tied_both], dtype=np.float64)
 
     def cost(self, low: float, high: float) -> int:
-        """What `pairs` would lay out."""
-        return (
-            int((first_beyond(self.scores, high) - first_beyond(self.scores, low)).sum())
-            * self._counts.shape[1]
-        )
+        """Return the number of cells that `pairs` would lay out."""
+        reached = first_beyond(self.scores, high) - first_beyond(self.scores, low)
+        return int(reached.sum()) * self._counts.shape[1]
 
     def pairs(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Of all pairs of scores in low < difference <= high: the difference, and what a tie gains."""
+        """Return the differences of all pairs of scores in low < difference <= high, and a tie's gain for each."""
         start, stop = first_beyond(self.scores, low), first_beyond(self.scores, high)
         lengths = stop - start
         lesser = np.repeat(np.arange(len(self.scores)), lengths)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        other = np.arange(len(lesser)) - first + np.repeat(start, lengths)
+        higher = np.arange(len(lesser)) - first + np.repeat(start, lengths)
         gain = self._counts - count_greater(self._counts)
         return (
-            self.scores[other] - self.scores[lesser],
-            (self._counts[lesser] * gain[other]).sum(axis=1).astype(np.float64),
+            self.scores[higher] - self.scores[lesser],
+            (self._counts[lesser] * gain[higher]).sum(axis=1).astype(np.float64),
         )
 
 
 def first_beyond(scores: Floats, threshold: float) -> NDArray[np.intp]:
-    """For each of ascending scores, the place of the first one that is further above it."""
+    """Return for each of ascending scores the index of the first that is further above it than the threshold."""
     m = len(scores)
     far = np.searchsorted(scores, scores + threshold, side="right")
-    # The sum is rounded, and what counts is the difference.
+    # The sum is rounded, and the difference counts.
     while (near := (far < m) & (scores[np.minimum(far, m - 1)] - scores <= threshold)).any():
         far += near
     while (beyond := scores[far - 1] - scores > threshold).any():
@@ -249,5 +246,5 @@ def first_beyond(scores: Floats, threshold: float) -> NDArray[np.intp]:
 
 
 def count_greater(counts: NDArray[Any]) -> NDArray[Any]:
-    """Along the second axis, the sum of what comes after."""
+    """Sum along the second axis all that comes after."""
     return counts.sum(axis=1, keepdims=True) - counts.cumsum(axis=1)

@@ -1,15 +1,15 @@
 """Coefficients of weighted samples: prepared once, then evaluated for many replicates in one pass.
 
-What intervals and tests need again and again. Every data point belongs to a *unit* (an image, or
+Intervals and tests evaluate them again and again. Every data point belongs to a *unit* (an image, or
 itself), a replicate gives every unit a weight (how often it was drawn), and a *statistic* maps
 weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates):
 
-    statistic = prepare(scores, ratings, ["tau_c", "tau_b", "pearson"], unit=image_of_point)
+    statistic = prepare_coefficients(scores, ratings, ["tau_c", "tau_b", "pearson"], unit=image_of_point)
     statistic(np.ones((n_images, 1)))       # the coefficients of the sample itself
     statistic(counts)                       # of every replicate; NaN where undefined
 
-`Ranked(x, y, unit).pairs(weights)` gives the counts of pairs behind Kendall's coefficients
-(concordant, discordant, tied), for coefficients that are not here. `of_preferences` is the same for
+`RankedPairs(x, y, unit).pairs(weights)` gives the counts of pairs behind Kendall's coefficients
+(concordant, discordant, tied), for coefficients that are not here. `prepare_accuracies` is the same for
 the accuracy on preference pairs. A weighted sample has the coefficients of the sample in which each
 point stands as often as its weight says. An undefined value is NaN: with fewer than two points, or
 one side constant.
@@ -25,24 +25,25 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 #: From weights of shape (n_units, n_replicates) to values of shape (n_values, n_replicates).
 Statistic = Callable[[Floats], Floats]
 
-#: Where less than this share of a sum of squares is left after taking the mean off, Pearson's r is
-#: computed again, point by point: what cancels has no digits left.
+#: Where a smaller share of a sum of squares remains after taking the mean off, Pearson's r is computed again,
+#: point by point, since the difference has lost its digits.
 MIN_SPREAD_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
 class WeightedPairs:
-    """The pairs of points of weighted samples, counted; every field has shape (n_replicates,).
+    """Numbers of pairs of points of weighted samples; every field has shape (n_replicates,).
 
     Attributes:
-        n: how many points a sample has.
+        n: the number of points of a sample.
         surplus: concordant pairs less discordant ones.
         tied_x, tied_y, tied_both: pairs equal in x, in y, and in both; those count in all three.
-        levels_x, levels_y: how many different values there are.
+        levels_x, levels_y: the numbers of different values.
     """
 
     n: Floats
@@ -75,14 +76,18 @@ class WeightedPairs:
 
     @property
     def tau_c(self) -> Floats:
-        """Stuart 1953: 2 surplus m / (n² (m - 1)), m the lesser number of different values."""
-        least = np.minimum(self.levels_x, self.levels_y)
+        """Stuart 1953: 2 surplus m / (n² (m - 1)), m the smaller number of different values."""
+        m = np.minimum(self.levels_x, self.levels_y)
         with np.errstate(all="ignore"):
-            return self._defined(2 * self.surplus / (self.n**2 * (least - 1) / least))
+            return self._defined(2 * self.surplus / (self.n**2 * (m - 1) / m))
+
+    @property
+    def is_constant(self) -> Mask:
+        """Say of each sample whether one side has a single value."""
+        return np.minimum(self.levels_x, self.levels_y) < 2
 
     def _defined(self, tau: Floats) -> Floats:
-        constant = np.minimum(self.levels_x, self.levels_y) < 2
-        return np.where(constant, np.nan, np.clip(tau, -1, 1))
+        return np.where(self.is_constant, np.nan, np.clip(tau, -1, 1))
 
 
 class RankedPairs:
@@ -91,7 +96,7 @@ class RankedPairs:
     Args:
         x, y: shape (n_points,), without NaN. The work grows with the logarithm of the number of
             different y: let the ratings be y.
-        unit: whose weight each point takes, shape (n_points,); None: each its own.
+        unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
 
     Raises:
         ValueError: on unequal lengths or NaN.
@@ -105,9 +110,9 @@ class RankedPairs:
         order = np.lexsort((units, levels, ranks_x))
         ranks_x, levels, units = ranks_x[order], levels[order], units[order]
         # Points that are equal and of one unit make one cell.
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
-        first = np.flatnonzero(fresh)
+        starts_cell = np.ones(len(order), dtype=bool)
+        starts_cell[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
+        first = np.flatnonzero(starts_cell)
         self._count = np.diff(np.append(first, len(order))).astype(np.float64)
         self._unit = units[first]
         self._level = levels[first].astype(np.int64) + 1
@@ -118,7 +123,7 @@ class RankedPairs:
         self.n_units = int(units.max(initial=-1)) + 1
 
     def pairs(self, weights: ArrayLike | None = None) -> WeightedPairs:
-        """The pairs of weighted samples, in O(n log n_levels) each.
+        """Count the pairs of weighted samples, in O(n log n_levels) each.
 
         Args:
             weights: whole numbers, shape (n_units, n_replicates); None: every point once.
@@ -128,9 +133,9 @@ class RankedPairs:
         """
         from ._kernels import level_totals, pair_sums
 
-        given = self._weights(weights)
-        sums = pair_sums(self._start, self._unit, self._level, self._count, self._n_levels, given)
-        levels = level_totals(self._unit, self._level, self._count, self._n_levels, given)
+        checked = self._weights(weights)
+        sums = pair_sums(self._start, self._unit, self._level, self._count, self._n_levels, checked)
+        levels = level_totals(self._unit, self._level, self._count, self._n_levels, checked)
         n = levels.sum(axis=0)
         return WeightedPairs(
             n=n,
@@ -143,7 +148,7 @@ class RankedPairs:
         )
 
     def spearman(self, weights: ArrayLike | None = None) -> Floats:
-        """Spearman's ρ of weighted samples, Pearson's r of their mid-ranks, shape (n_replicates,).
+        """Compute Spearman's ρ of weighted samples, Pearson's r of their mid-ranks, shape (n_replicates,).
 
         Args:
             weights: as in `pairs`.
@@ -153,29 +158,27 @@ class RankedPairs:
         """
         from ._kernels import level_totals, rank_sums
 
-        given = self._weights(weights)
-        levels = level_totals(self._unit, self._level, self._count, self._n_levels, given)
+        checked = self._weights(weights)
+        levels = level_totals(self._unit, self._level, self._count, self._n_levels, checked)
         n = levels.sum(axis=0)
         ranks = np.cumsum(levels, axis=0) - (levels + n) / 2
         squares_y = (ranks**2 * levels).sum(axis=0)
         product, squares_x = rank_sums(
-            self._start, self._unit, self._level, self._count, ranks, given
+            self._start, self._unit, self._level, self._count, ranks, checked
         )
         with np.errstate(all="ignore"):
             return np.clip(product / np.sqrt(squares_x) / np.sqrt(squares_y), -1, 1)
 
     def _weights(self, weights: ArrayLike | None) -> Floats:
-        return check_weights(
-            np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
-        )
+        return _weights_or_ones(weights, self.n_units)
 
 
 class Moments:
-    """Paired values whose sums by unit are known, for Pearson's r.
+    """Paired values and their sums by unit, for Pearson's r.
 
     Args:
         x, y: shape (n_points,), finite.
-        unit: whose weight each point takes, shape (n_points,); None: each its own.
+        unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
 
     Raises:
         ValueError: on unequal lengths, NaN, or an infinite value.
@@ -195,7 +198,7 @@ class Moments:
         )
 
     def pearson(self, weights: ArrayLike | None = None) -> Floats:
-        """Pearson's r of weighted samples, shape (n_replicates,).
+        """Compute Pearson's r of weighted samples, shape (n_replicates,).
 
         Args:
             weights: shape (n_units, n_replicates); None: every point once.
@@ -203,23 +206,21 @@ class Moments:
         Raises:
             ValueError: on negative weights or another shape.
         """
-        given = check_weights(
-            np.ones((self.n_units, 1)) if weights is None else weights, self.n_units
-        )
+        checked = _weights_or_ones(weights, self.n_units)
         # Not by BLAS, whose last bit may depend on how many threads and columns there are.
-        n, x, y, xx, yy, xy = np.einsum("su,ub->sb", self._sums, given)
+        n, x, y, xx, yy, xy = np.einsum("su,ub->sb", self._sums, checked)
         with np.errstate(all="ignore"):
             spread_x, spread_y = xx - x**2 / n, yy - y**2 / n
-            found = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
+            r = (xy - x * y / n) / np.sqrt(spread_x) / np.sqrt(spread_y)
             doubtful = ~((spread_x > MIN_SPREAD_SHARE * xx) & (spread_y > MIN_SPREAD_SHARE * yy))
         for replicate in np.flatnonzero(doubtful):
-            found[replicate] = self._directly(given[self._unit, replicate])
-        return np.clip(found, -1, 1)
+            r[replicate] = self._pearson_by_point(checked[self._unit, replicate])
+        return np.clip(r, -1, 1)
 
-    def _directly(self, weights: Floats) -> float:
-        """Of a replicate, point by point, the means taken off first."""
-        here = weights > 0
-        x, y, weights = self._x[here], self._y[here], weights[here]
+    def _pearson_by_point(self, weights: Floats) -> float:
+        """Compute r of a replicate point by point, with the means taken off first."""
+        drawn = weights > 0
+        x, y, weights = self._x[drawn], self._y[drawn], weights[drawn]
         if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
             return float("nan")
         x, y = (v - np.average(v, weights=weights) for v in (_standard(x), _standard(y)))
@@ -230,13 +231,13 @@ class Moments:
 def prepare_coefficients(
     x: ArrayLike, y: ArrayLike, coefficients: Sequence[str], unit: ArrayLike | None = None
 ) -> Statistic:
-    """Coefficients of paired values as a statistic of their units' weights.
+    """Return coefficients of paired values as a statistic of their units' weights.
 
     Args:
         x, y: scores and ratings, shape (n_points,).
         coefficients: any of `tau_c`, `tau_b`, `spearman`, `pearson`; a value each, in their order.
             Pearson's r of an infinite value is NaN.
-        unit: whose weight each point takes, shape (n_points,); None: each its own.
+        unit: the unit whose weight each point takes, shape (n_points,); None gives each point its own.
 
     Raises:
         ValueError: on another coefficient, unequal lengths or NaN.
@@ -249,38 +250,35 @@ def prepare_coefficients(
     moments = Moments(x, y, unit) if finite and "pearson" in coefficients else None
 
     def statistic(weights: Floats) -> Floats:
-        taus = {"tau_b", "tau_c"} & set(coefficients)
-        pairs = ranked.pairs(weights) if taus else None
-        rows: list[Floats] = []
-        for coefficient in coefficients:
-            if pairs is not None and coefficient in taus:
-                rows.append(pairs.tau_c if coefficient == "tau_c" else pairs.tau_b)
-            elif coefficient == "spearman":
-                rows.append(ranked.spearman(weights))
-            else:
-                nothing = np.full(np.shape(weights)[1], np.nan)
-                rows.append(nothing if moments is None else moments.pearson(weights))
-        return np.stack(rows)
+        values: dict[str, Floats] = {"pearson": np.full(np.shape(weights)[1], np.nan)}
+        if {"tau_b", "tau_c"} & set(coefficients):
+            pairs = ranked.pairs(weights)
+            values |= {"tau_b": pairs.tau_b, "tau_c": pairs.tau_c}
+        if "spearman" in coefficients:
+            values["spearman"] = ranked.spearman(weights)
+        if moments is not None:
+            values["pearson"] = moments.pearson(weights)
+        return np.stack([values[coefficient] for coefficient in coefficients])
 
     return statistic
 
 
 def prepare_accuracies(
-    right: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
+    outcomes: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
 ) -> Statistic:
-    """Accuracy in each category of preference pairs, and last the mean of them.
+    """Return the accuracy in each category of preference pairs, and last their mean, as a statistic.
 
     Args:
-        right: how right a metric is on each pair: 1, 0, or one half where it is tied, shape (n_pairs,).
+        outcomes: a metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_pairs,).
         category: of each pair, from 0, shape (n_pairs,).
-        unit: whose weight each pair takes, shape (n_pairs,).
-        n_categories: how many there are.
+        unit: the unit whose weight each pair takes, shape (n_pairs,).
+        n_categories: the number of categories.
     """
-    values = np.asarray(right, dtype=np.float64)
+    values = np.asarray(outcomes, dtype=np.float64)
     categories = np.asarray(category, dtype=np.int64)
     units = _units(unit, len(values))
     n_units = int(units.max(initial=-1)) + 1
-    won, count = (
+    wins, count = (
         np.bincount(
             categories * n_units + units, weights, minlength=n_categories * n_units
         ).reshape(n_categories, n_units)
@@ -288,28 +286,32 @@ def prepare_accuracies(
     )
 
     def statistic(weights: Floats) -> Floats:
-        given = check_weights(weights, n_units)
+        checked = check_weights(weights, n_units)
         with np.errstate(all="ignore"):
-            shares = np.einsum("cu,ub->cb", won, given) / np.einsum("cu,ub->cb", count, given)
+            shares = np.einsum("cu,ub->cb", wins, checked) / np.einsum("cu,ub->cb", count, checked)
         return np.vstack([shares, shares.mean(axis=0)])
 
     return statistic
 
 
 def check_weights(weights: ArrayLike, n_units: int) -> Floats:
-    """Weights as the kernels take them: float64, contiguous, shape (n_units, n_replicates).
+    """Return weights as the kernels take them: float64, contiguous, shape (n_units, n_replicates).
 
-    There may be more units than a sample has points of: the last ones' weights are not used.
+    There may be more units than a sample has points of: the weights of the last ones are not used.
 
     Raises:
         ValueError: on negative weights or another shape.
     """
-    given = np.ascontiguousarray(weights, dtype=np.float64)
-    if given.ndim != 2 or len(given) < n_units:
-        raise ValueError(f"weights {given.shape}; ({n_units}, n_replicates) are expected")
-    if not (given >= 0).all():
+    checked = np.ascontiguousarray(weights, dtype=np.float64)
+    if checked.ndim != 2 or len(checked) < n_units:
+        raise ValueError(f"weights {checked.shape}; ({n_units}, n_replicates) are expected")
+    if not (checked >= 0).all():
         raise ValueError("a weight is negative or NaN")
-    return given[:n_units]
+    return checked[:n_units]
+
+
+def _weights_or_ones(weights: ArrayLike | None, n_units: int) -> Floats:
+    return check_weights(np.ones((n_units, 1)) if weights is None else weights, n_units)
 
 
 def _paired(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
@@ -331,7 +333,7 @@ def _units(unit: ArrayLike | None, n_points: int) -> Ints:
 
 
 def _standard(values: Floats) -> Floats:
-    """The same about 0 and of a size whose squares neither overflow nor vanish."""
+    """Centre values on 0 and scale them to a size whose squares neither overflow nor vanish."""
     largest = np.abs(values).max(initial=0)
     scaled = values / largest if largest > 0 else values
     centred = scaled - scaled.mean() if len(scaled) else scaled

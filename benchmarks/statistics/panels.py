@@ -1,0 +1,263 @@
+"""Panels: metrics and people's judgements on the same data points, as the tests of `significance` take them.
+
+`evaluation` makes them of a dataset with `make_rating_panel` and `make_preference_panel`; to compare by another
+statistic, subclass `Panel` as `scoring.system_comparison` does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .bootstrap import number_images
+from .preferences import pair_outcomes
+from .remarks import Undefined
+from .weighted_coefficients import Floats, Ints, Statistic, prepare_accuracies
+from .weighted_levels import prepare_at_level
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Panel(ABC):
+    """Metrics and people on the same data points.
+
+    Attributes:
+        image: each point's image, from 0, shape (n_points,).
+        n_images: the number of images.
+        item: each point's item, from 0, shape (n_points,).
+        system: each point's system, from 0, shape (n_points,); None where it has none.
+        drops_undefined: whether a point on which a metric is undefined is left out; else the metric's
+            coefficients are undefined.
+    """
+
+    image: Ints
+    n_images: int
+    item: Ints
+    system: Ints | None
+    drops_undefined: bool
+
+    @property
+    @abstractmethod
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that have scores."""
+
+    @property
+    @abstractmethod
+    def keys(self) -> list[tuple[str, str]]:
+        """Dimension and coefficient of each value of a statistic."""
+
+    @property
+    def undefined_value(self) -> Undefined:
+        """The reason why two metrics with an undefined value have no difference."""
+        return Undefined.UNDEFINED_COEFFICIENT
+
+    @abstractmethod
+    def defined_points(self, metric: str) -> Mask:
+        """Return on which points a metric is defined, shape (n_points,)."""
+
+    @abstractmethod
+    def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
+        """Return the coefficients of metrics end to end, each on the masked points with units of its own."""
+
+    @abstractmethod
+    def standardise(self, a: str, b: str, mask: Mask) -> Panel | None:
+        """Return the panel with both metrics on one scale; None where an infinite score has none."""
+
+    def comparable_points(self, *metrics: str) -> Mask | None:
+        """Return the points to compare metrics on; None where a gap makes a metric undefined."""
+        mask = np.logical_and.reduce([self.defined_points(metric) for metric in metrics])
+        return mask if self.drops_undefined or mask.all() else None
+
+    def statistic(self, metric: str, mask: Mask) -> Statistic:
+        """Return a metric's coefficients as a function of the images' weights."""
+        return self.prepare([metric], mask, [self.image[mask]])
+
+    def prepare_swaps(self, a: str, b: str, mask: Mask, cell: Ints) -> Statistic:
+        """Return the coefficients of scores taken from two metrics.
+
+        Args:
+            a, b: the metrics.
+            mask: the points to compare them on.
+            cell: the group of points that each point swaps with, shape (n_masked,). The statistic's
+                weights have two rows a cell: of `a`'s scores and of `b`'s.
+        """
+        return self.prepare([a, b], mask, [2 * cell, 2 * cell + 1])
+
+
+@dataclass(frozen=True)
+class RatingPanel(Panel):
+    """Metrics and ratings.
+
+    Attributes:
+        dimension: the rated dimension.
+        coefficients: the coefficients to compute.
+        scores: of each metric, more is better, shape (n_points,).
+        ratings: shape (n_points,).
+        level: the coefficients' level, see `levels`.
+    """
+
+    dimension: str
+    coefficients: tuple[str, ...]
+    scores: Mapping[str, Floats]
+    ratings: Floats
+    level: str = "pooled"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(self.scores)
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        return [(self.dimension, coefficient) for coefficient in self.coefficients]
+
+    @property
+    def image_of_item(self) -> Ints:
+        """Each item's image, shape (last rated item + 1,); -1 where an item has no point."""
+        images = np.full(int(self.item.max(initial=-1)) + 1, -1, dtype=np.int64)
+        images[self.item] = self.image
+        return images
+
+    def defined_points(self, metric: str) -> Mask:
+        return ~(np.isnan(self.scores[metric]) | np.isnan(self.ratings))
+
+    def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
+        systems = np.zeros(len(mask)) if self.system is None else self.system
+        keys = pd.DataFrame({"image_id": self.image[mask], "system": systems[mask]})
+        return prepare_at_level(
+            self.level,
+            np.concatenate([self.scores[metric][mask] for metric in metrics]),
+            np.tile(self.ratings[mask], len(metrics)),
+            pd.concat([keys] * len(metrics), ignore_index=True),
+            self.coefficients,
+            np.concatenate(units),
+        )
+
+    def standardise(self, a: str, b: str, mask: Mask) -> RatingPanel | None:
+        standardised: dict[str, Floats] = {}
+        for metric in (a, b):
+            scores = self.scores[metric]
+            if np.isinf(scores[mask]).any():
+                return None
+            spread = scores[mask].std()
+            standardised[metric] = (scores - scores[mask].mean()) / (spread if spread > 0 else 1.0)
+        return replace(self, scores=standardised)
+
+
+@dataclass(frozen=True)
+class PreferencePanel(Panel):
+    """Metrics and preferences; a point is a pair of captions.
+
+    Attributes:
+        categories: their names.
+        category: each pair's, from 0, shape (n_points,).
+        outcomes: each metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_points,).
+        mean_category: the name of the mean of the categories.
+    """
+
+    categories: tuple[str, ...]
+    category: Ints
+    outcomes: Mapping[str, Floats]
+    mean_category: str
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(self.outcomes)
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        return [(category, "accuracy") for category in (*self.categories, self.mean_category)]
+
+    def defined_points(self, metric: str) -> Mask:
+        return ~np.isnan(self.outcomes[metric])
+
+    def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
+        return prepare_accuracies(
+            np.concatenate([self.outcomes[metric][mask] for metric in metrics]),
+            np.tile(self.category[mask], len(metrics)),
+            np.concatenate(units),
+            len(self.categories),
+        )
+
+    def standardise(self, a: str, b: str, mask: Mask) -> PreferencePanel | None:
+        return self  # outcomes have one scale
+
+
+def make_rating_panel(
+    items: pd.DataFrame,
+    points: pd.DataFrame,
+    scores: Mapping[str, Floats],
+    dimension: str,
+    coefficients: Iterable[str],
+    *,
+    drop: bool,
+    level: str = "pooled",
+) -> RatingPanel:
+    """Make a panel of a dimension's data points.
+
+    Args:
+        items: the benchmark's, with `item_id, image_id, system`.
+        points: columns `item_id, value`.
+        scores: of each metric, more is better, shape (n_items,).
+        dimension, coefficients, level: see `RatingPanel`.
+        drop: see `Panel.drops_undefined`.
+    """
+    item = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"])).astype(np.int64)
+    image, n_images = number_images(items["image_id"].iloc[item])
+    systems = items["system"].iloc[item].astype(object)
+    system, names = pd.factorize(systems, use_na_sentinel=False)
+    return RatingPanel(
+        image=image,
+        n_images=n_images,
+        item=item,
+        system=system.astype(np.int64) if len(names) > 1 else None,
+        drops_undefined=drop,
+        dimension=dimension,
+        coefficients=tuple(coefficients),
+        scores={metric: values[item] for metric, values in scores.items()},
+        ratings=points["value"].to_numpy(dtype=np.float64),
+        level=level,
+    )
+
+
+def make_preference_panel(
+    items: pd.DataFrame,
+    pairs: pd.DataFrame,
+    scores: Mapping[str, Floats],
+    categories: Sequence[str],
+    mean_category: str,
+    *,
+    drop: bool,
+) -> PreferencePanel:
+    """Make a panel of preference pairs on which people decided; the image of a pair is its first caption's.
+
+    Args:
+        items: the benchmark's, with `item_id, image_id`.
+        pairs: columns `item_a, item_b, category, winner`, without ties.
+        scores: of each metric, more is better, shape (n_items,).
+        categories, mean_category: see `PreferencePanel`.
+        drop: see `Panel.drops_undefined`.
+    """
+    index = pd.Index(items["item_id"])
+    image, n_images = number_images(
+        items["image_id"].iloc[index.get_indexer(pd.Index(pairs["item_a"]))]
+    )
+    return PreferencePanel(
+        image=image,
+        n_images=n_images,
+        item=np.arange(len(pairs), dtype=np.int64),
+        system=None,
+        drops_undefined=drop,
+        categories=tuple(categories),
+        category=pd.Index(categories).get_indexer(pd.Index(pairs["category"])).astype(np.int64),
+        outcomes={
+            metric: pair_outcomes(pd.Series(values, index=index), pairs)
+            for metric, values in scores.items()
+        },
+        mean_category=mean_category,
+    )
