@@ -26,7 +26,7 @@ from scipy import stats
 
 import captau
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, draw_weights, resample
-from captau.benchmarks.statistics.intervals import make_rating_panel
+from captau.benchmarks.statistics.panels import make_rating_panel
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 
 METRICS = [

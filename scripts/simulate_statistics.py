@@ -26,12 +26,8 @@ from captau.benchmarks.statistics.bootstrap import (
     resample,
     resampling_interval,
 )
-from captau.benchmarks.statistics.significance import (
-    PreferencePanel,
-    PreparedMetric,
-    RatingPanel,
-    compare_metrics,
-)
+from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel
+from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 
 COEFFICIENTS = ("tau_c", "tau_b", "spearman", "pearson")
 CAPTIONS, RATERS = 4, 3

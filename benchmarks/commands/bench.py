@@ -39,7 +39,7 @@ from ..scoring.unavailable_metrics import (
     installation_advice,
     make_unavailable_rows,
 )
-from ..statistics.rater_agreement import CEILINGS
+from ..statistics.virtual_raters import CEILINGS
 
 
 def bench(

@@ -27,7 +27,8 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import number_images
-from ..statistics.coefficients import correlate, undefined_reason
+from ..statistics.coefficients import Coefficient, correlate, undefined_reason
+from ..statistics.remarks import Remark, Undefined, remark
 
 COMPLEMENT_COLUMNS = (
     "dataset",
@@ -119,6 +120,8 @@ def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iter
         is_defined = ~(np.isnan(x) | np.isnan(y))
         for coefficient in ("pearson", "tau_b"):
             correlation = correlate(x[is_defined], y[is_defined], coefficient)
+            if correlation.reason is Undefined.CONSTANT_RATINGS:
+                correlation = Coefficient.undefined(remark(Undefined.CONSTANT_OTHER_SCORES))
             yield {
                 "kind": "correlation",
                 "metric": a,
@@ -126,23 +129,23 @@ def _metric_correlations(scores: Mapping[str, pd.Series], item_ids: Any) -> Iter
                 "coefficient": coefficient,
                 "value": correlation.value,
                 "n_items": int(is_defined.sum()),
-                "note": correlation.note.replace("all ratings", "all of the other's scores"),
+                "note": correlation.note,
             }
 
 
-def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> str:
-    """Return the reason why a metric has no partial correlation; empty where it has one."""
+def _why_unusable(column: Floats, points: pd.DataFrame, *, drop: bool) -> Remark | None:
+    """Return the reason why a metric has no partial correlation; None where it has one."""
     is_defined = ~np.isnan(column)
     ratings = points["value"].to_numpy(dtype=np.float64)
     if np.isinf(column).any():
-        return "an infinite score, which has no mean"
+        return remark(Undefined.INFINITE_SCORE)
     if not drop and not is_defined.all():
         return undefined_reason(column, ratings)
     return undefined_reason(column[is_defined], ratings[is_defined])
 
 
 def _partial_correlations(
-    metric: str, column: Floats, lengths: Floats, points: pd.DataFrame, reason: str
+    metric: str, column: Floats, lengths: Floats, points: pd.DataFrame, reason: Remark | None
 ) -> Iterator[Row]:
     """Correlate a metric with ratings at equal caption length."""
     is_defined = ~np.isnan(column)
@@ -156,7 +159,7 @@ def _partial_correlations(
             value = partial_correlation(x, y, z)
         note = ""
         if np.isnan(value):
-            note = "undefined: " + (reason or "a caption's length says all of it")
+            note = str(reason or remark(Undefined.EXPLAINED_BY_LENGTH))
         yield {
             "kind": "partial",
             "metric": metric,

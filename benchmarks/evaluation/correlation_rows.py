@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import pandas as pd
 from ..statistics.coefficients import Coefficient, preference_accuracy
 from ..statistics.intervals import ExtraRow
 from ..statistics.preferences import MEAN_CATEGORY
-from ..statistics.rater_agreement import CEILINGS, RatingTable, compute_ceilings
+from ..statistics.rating_table import RatingTable
+from ..statistics.remarks import Note, Remark, Undefined, remark
+from ..statistics.virtual_raters import CEILINGS, compute_ceilings
 from .evaluation_set import EvaluationSet
 from .wording import join_notes
 
@@ -50,13 +52,13 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
     for dimension in selection.protocol.dimension:
         points = selection.points(dimension)
         rated = selection.data_points(scores, points)
-        dropped = ""
+        dropped: list[Remark] = []
         if rated.n_dropped:
-            dropped = f"{rated.n_dropped} of {len(points)} data points dropped: undefined score"
+            counts = {"n_dropped": rated.n_dropped, "n_points": len(points)}
+            dropped.append(remark(Note.DROPPED_POINTS, **counts))
         for coefficient in selection.rating_coefficients:
             correlation = rated.correlate(selection.protocol, coefficient)
-            correlation = replace(correlation, note=join_notes(correlation.note, dropped))
-            cells = _cells(correlation, rated.n_items, len(rated.scores))
+            cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
             rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
     if selection.uses_preferences:
         rows += _accuracy_rows(selection, scores)
@@ -82,12 +84,12 @@ def _accuracy_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
         n_decided = int((in_category & ~is_tie).sum())
         n_ties, n_dropped = int((in_category & is_tie).sum()), n_decided - len(pairs)
         accuracy = preference_accuracy(scores, pairs)
-        note = join_notes(
-            accuracy.note,
-            f"{n_ties} pairs left out on which people tied" if n_ties else "",
-            f"{n_dropped} of {n_decided} pairs dropped: undefined score" if n_dropped else "",
-        )
-        rows.append(_accuracy_row(category, replace(accuracy, note=note), pairs))
+        if n_ties:
+            accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_ties))
+        if n_dropped:
+            counts = {"n_dropped": n_dropped, "n_pairs": n_decided}
+            accuracy = accuracy.with_remarks(remark(Note.DROPPED_PAIRS, **counts))
+        rows.append(_accuracy_row(category, accuracy, pairs))
     mean = _mean_accuracy({row["dimension"]: row["value"] for row in rows})
     return [*rows, _accuracy_row(MEAN_CATEGORY, mean, preferences[~left_out])]
 
@@ -101,11 +103,12 @@ def _accuracy_row(category: str, accuracy: Coefficient, pairs: pd.DataFrame) -> 
 def _mean_accuracy(by_category: Mapping[str, float]) -> Coefficient:
     undefined = [category for category, value in by_category.items() if np.isnan(value)]
     if undefined:
-        return Coefficient.undefined(f"accuracy of {', '.join(undefined)}")
+        categories = ", ".join(undefined)
+        return Coefficient.undefined(remark(Undefined.UNDEFINED_CATEGORIES, categories=categories))
     if not by_category:
-        return Coefficient.undefined("no preferences")
+        return Coefficient.undefined(remark(Undefined.NO_PREFERENCES))
     mean = float(np.mean(list(by_category.values())))
-    return Coefficient(mean, float("nan"), "mean of the categories")
+    return Coefficient(mean, remarks=(remark(Note.MEAN_OF_CATEGORIES),))
 
 
 def ceiling_rows(selection: EvaluationSet) -> Ceilings:
@@ -123,11 +126,11 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     if not by_dimension or not coefficients:
         return Ceilings([], {})
     if protocol.ratings != "per_rating":
-        remark = "No ceilings: people meet single ratings, protocol.ratings=per_rating."
-        return Ceilings([], {}, remark)
+        reason = "No ceilings: people meet single ratings, protocol.ratings=per_rating."
+        return Ceilings([], {}, reason)
     if protocol.level != "pooled":
-        remark = "No ceilings: they are of all ratings together, protocol.level=pooled."
-        return Ceilings([], {}, remark)
+        reason = "No ceilings: they are of all ratings together, protocol.level=pooled."
+        return Ceilings([], {}, reason)
     rows: list[Row] = []
     draws: dict[str, list[ExtraRow]] = {}
     for dimension, table in by_dimension.items():
@@ -136,7 +139,7 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
                 if not np.isnan(ceiling.value):
                     extra = ExtraRow((name, dimension, coefficient), ceiling.points)
                     draws.setdefault(dimension, []).append(extra)
-                value = Coefficient(ceiling.value, float("nan"), ceiling.note)
+                value = Coefficient(ceiling.value, remarks=ceiling.remarks)
                 rows.append(
                     {
                         **_names(selection, name),

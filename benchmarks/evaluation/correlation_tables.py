@@ -12,16 +12,16 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
-from ..statistics.intervals import p_value_column
-from ..statistics.levels import remarks
+from ..statistics.multiple_tests import p_value_column
 from ..statistics.preferences import MEAN_CATEGORY
-from ..statistics.rater_agreement import CEILINGS
+from ..statistics.virtual_raters import CEILINGS
 from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
 from .wording import (
     CORRECTION_LABELS,
     describe_protocol,
     interval_words,
+    level_notes,
     rank_words,
     synthetic_note,
 )
@@ -133,7 +133,7 @@ def _notes(
     notes += dict.fromkeys(f"{CEILINGS[r['metric']]}: {r['note']}." for r in _records(of_people))
     notes += _statistics_notes(measured, contents)
     notes += [measured.ceiling_remark] if measured.ceiling_remark else []
-    notes += remarks(frame[frame["metric"].isin(order)], labels, measured.protocol.level)
+    notes += level_notes(frame[frame["metric"].isin(order)], labels, measured.protocol.level)
     notes += [
         f"{labels[r['metric']]}, {r['dimension']} {r['coefficient']}: {r['note']}."
         for r in _records(frame[frame["value"].isna()])

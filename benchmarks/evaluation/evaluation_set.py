@@ -18,6 +18,7 @@ from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients import Coefficient, undefined_reason
 from ..statistics.levels import correlate_at_level
+from ..statistics.remarks import Remark
 from ..statistics.weighted_coefficients import Ints
 
 
@@ -30,7 +31,7 @@ class DataPoints:
         keys: columns `image_id` and `system` of the points, indexed by item id.
         image: the number of each point's image among those of all points, shape (n_points,).
         n_dropped: the points that `protocol.undefined=drop` leaves out.
-        reason: the reason why no coefficient of them has a value; empty where they have.
+        reason: the reason why no coefficient of them has a value; None where they have one.
     """
 
     scores: Floats
@@ -38,7 +39,7 @@ class DataPoints:
     keys: pd.DataFrame
     image: Ints
     n_dropped: int
-    reason: str
+    reason: Remark | None
 
     @property
     def n_items(self) -> int:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,28 @@ from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric
 from ..runs.progress_bar import StepProgress
-from ..runs.results import SCORE_COLUMNS, make_correlations
+from ..runs.results import (
+    SCORE_COLUMNS,
+    make_correlations,
+    make_disattenuated,
+    make_significance,
+)
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import Scorer, metric_caveats, score_all
 from ..statistics.bootstrap import Interval, StatisticsOptions, count_blocks
+from ..statistics.disattenuation import disattenuate
 from ..statistics.intervals import (
-    DISATTENUATED_COLUMNS,
     RowKey,
     Uncertainty,
-    disattenuate,
     fisher_intervals,
-    make_preference_panel,
-    make_rating_panel,
+    measure_uncertainty,
+    wilson_intervals,
 )
-from ..statistics.preferences import MEAN_CATEGORY, add_wilson_intervals
-from ..statistics.rater_agreement import RatingTable
-from ..statistics.significance import TEST_COEFFICIENTS, Panel, RatingPanel
-from ..statistics.weighted_coefficients import Ints
+from ..statistics.panels import Panel, RatingPanel, make_preference_panel, make_rating_panel
+from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.rating_table import RatingTable
+from ..statistics.significance import TEST_COEFFICIENTS
 from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows
 from .evaluation_set import EvaluationSet
 from .floors import FLOOR_NOTES, floor_scores
@@ -185,15 +189,15 @@ def correlate_dataset(
     statistics: StatisticsOptions = NO_INTERVALS,
     tests: Sequence[str] = (),
 ) -> MeasuredDataset:
-    """Correlate scores with what people said, with intervals, rank number_images and tests of differences.
+    """Correlate scores with what people said, with intervals, rank clusters and tests of differences.
 
     Args:
         scored: the scores.
         progress: advanced by each block of replicates and pair of metrics.
-        ceilings: whether to add rows of `rater_agreement.CEILINGS`.
+        ceilings: whether to add rows of `virtual_raters.CEILINGS`.
         floors: whether to add rows of `floors.FLOORS`.
         statistics: the kind of intervals and ranks.
-        tests: of differences, beside the bootstrap, on which rank number_images rest.
+        tests: of differences, beside the bootstrap, on which rank clusters rest.
 
     Raises:
         InputError: where there is nothing to correlate with, the level has no such interval, or
@@ -213,7 +217,7 @@ def correlate_dataset(
             rows += metric_rows(selection, name, column, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
     rows += of_people.rows
-    intervals: Mapping[RowKey, Interval] = {}
+    intervals: dict[RowKey, Interval] = {}
     ranks: Mapping[RowKey, int] = {}
     differences = None
     panels = build_panels(selection, scores) if _needs_panels(statistics) else []
@@ -226,16 +230,25 @@ def correlate_dataset(
         intervals = fisher_intervals(rows, statistics.level)
     elif statistics.uses_resampling:
         if tests:
-            _check_comparable(selection, metrics, [panel for panel, _ in panels], tests)
+            _check_comparable(selection, metrics, panels, tests)
         uncertainty = _resample(panels, scored, statistics, tests, of_people, progress)
-        intervals = uncertainty.intervals
+        intervals = dict(uncertainty.intervals)
         ranks = uncertainty.compute_ranks(
             {row_key(r): r["value"] for r in rows if r["metric"] in metrics}
         )
-        differences = uncertainty.difference_table(selection.name, selection.protocol.name)
-    rows = [_with_interval(row, intervals) for row in rows]
+        differences = make_significance(
+            selection.name,
+            selection.protocol.name,
+            uncertainty.differences,
+            statistics.replicates,
+        )
     if statistics.interval != "none":
-        rows = add_wilson_intervals(rows, statistics.level)
+        # Accuracies without an interval of their own have Wilson's.
+        bare = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
+        for key, wilson in wilson_intervals(bare, statistics.level).items():
+            prior = intervals.get(key, Interval())
+            intervals[key] = replace(wilson, remarks=(*prior.remarks, *wilson.remarks))
+    rows = [_with_interval(row, intervals) for row in rows]
     return MeasuredDataset(
         scored,
         make_correlations(rows),
@@ -252,23 +265,18 @@ def row_key(row: Mapping[str, Any]) -> RowKey:
     return row["metric"], row["dimension"], row["coefficient"]
 
 
-def build_panels(
-    selection: EvaluationSet, scores: Mapping[str, pd.Series]
-) -> list[tuple[Panel, Ints]]:
+def build_panels(selection: EvaluationSet, scores: Mapping[str, pd.Series]) -> list[Panel]:
     """Join scores to each rated dimension's data points, and to the preferences.
 
     Args:
         selection: the items.
         scores: by metric and item id, more is better.
-
-    Returns:
-        each panel, and the image of each item there, empty for preferences.
     """
     items, protocol = selection.items, selection.protocol
     columns = {m: series.to_numpy(dtype=np.float64) for m, series in scores.items()}
     drop = protocol.undefined == "drop"
     coefficients = selection.rating_coefficients
-    panels: list[tuple[Panel, Ints]] = [
+    panels: list[Panel] = [
         make_rating_panel(
             items,
             selection.points(dimension),
@@ -284,10 +292,9 @@ def build_panels(
     if selection.uses_preferences and len(pairs):
         categories = list(dict.fromkeys(pairs["category"]))
         decided = pairs[pairs["winner"] != "tie"]
-        preferred = make_preference_panel(
-            items, decided, columns, categories, MEAN_CATEGORY, drop=drop
+        panels.append(
+            make_preference_panel(items, decided, columns, categories, MEAN_CATEGORY, drop=drop)
         )
-        panels.append((preferred, np.empty(0, dtype=np.int64)))
     return panels
 
 
@@ -296,7 +303,7 @@ def _needs_panels(statistics: StatisticsOptions) -> bool:
 
 
 def _resample(
-    panels: Sequence[tuple[Panel, Ints]],
+    panels: Sequence[Panel],
     scored: ScoredDataset,
     statistics: StatisticsOptions,
     tests: Sequence[str],
@@ -307,17 +314,12 @@ def _resample(
     n_pairs = len(metrics) * (len(metrics) - 1) // 2
     steps = len(panels) * (count_blocks(statistics.replicates) + n_pairs)
     progress.add_steps(steps, f"{scored.selection.name}: replicates")
-    return Uncertainty(
-        [panel for panel, _ in panels],
+    return measure_uncertainty(
+        panels,
         metrics,
         statistics,
         tuple(dict.fromkeys(("bootstrap", *tests))),
-        extras={
-            index: ceilings.draws.get(panel.dimension, [])
-            for index, (panel, _) in enumerate(panels)
-            if isinstance(panel, RatingPanel)
-        },
-        image_of_item=[image_of_item for _, image_of_item in panels],
+        extras=ceilings.draws,
         advance=progress.advance,
     )
 
@@ -367,21 +369,19 @@ def _check_comparable(
 
 
 def _disattenuated(
-    selection: EvaluationSet, panels: Sequence[tuple[Panel, Ints]], statistics: StatisticsOptions
+    selection: EvaluationSet, panels: Sequence[Panel], statistics: StatisticsOptions
 ) -> pd.DataFrame:
     """Correct Pearson's r for the ratings' noise; columns `DISATTENUATED_COLUMNS`."""
     ratings, item_ids = selection.caption_set.ratings, selection.items["item_id"]
-    names = {"dataset": selection.name, "protocol": selection.protocol.name}
-    rows = [
-        {**names, **row}
-        for panel, image_of_item in panels
+    corrections = [
+        correction
+        for panel in panels
         if isinstance(panel, RatingPanel)
-        for row in disattenuate(
+        for correction in disattenuate(
             panel,
             RatingTable.from_ratings(ratings, item_ids, panel.dimension),
-            image_of_item,
             selection.protocol.ratings,
             statistics,
         )
     ]
-    return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
+    return make_disattenuated(selection.name, selection.protocol.name, corrections)

@@ -19,6 +19,7 @@ from ...metrics.base import Floats
 from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients import Coefficient
+from ..statistics.remarks import Undefined, remark
 from ..statistics.weighted_levels import prepare_at_level
 from .evaluation_set import EvaluationSet
 from .study import Study
@@ -104,7 +105,8 @@ class SensitivityAnalysis:
                     reason = self.selection.data_points(scores[metric], points).reason
                     for coefficient, values in zip(self.study.coefficients, table, strict=True):
                         names = self._names("images", dimension, metric, coefficient, size)
-                        yield names | _curve_point(values, reason)
+                        phrase = reason.phrase if reason else ""
+                        yield names | _curve_point(values, phrase)
 
     def raters(self) -> Iterator[Row]:
         """Yield curves over the number of ratings an item, drawn anew each time."""
@@ -191,7 +193,7 @@ class SensitivityAnalysis:
                         error = float(np.std(differences, ddof=1))
                     is_undefined = bool(np.isnan(differences).any())
                     power = float((np.abs(differences) > significant * error).mean())
-                    reason = rated[a].reason or rated[b].reason or "in some of the draws"
+                    reason = rated[a].reason or rated[b].reason or remark(Undefined.IN_SOME_DRAWS)
                     yield {
                         **self._names("power", dimension, a, coefficient, size),
                         "other": b,
@@ -199,7 +201,7 @@ class SensitivityAnalysis:
                         "difference": observed[a][row] - observed[b][row],
                         "power": float("nan") if is_undefined else power,
                         "draws": len(differences),
-                        "note": f"undefined: {reason}" if is_undefined else "",
+                        "note": str(reason) if is_undefined else "",
                     }
 
     def protocols(self) -> Iterator[Row]:
@@ -250,7 +252,7 @@ class SensitivityAnalysis:
                     "protocol": name,
                     "value": value,
                     "rank": rank,
-                    "note": join_notes(f"undefined: {reason}" if reason else "", note),
+                    "note": join_notes(str(reason or ""), note),
                 }
 
     def _has_several_ratings(self, dimension: str) -> bool:
@@ -329,8 +331,8 @@ class SensitivityAnalysis:
         """Yield a point of each curve."""
         for key, correlations in drawn.items():
             values = np.array([c.value for c in correlations])
-            reasons = dict.fromkeys(c.note for c in correlations if np.isnan(c.value))
-            reason = ", ".join(r.removeprefix("undefined: ") for r in reasons)
+            reasons = dict.fromkeys(c.explanation for c in correlations if not c.is_defined)
+            reason = ", ".join(reasons)
             yield self._names(kind, *key, size) | _curve_point(values, reason, note)
 
     def _names(self, kind: str, dimension: str, metric: str, coefficient: str, size: int) -> Row:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pandas as pd
+
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 
@@ -56,3 +60,28 @@ def describe_protocol(protocol: Protocol) -> str:
     if protocol.split:
         parts.append(f"split {protocol.split}")
     return ", ".join(parts)
+
+
+def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
+    """Return the notes of defined coefficients on groups, systems and thresholds, each once.
+
+    Args:
+        correlations: rows of `correlations.csv`.
+        labels: the metrics' names in tables.
+        level: of the coefficients.
+    """
+    metrics_by_note: dict[tuple[str, str, str], list[str]] = {}
+    for row in correlations[correlations["value"].notna()].to_dict("records"):
+        has_level = row["coefficient"] == "acc_eq" or level != "pooled"
+        if has_level and row["coefficient"] != "accuracy" and row["note"]:
+            key = (row["dimension"], row["coefficient"], row["note"])
+            metrics_by_note.setdefault(key, []).append(labels[row["metric"]])
+    n_metrics = correlations["metric"].nunique()
+    coefficients_by_note: dict[tuple[str, str], list[str]] = {}
+    for (dimension, coefficient, note), metrics in metrics_by_note.items():
+        prefix = "" if len(metrics) == n_metrics else f"{', '.join(metrics)}, "
+        coefficients_by_note.setdefault((prefix, note), []).append(f"{dimension} {coefficient}")
+    return [
+        f"{prefix}{', '.join(coefficients)}: {note}."
+        for (prefix, note), coefficients in coefficients_by_note.items()
+    ]

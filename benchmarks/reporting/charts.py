@@ -21,17 +21,17 @@ from ..options.thresholds import CurveOptions
 from ..runs.finished_run import FinishedRun
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import METRIC_KINDS
-from ..statistics.intervals import p_value_column
+from ..statistics.multiple_tests import p_value_column
 from ..statistics.preferences import MEAN_CATEGORY
-from ..statistics.rater_agreement import (
-    CEILINGS,
+from ..statistics.rater_agreement import compute_measures
+from ..statistics.rating_table import (
     AgreementMeasure,
     RatingTable,
-    compute_measures,
     count_by_level,
     nearest_level,
     scale_levels,
 )
+from ..statistics.virtual_raters import CEILINGS
 from .figure_files import GRID, INK, MUTED, NEUTRAL, PAPER, SERIES
 from .threshold_figure import draw_curves
 

@@ -14,9 +14,14 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.files import sha256
 from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
-from ..statistics.intervals import SIGNIFICANCE_COLUMNS
 from .output_folder import RUN_FILE
-from .results import CORRELATION_COLUMNS, FORMAT, RANK_COLUMNS, SCORE_COLUMNS
+from .results import (
+    CORRELATION_COLUMNS,
+    FORMAT,
+    RANK_COLUMNS,
+    SCORE_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+)
 
 #: Columns of the CSV files that are texts even where they are empty, or say "NA".
 _TEXTS = (
@@ -79,7 +84,7 @@ class FinishedRun:
 
     @cached_property
     def significance(self) -> pd.DataFrame:
-        """Columns `uncertainty.SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
+        """Columns `SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
 
     def read_texts(self, name: str) -> pd.DataFrame:

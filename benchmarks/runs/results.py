@@ -14,6 +14,9 @@ from typing import Any
 
 import pandas as pd
 
+from ..statistics.disattenuation import Disattenuation
+from ..statistics.multiple_tests import fill_corrected_p_values
+from ..statistics.significance import MetricDifference
 from .tables import ResultTable, csv_of, latex_of, markdown_of
 
 CORRELATION_COLUMNS = (
@@ -32,6 +35,41 @@ CORRELATION_COLUMNS = (
 )
 SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
+SIGNIFICANCE_COLUMNS = (
+    "dataset",
+    "protocol",
+    "dimension",
+    "coefficient",
+    "metric_a",
+    "metric_b",
+    "value_a",
+    "value_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "test",
+    "p_value",
+    "p_holm",
+    "p_bh",
+    "n_ratings",
+    "n_images",
+    "replicates",
+    "note",
+)
+DISATTENUATED_COLUMNS = (
+    "dataset",
+    "protocol",
+    "dimension",
+    "metric",
+    "pearson",
+    "reliability",
+    "measure",
+    "corrected",
+    "ci_low",
+    "ci_high",
+    "n_items",
+    "note",
+)
 
 #: The form of a run's files, in its run.json; a new number where an older reader would go wrong.
 FORMAT = 1
@@ -86,10 +124,10 @@ class Results:
         scores: one row an item and metric, columns `SCORE_COLUMNS`.
         run: what it takes to recompute them: configuration, versions, signatures, hashes, times.
         tables: what is printed and written as Markdown and LaTeX.
-        significance: differences of metrics, columns `uncertainty.SIGNIFICANCE_COLUMNS`, and the
+        significance: differences of metrics, columns `SIGNIFICANCE_COLUMNS`, and the
             matrix of their p-values; None but for `captau compare`.
         disattenuated: correlations corrected for the ratings' noise, columns
-            `uncertainty.DISATTENUATED_COLUMNS`; None where nobody asked.
+            `DISATTENUATED_COLUMNS`; None where nobody asked.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
         judged: what people said of the items; None where a run spans protocols.
         ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
@@ -175,6 +213,55 @@ def _finite(value: Any) -> Any:
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Tidy rows in the contract's columns; what a row leaves out is empty."""
     return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
+
+
+def make_significance(
+    dataset: str, protocol: str, differences: Iterable[MetricDifference], replicates: int
+) -> pd.DataFrame:
+    """Make the table of a dataset's differences, columns `SIGNIFICANCE_COLUMNS`.
+
+    p-values are corrected within a dimension, coefficient and test.
+
+    Args:
+        dataset, protocol: their names.
+        differences: of every two metrics.
+        replicates: of the tests that resample.
+    """
+    rows = [
+        {
+            **vars(difference),
+            "dataset": dataset,
+            "protocol": protocol,
+            "difference": difference.value_a - difference.value_b,
+            "ci_low": difference.result.interval.low,
+            "ci_high": difference.result.interval.high,
+            "p_value": difference.result.p_value,
+            "n_ratings": difference.n_points,
+            "replicates": 0 if difference.test == "williams" else replicates,
+            "note": difference.result.note,
+        }
+        for difference in differences
+    ]
+    table = pd.DataFrame(rows, columns=pd.Index(SIGNIFICANCE_COLUMNS))
+    return fill_corrected_p_values(table, ("dimension", "coefficient", "test"))
+
+
+def make_disattenuated(
+    dataset: str, protocol: str, corrections: Iterable[Disattenuation]
+) -> pd.DataFrame:
+    """Make the table of a dataset's corrected correlations, columns `DISATTENUATED_COLUMNS`."""
+    rows = [
+        {
+            **vars(correction),
+            "dataset": dataset,
+            "protocol": protocol,
+            "ci_low": correction.interval.low,
+            "ci_high": correction.interval.high,
+            "note": correction.note,
+        }
+        for correction in corrections
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(DISATTENUATED_COLUMNS))
 
 
 def describe_environment() -> dict[str, Any]:

@@ -55,12 +55,12 @@ class SystemScores:
     items: pd.DataFrame
     scores: dict[str, Floats]
     corpus: dict[str, float]
-    pooled: dict[str, CorpusResampler]
+    resamplers: dict[str, CorpusResampler]
     remarks: Mapping[str, Sequence[str]]
     intervals: dict[str, Interval] = field(default_factory=dict[str, Interval])
-    drawn: dict[str, Floats] = field(default_factory=dict[str, Floats])
+    replicates: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
-    def undefined(self, spec: str) -> str:
+    def undefined_note(self, spec: str) -> str:
         """Why a metric has no corpus score; empty where it has one."""
         if math.isfinite(self.corpus[spec]):
             return ""

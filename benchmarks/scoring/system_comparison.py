@@ -1,35 +1,24 @@
-"""Systems beside one another: intervals of corpus scores, and which systems differ.
+"""Comparison of systems on the same images: intervals of corpus scores, and differences with tests.
 
-Images are drawn, as in `bootstrap`; a metric's score of the drawn ones comes from what its corpus score
-sums (`Metric.pooled`), and every system meets the same draws.
+Images are drawn, as in `bootstrap`; `Metric.corpus_resampler` gives a metric's score of the drawn ones, and every
+system meets the same draws. `captau score` and challenge sites call `compare_systems`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...metrics.base import CorpusResampler
-from ..statistics.bootstrap import (
-    Interval,
-    StatisticsOptions,
-    jackknife,
-    resample,
-    resampling_interval,
-)
-from ..statistics.significance import (
-    Mask,
-    MetricDifference,
-    Panel,
-    PreparedMetric,
-    compare_metrics,
-    correct_p_values,
-)
-from ..statistics.weighted_coefficients import Floats, Statistic
+from ..statistics.bootstrap import Interval, StatisticsOptions, resample, statistic_intervals
+from ..statistics.multiple_tests import fill_corrected_p_values
+from ..statistics.panels import Mask, Panel
+from ..statistics.remarks import Note, Undefined, remark
+from ..statistics.significance import MetricDifference, PreparedMetric, compare_metrics
+from ..statistics.weighted_coefficients import Floats, Ints, Statistic
 from .corpus_scores import SystemScores
 
 COLUMNS = (
@@ -53,34 +42,35 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class SystemPanel(Panel):
-    """Systems' captions of the same images, in the same order.
+    """Systems' captions of the same images, in the same order; the systems stand in a panel's metrics' place.
 
     Attributes:
         specs: the metrics.
-        corpus: of each system, its corpus scores by the images' weights, in the metrics' order.
+        corpus: each system's corpus scores by the images' weights, in the metrics' order.
     """
 
     specs: tuple[str, ...]
     corpus: Mapping[str, Statistic]
 
     @classmethod
-    def of(
+    def from_resamplers(
         cls,
-        pooled: Mapping[str, Mapping[str, CorpusResampler]],
+        resamplers: Mapping[str, Mapping[str, CorpusResampler]],
         specs: tuple[str, ...],
         n_images: int,
     ) -> SystemPanel:
-        """From each system's corpus scores by metric."""
-        each = np.arange(n_images)
+        """Make a panel of each system's corpus resamplers by metric."""
+        index = np.arange(n_images)
         return cls(
-            image=each,
+            image=index,
             n_images=n_images,
-            item=each,
+            item=index,
             system=None,
             drops_undefined=False,
             specs=specs,
             corpus={
-                system: _stacked([of[spec] for spec in specs]) for system, of in pooled.items()
+                system: _stack([by_metric[spec] for spec in specs])
+                for system, by_metric in resamplers.items()
             },
         )
 
@@ -92,102 +82,93 @@ class SystemPanel(Panel):
     def keys(self) -> list[tuple[str, str]]:
         return [("", spec) for spec in self.specs]
 
+    @property
+    def undefined_value(self) -> Undefined:
+        return Undefined.UNDEFINED_SYSTEM_SCORE
+
     def defined_points(self, metric: str) -> Mask:
         return np.ones(self.n_images, dtype=bool)
 
-    def _prepared(self, values: Any, keep: Mask, unit: Any) -> Statistic:
-        return self.corpus[values[0]]
+    def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
+        return self.corpus[metrics[0]]
 
-    def standardise(self, a: str, b: str, keep: Mask) -> SystemPanel:
+    def standardise(self, a: str, b: str, mask: Mask) -> SystemPanel:
         return self
 
 
-def _stacked(pooled: list[CorpusResampler]) -> Statistic:
-    return lambda weights: np.stack([one(weights) for one in pooled])
+def _stack(resamplers: Sequence[CorpusResampler]) -> Statistic:
+    return lambda weights: np.stack([resampler(weights) for resampler in resamplers])
 
 
 def compare_systems(
-    trials: Sequence[SystemScores],
+    systems: Sequence[SystemScores],
     options: StatisticsOptions,
     advance: Callable[[], None] | None = None,
 ) -> tuple[list[SystemScores], list[MetricDifference]]:
-    """Systems scored on the same images, each with its intervals, and the differences of every two.
+    """Return systems with their intervals, and the differences of every two.
 
     A metric that is undefined for one of them, or of a program that would have to run for every draw,
     has neither.
+
+    Args:
+        systems: scored on the same images.
+        options: the kind of intervals; they must resample.
+        advance: called after each block of replicates.
     """
-    specs = [spec for spec in trials[0].corpus if all(spec in one.pooled for one in trials)]
-    n_images = len(trials[0].items)
+    specs = [spec for spec in systems[0].corpus if all(spec in s.resamplers for s in systems)]
+    n_images = len(systems[0].items)
     if n_images < 2 or not specs:
-        note = f"no interval: too few images ({n_images}); two are needed" if specs else ""
-        return [replace(t, intervals={s: Interval(note=note) for s in specs}) for t in trials], []
-    panel = SystemPanel.of({one.system: one.pooled for one in trials}, tuple(specs), n_images)
-    everything = np.ones(n_images, dtype=bool)
-    prepared = {
-        system: PreparedMetric.prepare(panel, system, everything) for system in panel.metrics
-    }
-    found = resample(
-        [one.statistic for one in prepared.values()],
-        n_images,
-        options.replicates,
-        options.seed,
+        none = Interval(remarks=(remark(Note.TOO_FEW_IMAGES, n_images=n_images),))
+        return [replace(system, intervals=dict.fromkeys(specs, none)) for system in systems], []
+    resamplers = {system.system: system.resamplers for system in systems}
+    panel = SystemPanel.from_resamplers(resamplers, tuple(specs), n_images)
+    all_points = np.ones(n_images, dtype=bool)
+    prepared = {name: PreparedMetric.prepare(panel, name, all_points) for name in panel.metrics}
+    samples = resample(
+        [metric.statistic for metric in prepared.values()],
+        *(n_images, options.replicates, options.seed),
         advance=advance,
     )
-    drawn = dict(zip(prepared, found, strict=True))
-    with_intervals = [
-        replace(
-            one,
-            intervals=_intervals(panel, prepared[one.system], drawn[one.system], options),
-            drawn=dict(zip(specs, drawn[one.system], strict=True)),
+    replicates: dict[str, Floats] = dict(zip(prepared, samples, strict=True))
+    measured: list[SystemScores] = []
+    for system in systems:
+        metric, values = prepared[system.system], replicates[system.system]
+        intervals = statistic_intervals(metric.statistic, metric.values, values, n_images, options)
+        measured.append(
+            replace(
+                system,
+                intervals=dict(zip(specs, intervals, strict=True)),
+                replicates=dict(zip(specs, values, strict=True)),
+            )
         )
-        for one in trials
-    ]
-    return with_intervals, compare_metrics(panel, panel.metrics, prepared, drawn, options)
-
-
-def _intervals(
-    panel: SystemPanel, one: PreparedMetric, drawn: Floats, options: StatisticsOptions
-) -> dict[str, Interval]:
-    """A system's, by metric."""
-    left_out: Sequence[Floats | None] = [None] * len(panel.specs)
-    if options.interval == "bca":
-        left_out = list(jackknife(one.statistic, panel.n_images))
-    return {
-        spec: resampling_interval(float(value), row, options, out)
-        for spec, value, row, out in zip(panel.specs, one.values, drawn, left_out, strict=True)
-    }
+    return measured, compare_metrics(panel, panel.metrics, prepared, replicates, options)
 
 
 def make_difference_table(
-    found: Mapping[str, list[MetricDifference]], options: StatisticsOptions
+    differences: Mapping[str, Sequence[MetricDifference]], options: StatisticsOptions
 ) -> pd.DataFrame:
-    """Differences of systems by set of references, columns `COLUMNS`.
+    """Make the table of systems' differences by set of references, columns `COLUMNS`.
 
     p-values are corrected within a set and a metric.
     """
-    rows = pd.DataFrame(
-        [
-            {
-                "references": references,
-                "metric": d.coefficient,
-                "system_a": d.metric_a,
-                "system_b": d.metric_b,
-                "score_a": d.value_a,
-                "score_b": d.value_b,
-                "difference": d.value_a - d.value_b,
-                "ci_low": d.result.interval.low,
-                "ci_high": d.result.interval.high,
-                "p_value": d.result.p_value,
-                "n_images": d.n_images,
-                "replicates": options.replicates,
-                "note": d.result.note.replace("a coefficient is", "a score is"),
-            }
-            for references, differences_ in found.items()
-            for d in differences_
-        ],
-        columns=pd.Index(COLUMNS),
-    )
-    for _, index in rows.groupby(["references", "metric"], sort=False).groups.items():
-        for name in ("holm", "bh"):
-            rows.loc[index, f"p_{name}"] = correct_p_values(rows.loc[index, "p_value"], name)
-    return rows
+    rows = [
+        {
+            "references": references,
+            "metric": difference.coefficient,
+            "system_a": difference.metric_a,
+            "system_b": difference.metric_b,
+            "score_a": difference.value_a,
+            "score_b": difference.value_b,
+            "difference": difference.value_a - difference.value_b,
+            "ci_low": difference.result.interval.low,
+            "ci_high": difference.result.interval.high,
+            "p_value": difference.result.p_value,
+            "n_images": difference.n_images,
+            "replicates": options.replicates,
+            "note": difference.result.note,
+        }
+        for references, pairs in differences.items()
+        for difference in pairs
+    ]
+    table = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    return fill_corrected_p_values(table, ("references", "metric"))

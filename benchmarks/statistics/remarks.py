@@ -28,6 +28,8 @@ class Undefined(Enum):
     NO_PREFERENCES = "no preferences"
     UNDEFINED_PAIRS = "{n_undefined} of {n_pairs} pairs have an undefined score"
     UNDEFINED_CATEGORIES = "accuracy of {categories}"
+    IN_SOME_DRAWS = "in some of the draws"
+    EXPLAINED_BY_LENGTH = "a caption's length says all of it"
     # levels
     SMALL_GROUP = "fewer than two data points"
     SMALL_GROUPS = "no {group} has two data points"
@@ -139,6 +141,11 @@ class Remarked:
     def note(self) -> str:
         """The remarks as people read them."""
         return "; ".join(map(str, self.remarks))
+
+    @property
+    def explanation(self) -> str:
+        """The remarks without the word `undefined`."""
+        return "; ".join(r.phrase for r in self.remarks)
 
     def with_remarks(self, *remarks: Remark) -> Self:
         """Return the same result with further remarks."""

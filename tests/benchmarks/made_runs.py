@@ -22,7 +22,7 @@ from captau.benchmarks.runs.results import (
 )
 from captau.benchmarks.scoring.catalog import MetricStyle, metric_style, usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.benchmarks.statistics.rater_agreement import CEILINGS
+from captau.benchmarks.statistics.virtual_raters import CEILINGS
 from captau.datasets.registry import card
 from captau.metrics.registry import metric
 

@@ -20,23 +20,25 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 import captau
 from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
-    CEILINGS,
     HALF_MEASURES,
     MIN_COMMON_ITEMS,
-    RatingTable,
     cohen_kappas,
-    compute_ceilings,
     compute_measures,
     difference_histogram,
     draw_halves,
-    fleiss_kappa,
     intraclass,
     krippendorff_alpha,
     leave_one_out,
-    measure_virtual_raters,
     percent_agreement,
     split_half_reliability,
     stability,
+)
+from captau.benchmarks.statistics.rating_table import RatingTable
+from captau.benchmarks.statistics.virtual_raters import (
+    CEILINGS,
+    compute_ceilings,
+    fleiss_kappa,
+    measure_virtual_raters,
 )
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import run_captau

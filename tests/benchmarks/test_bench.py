@@ -12,7 +12,7 @@ import captau
 from captau.benchmarks.runs.output_folder import COMMAND_FILES, OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
-from captau.benchmarks.statistics.rater_agreement import CEILINGS
+from captau.benchmarks.statistics.virtual_raters import CEILINGS
 from captau.datasets.errors import InputError
 from tests.conftest import run_captau
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.catalog import metric_style
-from captau.benchmarks.statistics.rater_agreement import CEILINGS
+from captau.benchmarks.statistics.virtual_raters import CEILINGS
 from captau.datasets.errors import InputError
 from captau.metrics import base
 from captau.metrics.base import Metric

@@ -13,11 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from ....benchmarks.statistics.significance import (
-    correct_p_values,
-    rank_clusters,
-    two_sided_p_value,
-)
+from ....benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
+from ....benchmarks.statistics.significance import two_sided_p_value
 from ....benchmarks.statistics.weighted_coefficients import Floats
 from .board import ALPHA, CORRECTION, Entry, Row
 from .columns import Column

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import fmean, median
 
-from ....benchmarks.statistics.rater_agreement import RatingTable, compute_measures
+from ....benchmarks.statistics.rater_agreement import compute_measures
+from ....benchmarks.statistics.rating_table import RatingTable
 from ..export.answer_collection import collect_answers, make_caption_set
 from ..forms.form import COUNTED_PHASES
 from ..store.study_database import TableRows

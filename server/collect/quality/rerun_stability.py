@@ -16,11 +16,8 @@ import pandas as pd
 from ....benchmarks.runs.results import table_files, to_csv, to_json
 from ....benchmarks.runs.tables import ResultTable, format_number
 from ....benchmarks.statistics.coefficients import correlate
-from ....benchmarks.statistics.rater_agreement import (
-    AgreementMeasure,
-    difference_histogram,
-    stability,
-)
+from ....benchmarks.statistics.rater_agreement import difference_histogram, stability
+from ....benchmarks.statistics.rating_table import AgreementMeasure
 from ....datasets.errors import InputError
 from ....datasets.registry import load
 from ....datasets.schema import CaptionSet
@@ -165,7 +162,7 @@ def _compare_means(
         for name, measure in stability(pairs, scale).items()
     }
     rho = correlate(first, second, "spearman")
-    measures["spearman"] = AgreementMeasure(rho.value, len(first), note=rho.note)
+    measures["spearman"] = AgreementMeasure(rho.value, len(first), remarks=rho.remarks)
     rows = [
         {
             "dimension": dimension,

@@ -15,18 +15,16 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import captau
+from captau.benchmarks.runs.results import SIGNIFICANCE_COLUMNS
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
-from captau.benchmarks.statistics.intervals import SIGNIFICANCE_COLUMNS
+from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
+from captau.benchmarks.statistics.panels import PreferencePanel, RatingPanel
 from captau.benchmarks.statistics.significance import (
     MetricPair,
-    PreferencePanel,
     PreparedMetric,
-    RatingPanel,
     bootstrap_test,
     compare_metrics,
-    correct_p_values,
     permutation_test,
-    rank_clusters,
     williams,
 )
 from tests.conftest import run_captau, says
@@ -562,7 +560,8 @@ def test_statistics_options_from_python():
 
 def test_disattenuated_by_hand(tmp_path):
     """r over the root of ICC(1,1), as `captau agree` and SciPy have them; ICC(1,k) of means."""
-    from captau.benchmarks.statistics.rater_agreement import RatingTable, intraclass
+    from captau.benchmarks.statistics.rater_agreement import intraclass
+    from captau.benchmarks.statistics.rating_table import RatingTable
 
     demo = captau.load("demo")
     table = RatingTable.from_ratings(demo.ratings, demo.items["item_id"], "overall")
@@ -612,8 +611,9 @@ def test_disattenuation_says_where_it_cannot(tmp_path):
 
 
 def test_reliability_of_a_resample_is_that_of_its_ratings():
-    from captau.benchmarks.statistics.intervals import _reliability
-    from captau.benchmarks.statistics.rater_agreement import RatingTable, intraclass
+    from captau.benchmarks.statistics.disattenuation import reliability_statistic
+    from captau.benchmarks.statistics.rater_agreement import intraclass
+    from captau.benchmarks.statistics.rating_table import RatingTable
 
     rng = np.random.default_rng(2)
     ratings = rng.normal(size=(12, 1)) + rng.normal(size=(12, 4))
@@ -623,7 +623,7 @@ def test_reliability_of_a_resample_is_that_of_its_ratings():
     table = RatingTable.from_matrix(ratings)
     chosen = intraclass(RatingTable.from_matrix(np.repeat(ratings, weights[image], axis=0)))
     for measure in ("icc1", "icc1k"):
-        found = _reliability(table, image, measure)(weights[:, None])
+        found = reliability_statistic(table, image, measure)(weights[:, None])
         assert found[0, 0] == pytest.approx(chosen[measure].value, abs=1e-12)
 
 

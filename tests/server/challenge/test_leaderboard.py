@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.system_comparison import SystemPanel
 from captau.benchmarks.statistics.bootstrap import StatisticsOptions, resample
-from captau.benchmarks.statistics.significance import (
-    PreparedMetric,
-    compare_metrics,
-    correct_p_values,
-    rank_clusters,
-)
+from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
+from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 from captau.server.challenge.leaderboard.board import (
     Board,
     Entry,
