@@ -60,7 +60,7 @@ class CaptionScores:
         """The reasons why metrics have no corpus score, by metric; by system where there are several."""
         reasons = {
             f"{scored.system} {scored.references}".strip(): {
-                spec: reason for spec in scored.corpus if (reason := scored.undefined(spec))
+                spec: reason for spec in scored.corpus if (reason := scored.undefined_note(spec))
             }
             for scored in self.systems
         }
@@ -87,7 +87,7 @@ class CaptionScores:
                         "agreement_coefficient": reliability.coefficient if reliability else "",
                         "agreement_on": reliability.judgements if reliability else "",
                         "agreement_source": reliability.source if reliability else "",
-                        "note": scored.undefined(spec) or interval.note,
+                        "note": scored.undefined_note(spec) or interval.note,
                     }
                 )
         return pd.DataFrame(rows)

@@ -15,7 +15,7 @@ from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..scoring.corpus_scores import SystemScores
 from ..scoring.unavailable_metrics import UnavailableMetrics, add_unavailable_rows
-from ..statistics.intervals import p_value_column
+from ..statistics.multiple_tests import p_value_column
 
 #: The mark of a significant difference.
 STAR = "*"
@@ -134,7 +134,7 @@ def _notes(
     for scored in scores.systems:
         head = _head(scored, scores)
         for spec, style in metrics:
-            if reason := scored.undefined(spec):
+            if reason := scored.undefined_note(spec):
                 yield f"{style.label}{f' ({head})' if head else ''}: {reason}."
     if any(scored.intervals for scored in scores.systems):
         yield f"±: half the width of the {interval_words(config.statistics)}; both ends in corpus.csv."

@@ -295,7 +295,8 @@ def _notes(part: Part, heads: set[str]) -> list[str]:
     notes = [known.get(m, {}).get("note", "") for m in part.metrics]
     missing = part.run.run.get("missing", {}).get(part.dataset, {})
     notes += [f"{part.label(m)} is missing: {reason}." for m, reason in missing.items()]
-    undefined = part.correlations[part.correlations["note"].str.startswith("undefined")]
+    is_missing = part.correlations["metric"].isin(list(missing))
+    undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
     notes += [
         f"{part.label(r['metric'])}, {r['dimension']} {r['coefficient']}: {r['note']}."
         for r in undefined.to_dict("records")

@@ -131,7 +131,7 @@ def test_soft_pairwise_accuracy_in_blocks_draws_as_at_once() -> None:
     rng = np.random.default_rng(kinds.SEED)
     signs = 2 * np.rint(rng.random((kinds.PERMUTATIONS, 6), dtype=np.float32)) - 1
     d = cells["x"][:, 0] - cells["x"][:, 1]
-    assert kinds._better(cells)["x"][0] == ((signs @ d) >= d.sum() - 1e-6).mean()
+    assert kinds._superiority_p_values(cells["x"])[0][0] == ((signs @ d) >= d.sum() - 1e-6).mean()
 
 
 few = st.lists(
