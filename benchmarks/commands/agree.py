@@ -30,7 +30,8 @@ from ..runs.progress_bar import StepProgress
 from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
-from ..statistics.rater_agreement import RatingTable, compute_measures, count_by_level
+from ..statistics.rater_agreement import compute_measures
+from ..statistics.rating_table import RatingTable, count_by_level
 
 
 def run(config: AgreeOptions) -> RunOutput:

@@ -40,7 +40,8 @@ from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..statistics.rater_agreement import RatingTable, compute_measures
+from ..statistics.rater_agreement import compute_measures
+from ..statistics.rating_table import RatingTable
 
 COMPARISON_COLUMNS = (
     "paper",

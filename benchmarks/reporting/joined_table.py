@@ -20,6 +20,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...metrics.registry import metric
+from ..evaluation.floors import FLOOR_NOTES
 from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
     PublishedNumber,
@@ -28,14 +29,13 @@ from ..evaluation.published_numbers import (
     select_numbers,
     short_citation,
 )
-from ..evaluation.wording import describe_protocol, interval_words, rank_words
+from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
 from ..options.table import TableOptions
 from ..runs.finished_run import FinishedRun, check_same_data, read_run
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, format_number
 from ..scoring.catalog import METRIC_KINDS, MetricStyle, metric_style
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.levels import remarks
 
 #: How rows are grouped, in this order.
 GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
@@ -522,11 +522,10 @@ def _notes(
         notes += _on_data(source, rows, columns)
         notes += [source.styles[row["metric"]].note for _, row in rows]
         below = {**source.below["floors"], **source.below["ceilings"]}
-        # Of a floor's accuracy the ties are told first.
         notes += [
-            f"{below[row['metric']]}: {row['note'].rpartition('; ')[2]}."
+            f"{below[row['metric']]}: {FLOOR_NOTES.get(row['metric']) or row['note']}."
             for _, row in rows
-            if row["metric"] in below and not row["note"].startswith("undefined")
+            if row["metric"] in below and not math.isnan(row["value"])
         ]
     if config.published:
         who = dict.fromkeys(d.source for d in drafts if d.source)
@@ -569,5 +568,5 @@ def _on_data(
             f"{same['n_ratings'].max():,} {what}; protocol {protocol.name}: {describe_protocol(protocol)}."
         )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
-        notes += remarks(ours, labels, protocol.level)
+        notes += level_notes(ours, labels, protocol.level)
     return notes

@@ -162,9 +162,11 @@ class CaptionEvaluator(Evaluator):
         self, result: SystemScores, order: NDArray[np.int64], progress: ReportedProgress
     ) -> dict[tuple[str, str], Floats]:
         """Return replicates on samples in the order of the references, whatever the submission's is."""
-        by_metric = result.drawn
+        by_metric = result.replicates
         if by_metric and _is_mixed(order):
-            panel = SystemPanel.of({result.system: result.pooled}, tuple(by_metric), len(order))
+            panel = SystemPanel.from_resamplers(
+                {result.system: result.resamplers}, tuple(by_metric), len(order)
+            )
             statistic = panel.corpus[result.system]
             options = self.challenge.statistics
             (values,) = resample(
@@ -229,6 +231,6 @@ def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> Ref
 def _score_row(result: SystemScores, spec: str) -> dict[str, Any]:
     interval = result.intervals.get(spec)
     bounds = (interval.low, interval.high) if interval else (None, None)
-    note = result.undefined(spec) or (interval.note if interval else "")
+    note = result.undefined_note(spec) or (interval.note if interval else "")
     values = (result.corpus[spec], *bounds)
     return make_score_row(result.references, spec, values, len(result.items), note)

@@ -101,7 +101,7 @@ class MetricEvaluator(Evaluator):
         """Return bootstrap replicates of each correlation."""
         options = self.challenge.statistics
         replicates: dict[tuple[str, str], Floats] = {}
-        for panel, _ in build_panels(scored.selection, scored.oriented):
+        for panel in build_panels(scored.selection, scored.oriented):
             points = panel.comparable_points(SUBMITTED)
             if points is None or panel.n_images < 2:
                 continue
