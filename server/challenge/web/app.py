@@ -1,4 +1,4 @@
-"""The web build_application of a challenge site."""
+"""The web application of a challenge site."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GROUPS = (
 
 
 def make_app(site: Site) -> FastAPI:
-    """Return the build_application; at its end it ends the workers and closes the database."""
+    """Return the application; at its end it ends the workers and closes the database."""
 
     @asynccontextmanager
     async def run_workers(app: FastAPI) -> AsyncGenerator[None]:

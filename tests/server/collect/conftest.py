@@ -19,7 +19,7 @@ CAPTIONS = [
 
 
 def write_study(folder, protocol="game", **changes):
-    """A study of 18 captions of 6 pictures in `folder`; returns its file."""
+    """Write a study of 18 captions of 6 pictures into `folder` and return its file."""
     for k in range(6):
         Image.new("RGB", (40, 30), (40 * k, 90, 200)).save(folder / f"p{k}.png")
     rows = [
@@ -63,7 +63,7 @@ def write_study(folder, protocol="game", **changes):
 
 
 def make_site(folder, protocol="game", database=None, url="", **changes):
-    """The site of a small study, its database beside it."""
+    """Open the site of a small study, its database beside it."""
     from captau.benchmarks.options.collect import CollectOptions
     from captau.server.collect.web.site import open_site
 
@@ -75,7 +75,7 @@ def make_site(folder, protocol="game", database=None, url="", **changes):
 
 
 def serve_site(site):
-    """A server of the site; the address is what is given."""
+    """Serve a site in a thread; the context yields its address."""
     from captau.server.collect.web.app import make_app
 
     return serving(make_app(site))
@@ -83,7 +83,7 @@ def serve_site(site):
 
 @pytest.fixture
 def serve_small(tmp_path):
-    """A function that serves a small study until the test ends: site and address."""
+    """Return a function that serves a small study until the test ends, and returns site and address."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""`captau collect` as it is typed: served until it is stopped, and what is told where it cannot be."""
+"""`captau collect` as it is typed: served until it is stopped, and its errors."""
 
 from __future__ import annotations
 

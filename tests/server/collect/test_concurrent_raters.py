@@ -1,4 +1,4 @@
-"""What many ask for at once is what they would get one after the other."""
+"""Raters who ask at once get the same as those who ask one after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATERS = 8
 
 
 async def run_concurrently(database, requests):
-    """What all get who ask while the database is at something else: one batch of work."""
+    """Run requests as one batch, which queued while the database was busy; return their results."""
     has_begun, may_continue = threading.Event(), threading.Event()
     busy = asyncio.create_task(
         database.run(lambda c: has_begun.set() or (may_continue.wait() and None))
@@ -42,7 +42,7 @@ async def run_sequentially(database, requests):
 
 
 def comparable(result):
-    """What of an answer has to be the same in two databases, whose keys are not."""
+    """Return the parts of an answer that are equal in two databases; keys are not."""
     if isinstance(result, Exception):
         return type(result), str(result)
     rater = result.rater.id, result.rater.points, result.rater.n_answers
@@ -58,7 +58,7 @@ def comparable(result):
 
 
 async def play(site, run_requests, rounds):
-    """Some ask, some of them answer, some are left out: what was chosen and told, in order."""
+    """Let raters ask, answer and be excluded; return the assignments and feedback, in order."""
     store, rng, events = site.store, random.Random(5), []
     field = "overall" if store.form.name == "game" else "answer"
     level = {"overall": lambda: rng.randint(1, 5), "answer": lambda: rng.choice(["good", "bad"])}
@@ -99,7 +99,7 @@ async def play(site, run_requests, rounds):
 
 
 def check_same_play(folder, protocol, databases, monkeypatch):
-    """The same play on two databases, one by one and at once."""
+    """Check that the same play on two databases, sequential and concurrent, ends the same."""
     monkeypatch.setattr(secrets, "choice", lambda found: found[0])  # practice is drawn by lot
     events, rows = [], []
     for name, run_requests, database in zip(

@@ -1,4 +1,4 @@
-"""What was gathered reads back: as dataset=file, and by the papers' own readers."""
+"""Exports of studies, read back as dataset=file and by the readers of the papers' files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.server.collect.conftest import CAPTIONS, make_site, serve_site
 
 
 @pytest.fixture
-def gathered(tmp_path):
-    """A function: a study's site after raters answered by a rule (rater, caption) → fields."""
+def run_study(tmp_path):
+    """Return a function that lets raters answer a study by a rule, and returns its store and rows."""
 
     def run(protocol, raters, rule, **changes):
         site = make_site(tmp_path, protocol, ratings=raters, **changes)
@@ -41,23 +41,23 @@ def gathered(tmp_path):
     return run
 
 
-def write(files, folder):
+def write_files(files, folder):
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return folder
 
 
-def test_a_game_export_loads_as_dataset_file(gathered, tmp_path):
+def test_a_game_export_loads_as_dataset_file(run_study, tmp_path):
     level = {c: 1 + k % 5 for k, (_, c, _) in enumerate(CAPTIONS)}
 
     def rule(k, captions):
         return {"rating": min(5, level.get(captions[0], 4) + (k == 1))}
 
-    store, rows = gathered(
+    store, rows = run_study(
         "game", 3, rule, game={"points": -100, "tutorial_pairs": 0, "tutorial": []}
     )
-    folder = write(export_files(store, rows, "captau"), tmp_path / "out")
+    folder = write_files(export_files(store, rows, "captau"), tmp_path / "out")
     dataset = load("file", path=folder / "ratings.csv", low=1, high=5, step=1)
     assert len(dataset.items) == len(CAPTIONS)
     assert len(dataset.ratings) == 3 * len(CAPTIONS)
@@ -80,8 +80,8 @@ def test_a_game_export_loads_as_dataset_file(gathered, tmp_path):
     assert json.loads((folder / "run.json").read_text())["answers"] == 3 * len(CAPTIONS)
 
 
-def test_a_game_export_on_coco_imports_as_cocog(gathered, tmp_path):
-    store, rows = gathered(
+def test_a_game_export_on_coco_imports_as_cocog(run_study, tmp_path):
+    store, rows = run_study(
         "game",
         2,
         lambda k, c: {"rating": 4},
@@ -89,7 +89,7 @@ def test_a_game_export_on_coco_imports_as_cocog(gathered, tmp_path):
     )
     units = {n: type(u)(**{**vars(u), "image_id": "391895"}) for n, u in store.units.items()}
     store.units.update(units)
-    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
+    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("cocog"), folder, root)
     dataset = load("cocog", root)
@@ -97,7 +97,7 @@ def test_a_game_export_on_coco_imports_as_cocog(gathered, tmp_path):
     assert set(dataset.ratings["value"]) == {4.0}
 
 
-def test_a_good_bad_export_imports_as_caption_quality(gathered, tmp_path):
+def test_a_good_bad_export_imports_as_caption_quality(run_study, tmp_path):
     n_good = {c: 3 + k % 8 for k, (_, c, _) in enumerate(CAPTIONS)}  # of ten, how many say good
 
     def rule(k, captions):
@@ -107,8 +107,8 @@ def test_a_good_bad_export_imports_as_caption_quality(gathered, tmp_path):
             return {"answer": "skip"}  # two: kept, with eight answers
         return {"answer": "good" if k < n_good[captions[0]] else "bad"}
 
-    store, rows = gathered("good_bad", 10, rule)
-    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
+    store, rows = run_study("good_bad", 10, rule)
+    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("caption_quality"), folder, root)
     dataset = load("caption_quality", root)
@@ -131,12 +131,12 @@ def test_a_good_bad_export_imports_as_caption_quality(gathered, tmp_path):
     fewer_rows = {**rows, "answers": [a for a in rows["answers"] if a["id"] not in dropped_answers]}
     fewer_files = export_files(store, fewer_rows, "paper")
     assert json.loads(fewer_files["run.json"])["left_out"]["pairs_of_fewer_than_8_answers"] == 1
-    take(card("caption_quality"), write(fewer_files, tmp_path / "fewer"), tmp_path / "less")
+    take(card("caption_quality"), write_files(fewer_files, tmp_path / "fewer"), tmp_path / "less")
     assert set(load("caption_quality", tmp_path / "less").items["caption"]) == set(captions) - {
         CAPTIONS[2][1]
     }
     # Our own form leaves the same pair out, and its answers are those of people.
-    captau_folder = write(export_files(store, rows, "captau"), tmp_path / "mine")
+    captau_folder = write_files(export_files(store, rows, "captau"), tmp_path / "mine")
     ratings = pd.read_csv(captau_folder / "ratings.csv")
     assert set(ratings["dimension"]) == {"good"}
     assert len(ratings) == 10 * (len(CAPTIONS) - 2) + 8
@@ -146,12 +146,12 @@ def test_a_good_bad_export_imports_as_caption_quality(gathered, tmp_path):
     }
 
 
-def test_a_thumb_export_imports_with_settled_answers(gathered, tmp_path):
+def test_a_thumb_export_imports_with_settled_answers(run_study, tmp_path):
     def rule(k, captions):
         is_lower = k == 1 and captions[0] == f"{CAPTIONS[0][1].capitalize()}."
         return {"precision": 5 - is_lower, "recall": 3, "inclusive": 5, "fault": "grammar"}
 
-    store, rows = gathered("thumb", 2, rule)
+    store, rows = run_study("thumb", 2, rule)
     before = export_files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
     assert len(before) == len(CAPTIONS) - 1  # one is not settled
     (item,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[0][1])
@@ -161,7 +161,7 @@ def test_a_thumb_export_imports_with_settled_answers(gathered, tmp_path):
     rows["raters"][0]["excluded_at"] = 1.0
     assert not collect_answers(store, rows).settled
     rows["raters"][0]["excluded_at"] = None
-    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
+    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
     dataset = load("thumb", root)
@@ -171,14 +171,14 @@ def test_a_thumb_export_imports_with_settled_answers(gathered, tmp_path):
     for item_id, caption in captions.items():
         settled = caption == "A square number 0."
         assert total[item_id] == (1.5 if settled else 4 - 0.5 - 0.1)
-    captau_folder = write(export_files(store, rows, "captau"), tmp_path / "mine")
+    captau_folder = write_files(export_files(store, rows, "captau"), tmp_path / "mine")
     ratings = load("file", path=captau_folder / "ratings.csv")
     assert len(ratings.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
     assert set(pd.read_csv(captau_folder / "settled.csv")["rater"]) == {"settled"}
 
 
-def test_a_four_export_imports_as_capeval1k(gathered, tmp_path):
-    store, rows = gathered(
+def test_a_four_export_imports_as_capeval1k(run_study, tmp_path):
+    store, rows = run_study(
         "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}
     )
     table = pd.read_csv(pd.io.common.BytesIO(export_files(store, rows, "paper")["capeval.csv"]))
@@ -188,7 +188,7 @@ def test_a_four_export_imports_as_capeval1k(gathered, tmp_path):
     caption_set = make_caption_set(store, collect_answers(store, rows))
     mean = caption_set.ratings.groupby("item_id")["value"].mean()
     assert sorted((mean - 1) / 4) == pytest.approx(sorted(table["value"]))
-    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
+    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     take(card("capeval1k"), folder, tmp_path / "root")
     dataset = load("capeval1k", tmp_path / "root")  # nothing else is there: no vocabulary, no COCO
     assert Counter(
@@ -234,12 +234,12 @@ def test_an_image_always_has_the_same_number(tmp_path, ids, numbers):
     store.database.close()
 
 
-def test_references_export_as_coco_annotations(gathered, tmp_path):
+def test_references_export_as_coco_annotations(run_study, tmp_path):
     def rule(k, captions):
         return {"text": f"A picture, seen by person number {k}, of one plain colour"}
 
-    store, rows = gathered("references", 2, rule)
-    folder = write(export_files(store, rows, "paper"), tmp_path / "out")
+    store, rows = run_study("references", 2, rule)
+    folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     content = json.loads((folder / "captions.json").read_text())
     assert len(content["annotations"]) == 12
     assert len(content["images"]) == 6
@@ -247,11 +247,11 @@ def test_references_export_as_coco_annotations(gathered, tmp_path):
     assert sorted(map(len, references.texts.values())) == [2] * 6
 
 
-def test_excluded_raters_do_not_count_and_figures_point_out_poor_raters(gathered):
+def test_excluded_raters_do_not_count_and_figures_point_out_poor_raters(run_study):
     def rule(k, captions):
         return {"answer": "good" if k == 2 or len(captions[0]) % 2 else "bad"}
 
-    store, rows = gathered("good_bad", 3, rule)
+    store, rows = run_study("good_bad", 3, rule)
     figures = compute_rater_figures(store, rows)
     assert [bool(f.notes) for f in figures.values()] == [False, False, True]
     assert figures[3].notes == ("nearly always the same answer",)

@@ -15,8 +15,8 @@ from tests.conftest import says
 from tests.server.collect.conftest import write_study
 
 
-def exported(folder, answers_by_caption, protocol="good_bad", dimension="good"):
-    """An export of answers by caption, each list from raters of its own."""
+def write_export(folder, answers_by_caption, protocol="good_bad", dimension="good"):
+    """Write an export of answers by caption, each list by different raters, and return its folder."""
     folder.mkdir()
     rows = [
         {"image": "p.png", "caption": c, "rater": f"r{k}", "dimension": dimension, "value": v}
@@ -29,20 +29,32 @@ def exported(folder, answers_by_caption, protocol="good_bad", dimension="good"):
     return folder
 
 
-def yes(good, bad):
+def good_bad_answers(good, bad):
     return [1] * good + [0] * bad
 
 
 def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
     """Eighths: 8/8 and 6/8, 4/8 and 4/8, 2/8 and 3/8, 0/8 and 8/8; one pair has seven answers only."""
-    first = exported(
+    first = write_export(
         tmp_path / "a",
-        {"c1": yes(8, 0), "c2": yes(4, 4), "c3": yes(2, 6), "c4": yes(0, 8), "c5": yes(4, 3)},
+        {
+            "c1": good_bad_answers(8, 0),
+            "c2": good_bad_answers(4, 4),
+            "c3": good_bad_answers(2, 6),
+            "c4": good_bad_answers(0, 8),
+            "c5": good_bad_answers(4, 3),
+        },
     )
     # 7 of 9 is .778, by the paper's rounding 6/8; 4 of 10 is .4, 3/8.
-    second = exported(
+    second = write_export(
         tmp_path / "b",
-        {"c1": yes(7, 2), "c2": yes(4, 4), "c3": yes(4, 6), "c4": yes(8, 0), "c5": yes(8, 0)},
+        {
+            "c1": good_bad_answers(7, 2),
+            "c2": good_bad_answers(4, 4),
+            "c3": good_bad_answers(4, 6),
+            "c4": good_bad_answers(8, 0),
+            "c5": good_bad_answers(8, 0),
+        },
     )
     comparison = compare_runs([first, second])
     values = comparison.measures.set_index("measure")["value"]
@@ -70,7 +82,7 @@ def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
 
 def test_differences_are_in_parts_of_the_scale_s_width(tmp_path):
     runs = [
-        exported(tmp_path / n, answers_by_caption, "game", "overall")
+        write_export(tmp_path / n, answers_by_caption, "game", "overall")
         for n, answers_by_caption in (
             ("a", {"x": [5, 4], "y": [1]}),
             ("b", {"x": [4], "y": [2, 2], "z": [3]}),
@@ -84,15 +96,15 @@ def test_differences_are_in_parts_of_the_scale_s_width(tmp_path):
 
 
 def test_folders_without_an_export_are_reported(tmp_path):
-    export = exported(tmp_path / "a", {"c": yes(8, 0)})
+    export = write_export(tmp_path / "a", {"c": good_bad_answers(8, 0)})
     with says("run has 1 folders", "run=[FIRST,AGAIN]"):
         compare_runs([export])
     with says("nowhere", "captau collect export"):
         compare_runs([export, tmp_path / "nowhere"])
     with says("its protocol is game, not good_bad"):
-        compare_runs([export, exported(tmp_path / "b", {"c": [3]}, "game", "overall")])
+        compare_runs([export, write_export(tmp_path / "b", {"c": [3]}, "game", "overall")])
     with says("no item has 8 ratings or more in both", "least="):
-        compare_runs([export, exported(tmp_path / "d", {"c": yes(7, 0)})])
+        compare_runs([export, write_export(tmp_path / "d", {"c": good_bad_answers(7, 0)})])
     (export / "run.json").write_text('{"command": "bench"}')
     with says("no folder of captau collect export"):
         compare_runs([export, export])

@@ -1,4 +1,4 @@
-"""Study files: what they say, and every fault told with file, line and field."""
+"""Study files: those of captau, faults with file, line and field, and the rules of the forms."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def load_rows(site):
 
 
 def finish_tutorial(url, nickname=""):
-    """A player who is through the tutorial of two pairs."""
+    """Return the browser of a player who has finished the tutorial of two pairs."""
     browser = join_study(url, nickname)
     for _ in range(2):
         browser.post("/rate", {**browser.get("/rate").hidden, "rating": 4})
