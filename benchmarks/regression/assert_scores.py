@@ -78,14 +78,14 @@ def assert_scores(
     metrics = _metrics(metric, name)
     specs = [m.spec for m in metrics]
     if not update and (unknown := [s for s in specs if s not in read(path).metrics]):
-        known = ", ".join(read(path).metrics)
+        known_names = ", ".join(read(path).metrics)
         raise InputError(
-            f"{path} has no metric '{unknown[0]}', but {known}; name=… says which of them a function is, "
+            f"{path} has no metric '{unknown[0]}', but {known_names}; name=… says which of them a function is, "
             f"and {UPDATE}=1 makes the baseline anew"
         )
-    if update and path.exists() and (others := set(read(path).metrics) - set(specs)):
+    if update and path.exists() and (absent_specs := set(read(path).metrics) - set(specs)):
         raise InputError(
-            f"{path} has other metrics as well ({', '.join(sorted(others))}); one baseline a call"
+            f"{path} has other metrics as well ({', '.join(sorted(absent_specs))}); one baseline a call"
         )
     checked = run(
         CheckOptions(

@@ -40,7 +40,7 @@ _HEAD = """\
 
 
 @dataclass(frozen=True)
-class Kept:
+class MetricBaseline:
     """One metric in a baseline.
 
     Attributes:
@@ -52,7 +52,7 @@ class Kept:
         parts: `parts_of` them.
     """
 
-    made: str | None
+    recipe: str | None
     signature: str
     correlations: Mapping[str, float]
     items: int
@@ -64,7 +64,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a baseline file says.
+    """The content of a baseline file.
 
     Attributes:
         dataset: its name; `own` are the options of `dataset=file`.
@@ -80,49 +80,49 @@ class Baseline:
     """
 
     dataset: str
-    own: Mapping[str, Any]
+    file_options: Mapping[str, Any]
     data: Mapping[str, Any]
     protocol: Protocol
     seed: int
     tolerance: float
     versions: str
     packages: Mapping[str, str]
-    metrics: Mapping[str, Kept]
+    metrics: Mapping[str, MetricBaseline]
     sample: Mapping[str, Mapping[str, float]]
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
 
 
 def decimals_of(tolerance: float) -> int:
-    """How many decimals of a score matter: one more than the tolerance has."""
+    """Return how many decimals of a score matter: one more than the tolerance has."""
     return math.ceil(-math.log10(tolerance)) + 1
 
 
 def unit_of(coefficient: str) -> float:
-    """The last printed digit of a coefficient, in its natural range."""
+    """Return the last printed digit of a coefficient, in its natural range."""
     _, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
     return 10**-decimals / scale
 
 
 def moved(before: float, now: float, reach: float) -> bool:
-    """Whether a number is off by more than `reach`; NaN is like NaN alone."""
+    """Tell whether a number is off by more than `reach`; NaN equals only NaN."""
     if math.isnan(before) or math.isnan(now):
         return math.isnan(before) != math.isnan(now)
     return before != now and not abs(before - now) <= reach
 
 
-def drawn(item_ids: Iterable[str], size: int, seed: int) -> list[str]:
-    """A sample of items in the given order: those with the smallest hashes of seed and id.
+def draw_sample(item_ids: Iterable[str], size: int, seed: int) -> list[str]:
+    """Draw a sample of items, in the given order: those with the smallest hashes of seed and id.
 
     Whatever draws it, with whichever NumPy, the sample is the same; and of data to which some items
     were added, most of the old sample stays.
     """
     ids = list(item_ids)
-    chosen = set(sorted(ids, key=lambda i: _hash(f"{seed}:{i}"))[:size])
-    return [i for i in ids if i in chosen]
+    sampled = set(sorted(ids, key=lambda i: _hash(f"{seed}:{i}"))[:size])
+    return [i for i in ids if i in sampled]
 
 
 def parts_of(item_ids: Sequence[str], scores: Floats) -> tuple[float, ...]:
-    """Means of the defined scores of `PARTS` parts, NaN for an empty one; an item's hash says which.
+    """Return the means of the defined scores of `PARTS` parts, by items' hashes; NaN for an empty one.
 
     This is the digest of all scores. A hash of rounded scores would be smaller, but some score lies so
     near to where rounding turns that the last bit, in which machines differ, turns the hash. A mean
@@ -171,19 +171,19 @@ def steady(now: Baseline, before: Baseline | None) -> Baseline:
         return new if old is None or moved(old, new, reach) else old
 
     metrics = dict(now.metrics)
-    for name, kept in now.metrics.items():
+    for name, metric in now.metrics.items():
         if name not in before.metrics:
             continue
         old = before.metrics[name]
         metrics[name] = dataclasses.replace(
-            kept,
+            metric,
             correlations={
                 key: keep(value, old.correlations.get(key), 10.0 ** -_decimals_at(key))
-                for key, value in kept.correlations.items()
+                for key, value in metric.correlations.items()
             },
-            mean=keep(kept.mean, old.mean),
-            std=keep(kept.std, old.std),
-            parts=tuple(map(keep, kept.parts, old.parts)),
+            mean=keep(metric.mean, old.mean),
+            std=keep(metric.std, old.std),
+            parts=tuple(map(keep, metric.parts, old.parts)),
         )
     sample = {
         item: {name: keep(v, before.sample.get(item, {}).get(name)) for name, v in scores.items()}
@@ -198,7 +198,7 @@ def coefficient_of(key: str) -> str:
 
 
 def _decimals_at(key: str) -> int:
-    """How many decimals of a correlation are written: two more than tables print."""
+    """Return how many decimals of a correlation are written: two more than tables print."""
     return round(-math.log10(unit_of(coefficient_of(key)))) + 2
 
 
@@ -211,7 +211,7 @@ def written(baseline: Baseline) -> str:
     lines = [
         f"format: {FORMAT}",
         f"dataset: {_text(baseline.dataset)}",
-        *([f"file: {_flow(baseline.own)}"] if baseline.own else []),
+        *([f"file: {_flow(baseline.file_options)}"] if baseline.file_options else []),
         f"data: {_flow(baseline.data)}",
         f"protocol: {_flow(vars(baseline.protocol))}",
         f"seed: {baseline.seed}",
@@ -221,19 +221,19 @@ def written(baseline: Baseline) -> str:
         *(f"  {_text(name)}: {_text(v, quoted=True)}" for name, v in baseline.packages.items()),
         "metrics:",
     ]
-    for name, kept in baseline.metrics.items():
+    for name, metric in baseline.metrics.items():
         correlations = (
             f"{_text(key)}: {number(value, _decimals_at(key))}"
-            for key, value in kept.correlations.items()
+            for key, value in metric.correlations.items()
         )
         lines += [
             f"  {_text(name)}:",
-            f"    made: {_flow(kept.made)}",
-            f"    signature: {_text(kept.signature, quoted=True)}",
+            f"    made: {_flow(metric.recipe)}",
+            f"    signature: {_text(metric.signature, quoted=True)}",
             f"    correlations: {{{', '.join(correlations)}}}",
-            f"    scores: {{items: {kept.items}, undefined: {kept.undefined}, "
-            f"mean: {number(kept.mean, digits)}, std: {number(kept.std, digits)}}}",
-            f"    parts: [{', '.join(number(p, digits) for p in kept.parts)}]",
+            f"    scores: {{items: {metric.items}, undefined: {metric.undefined}, "
+            f"mean: {number(metric.mean, digits)}, std: {number(metric.std, digits)}}}",
+            f"    parts: [{', '.join(number(p, digits) for p in metric.parts)}]",
         ]
     lines.append("sample:")
     for item, scores in baseline.sample.items():
@@ -288,7 +288,7 @@ def _text(text: str, *, quoted: bool = False) -> str:
 
 
 def _scalar(text: str) -> Any:
-    """What a word without quotes means: what it means in JSON, else a text."""
+    """Return the value of a word without quotes: as in JSON, else a text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -320,49 +320,51 @@ class _Tree:
         except RecursionError as error:
             raise self._broken("nested too deeply", 1) from error
 
-    def _broken(self, what: str, line: int) -> InputError:
-        what = " ".join(what.split())
+    def _broken(self, problem: str, line: int) -> InputError:
+        problem = " ".join(problem.split())
         return InputError(
-            f"{self.path}:{line}: no baseline ({what}); mend the line, or take the file anew from "
+            f"{self.path}:{line}: no baseline ({problem}); mend the line, or take the file anew from "
             f"version control"
         )
 
-    def _plain(self, node: yaml.Node, at: tuple[str, ...]) -> Any:
+    def _plain(self, node: yaml.Node, key_path: tuple[str, ...]) -> Any:
         line = node.start_mark.line + 1
-        self.lines.setdefault(at, line)
+        self.lines.setdefault(key_path, line)
         if id(node) in self._nodes:
             raise self._broken("an alias of YAML, which baselines do not have", line)
         self._nodes.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node.value) if node.style is None else node.value
         if isinstance(node, yaml.SequenceNode):
-            return [self._plain(one, (*at, str(i))) for i, one in enumerate(node.value)]
-        found: dict[str, Any] = {}
+            return [self._plain(child, (*key_path, str(i))) for i, child in enumerate(node.value)]
+        mapping: dict[str, Any] = {}
         for key_node, value in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self._broken("a key that is no text", line)
             key = key_node.value
-            if key in found:
+            if key in mapping:
                 raise self._broken(f"'{key}' stands twice", line)
-            self.lines[*at, key] = line
-            found[key] = self._plain(value, (*at, key))
-        return found
+            self.lines[*key_path, key] = line
+            mapping[key] = self._plain(value, (*key_path, key))
+        return mapping
 
-    def fail(self, at: tuple[str, ...], said: str) -> InputError:
-        """The error at a value, or where it is missing at what should hold it."""
-        while at not in self.lines:
-            at = at[:-1]
-        return self._broken(said, self.lines[at])
+    def fail(self, key_path: tuple[str, ...], problem: str) -> InputError:
+        """Return the error at a value, or at what should hold a missing one."""
+        while key_path not in self.lines:
+            key_path = key_path[:-1]
+        return self._broken(problem, self.lines[key_path])
 
-    def get(self, *at: str, kind: type | tuple[type, ...]) -> Any:
-        """A value of a kind; an int passes for a float, a bool never for a number."""
+    def get(self, *key_path: str, kind: type | tuple[type, ...]) -> Any:
+        """Return a value of a kind; an int passes for a float, a bool never for a number."""
         value: Any = self.plain
-        for depth, key in enumerate(at):
+        for depth, key in enumerate(key_path):
             if not isinstance(value, dict):
-                raise self.fail(at[:depth], f"{'.'.join(at[:depth]) or 'all'} has no keys")
+                raise self.fail(
+                    key_path[:depth], f"{'.'.join(key_path[:depth]) or 'all'} has no keys"
+                )
             if key not in value:
-                raise self.fail(at[:depth], f"'{key}' is missing")
+                raise self.fail(key_path[:depth], f"'{key}' is missing")
             value = value[key]
         kinds = kind if isinstance(kind, tuple) else (kind,)
         if isinstance(value, int) and float in kinds and not isinstance(value, bool):
@@ -370,52 +372,56 @@ class _Tree:
         if not isinstance(value, kinds) or (
             isinstance(value, bool) and not {bool, object} & set(kinds)
         ):
-            wanted = " or ".join("null" if k is type(None) else k.__name__ for k in kinds)
-            raise self.fail(at, f"{at[-1]} is {_shown(value)}, not {wanted}")
+            expected = " or ".join("null" if k is type(None) else k.__name__ for k in kinds)
+            raise self.fail(key_path, f"{key_path[-1]} is {_shown(value)}, not {expected}")
         return value
 
-    def keys(self, *at: str, known: Sequence[str] | None = None) -> list[str]:
-        """The keys of a mapping; where they are known, all of them and no other."""
-        found = list(self.get(*at, kind=dict)) if at else list(self.plain)
-        if known is None:
-            return found
-        for key in found:
-            if key not in known:
-                raise self.fail((*at, key), str(unknown("key", key, known)))
-        for key in known:
-            self.get(*at, key, kind=object)
-        return found
+    def keys(self, *key_path: str, expected_keys: Sequence[str] | None = None) -> list[str]:
+        """List the keys of a mapping, after checking that they are the expected ones, if given."""
+        keys = list(self.get(*key_path, kind=dict)) if key_path else list(self.plain)
+        if expected_keys is None:
+            return keys
+        for key in keys:
+            if key not in expected_keys:
+                raise self.fail((*key_path, key), str(unknown("key", key, expected_keys)))
+        for key in expected_keys:
+            self.get(*key_path, key, kind=object)
+        return keys
 
-    def number(self, *at: str) -> float:
-        """A number; null is NaN."""
-        value = self.get(*at, kind=(float, type(None)))
+    def number(self, *key_path: str) -> float:
+        """Return a number; null is NaN."""
+        value = self.get(*key_path, kind=(float, type(None)))
         if value is not None and math.isnan(value):
-            raise self.fail(at, f"{at[-1]} is NaN; write null for what is undefined")
+            raise self.fail(key_path, f"{key_path[-1]} is NaN; write null for what is undefined")
         return math.nan if value is None else value
 
-    def count(self, *at: str) -> int:
-        """A whole number from 0 on."""
-        value = self.get(*at, kind=int)
+    def count(self, *key_path: str) -> int:
+        """Return a whole number from 0 on."""
+        value = self.get(*key_path, kind=int)
         if value < 0:
-            raise self.fail(at, f"{at[-1]} is {value}; a whole number from 0 on is expected")
+            raise self.fail(
+                key_path, f"{key_path[-1]} is {value}; a whole number from 0 on is expected"
+            )
         return value
 
-    def texts(self, *at: str) -> tuple[str, ...]:
-        """A list of texts."""
-        count = len(self.get(*at, kind=list))
-        return tuple(self._entry(at, i) for i in range(count))
+    def texts(self, *key_path: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        count = len(self.get(*key_path, kind=list))
+        return tuple(self._entry(key_path, i) for i in range(count))
 
-    def _entry(self, at: tuple[str, ...], index: int) -> str:
-        value = self.get(*at, kind=list)[index]
+    def _entry(self, key_path: tuple[str, ...], index: int) -> str:
+        value = self.get(*key_path, kind=list)[index]
         if not isinstance(value, str):
-            raise self.fail((*at, str(index)), f"{at[-1]} holds {_shown(value)}, not a text")
+            raise self.fail(
+                (*key_path, str(index)), f"{key_path[-1]} holds {_shown(value)}, not a text"
+            )
         return value
 
-    def choice(self, *at: str, of: Sequence[str]) -> str:
-        """One of some words."""
-        value = self.get(*at, kind=str)
-        if value not in of:
-            raise self.fail(at, str(unknown(at[-1], value, of)))
+    def choice(self, *key_path: str, choices: Sequence[str]) -> str:
+        """Return one of several words."""
+        value = self.get(*key_path, kind=str)
+        if value not in choices:
+            raise self.fail(key_path, str(unknown(key_path[-1], value, choices)))
         return value
 
 
@@ -441,29 +447,38 @@ def read(path: Path) -> Baseline:
             f"{path}:{line}: format {version}, and this captau reads {FORMAT}; install the captau that "
             f"made it, or delete it and make it anew with update=true"
         )
-    wanted = ("format", "dataset", "data", "protocol", "seed", "tolerance", "versions", "packages")
-    own = ("file",) if "file" in tree.plain else ()
-    tree.keys(known=(*wanted, "metrics", "sample", *own))
-    tree.keys("data", known=("revision", "items", "digest"))
+    required_keys = (
+        "format",
+        "dataset",
+        "data",
+        "protocol",
+        "seed",
+        "tolerance",
+        "versions",
+        "packages",
+    )
+    file_options = ("file",) if "file" in tree.plain else ()
+    tree.keys(expected_keys=(*required_keys, "metrics", "sample", *file_options))
+    tree.keys("data", expected_keys=("revision", "items", "digest"))
     tolerance = tree.get("tolerance", kind=float)
     if not TOLERANCES[0] <= tolerance <= TOLERANCES[1]:
         raise tree.fail(("tolerance",), tolerance_fault(tolerance))
-    metrics = {name: _kept(tree, name) for name in tree.keys("metrics")}
+    metrics = {name: _read_metric(tree, name) for name in tree.keys("metrics")}
     if not metrics:
         raise tree.fail(("metrics",), "no metric is in it")
     sample = {
         item: {
             name: tree.number("sample", item, name)
             for name in sorted(
-                tree.keys("sample", item, known=tuple(metrics)), key=list(metrics).index
+                tree.keys("sample", item, expected_keys=tuple(metrics)), key=list(metrics).index
             )
         }
         for item in tree.keys("sample")
     }
     return Baseline(
-        dataset=tree.choice("dataset", of=group("dataset")),
-        own={k: tree.get("file", k, kind=(str, float, int)) for k in tree.keys("file")}
-        if own
+        dataset=tree.choice("dataset", choices=group("dataset")),
+        file_options={k: tree.get("file", k, kind=(str, float, int)) for k in tree.keys("file")}
+        if file_options
         else {},
         data={
             "revision": tree.get("data", "revision", kind=str),
@@ -473,7 +488,7 @@ def read(path: Path) -> Baseline:
         protocol=_protocol(tree),
         seed=tree.count("seed"),
         tolerance=tolerance,
-        versions=tree.choice("versions", of=POLICIES),
+        versions=tree.choice("versions", choices=POLICIES),
         packages={k: tree.get("packages", k, kind=str) for k in tree.keys("packages")},
         metrics=metrics,
         sample=sample,
@@ -482,54 +497,60 @@ def read(path: Path) -> Baseline:
 
 
 def tolerance_fault(tolerance: float) -> str:
-    """What is wrong with a tolerance out of range."""
+    """Describe the fault of a tolerance out of range."""
     return f"tolerance is {tolerance:g}; a number from {TOLERANCES[0]:g} to {TOLERANCES[1]:g} is expected"
 
 
-def _kept(tree: _Tree, name: str) -> Kept:
-    at = ("metrics", name)
-    tree.keys(*at, known=("made", "signature", "correlations", "scores", "parts"))
-    tree.keys(*at, "scores", known=("items", "undefined", "mean", "std"))
-    for key in tree.keys(*at, "correlations"):
+def _read_metric(tree: _Tree, name: str) -> MetricBaseline:
+    key_path = ("metrics", name)
+    tree.keys(*key_path, expected_keys=("made", "signature", "correlations", "scores", "parts"))
+    tree.keys(*key_path, "scores", expected_keys=("items", "undefined", "mean", "std"))
+    for key in tree.keys(*key_path, "correlations"):
         if coefficient_of(key) not in COEFFICIENT_STYLE or " " not in key:
             raise tree.fail(
-                (*at, "correlations", key), f"'{key}' is no dimension and coefficient, as 'd tau_c'"
+                (*key_path, "correlations", key),
+                f"'{key}' is no dimension and coefficient, as 'd tau_c'",
             )
-    parts = tree.get(*at, "parts", kind=list)
+    parts = tree.get(*key_path, "parts", kind=list)
     if len(parts) != PARTS:
-        raise tree.fail((*at, "parts"), f"parts holds {len(parts)} numbers; {PARTS} are expected")
+        raise tree.fail(
+            (*key_path, "parts"), f"parts holds {len(parts)} numbers; {PARTS} are expected"
+        )
     for index, part in enumerate(parts):
         if isinstance(part, bool) or not isinstance(part, int | float | None):
-            raise tree.fail((*at, "parts", str(index)), f"parts holds {_shown(part)}, not a number")
-    return Kept(
-        made=tree.get(*at, "made", kind=(str, type(None))),
-        signature=tree.get(*at, "signature", kind=str),
+            raise tree.fail(
+                (*key_path, "parts", str(index)), f"parts holds {_shown(part)}, not a number"
+            )
+    return MetricBaseline(
+        recipe=tree.get(*key_path, "made", kind=(str, type(None))),
+        signature=tree.get(*key_path, "signature", kind=str),
         correlations={
-            key: tree.number(*at, "correlations", key) for key in tree.keys(*at, "correlations")
+            key: tree.number(*key_path, "correlations", key)
+            for key in tree.keys(*key_path, "correlations")
         },
-        items=tree.count(*at, "scores", "items"),
-        undefined=tree.count(*at, "scores", "undefined"),
-        mean=tree.number(*at, "scores", "mean"),
-        std=tree.number(*at, "scores", "std"),
+        items=tree.count(*key_path, "scores", "items"),
+        undefined=tree.count(*key_path, "scores", "undefined"),
+        mean=tree.number(*key_path, "scores", "mean"),
+        std=tree.number(*key_path, "scores", "std"),
         parts=tuple(math.nan if p is None else float(p) for p in parts),
     )
 
 
 def _protocol(tree: _Tree) -> Protocol:
     fields = [f.name for f in dataclasses.fields(Protocol)]
-    tree.keys("protocol", known=fields)
+    tree.keys("protocol", expected_keys=fields)
     values: dict[str, Any] = {}
     for name in fields:
-        at = ("protocol", name)
+        key_path = ("protocol", name)
         if name in ("dimension", "coefficients"):
-            values[name] = tree.texts(*at)
+            values[name] = tree.texts(*key_path)
         elif name == "systems":
-            given = tree.get(*at, kind=(list, type(None)))
-            values[name] = None if given is None else tree.texts(*at)
+            systems = tree.get(*key_path, kind=(list, type(None)))
+            values[name] = None if systems is None else tree.texts(*key_path)
         elif name == "k":
-            values[name] = tree.get(*at, kind=(int, type(None)))
+            values[name] = tree.get(*key_path, kind=(int, type(None)))
         else:
-            values[name] = tree.get(*at, kind=(str, type(None)) if name == "split" else str)
+            values[name] = tree.get(*key_path, kind=(str, type(None)) if name == "split" else str)
     try:
         return Protocol(**values)
     except InputError as error:

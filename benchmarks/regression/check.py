@@ -33,10 +33,10 @@ from ..scoring.unavailable_metrics import split_available
 from .baseline_file import (
     PARTS,
     Baseline,
-    Kept,
+    MetricBaseline,
     coefficient_of,
     decimals_of,
-    drawn,
+    draw_sample,
     mean,
     moved,
     number,
@@ -52,8 +52,8 @@ from .baseline_file import (
 SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
 #: Packages that may move a text metric's score or a correlation, whether its signature names them or not.
 _PACKAGES = ("captau", "numba", "numpy", "pandas", "pycocoevalcap", "scipy")
-_OWN = "no version, parameter or data changed: the code of captau"
-_YOURS = "no version, parameter or data changed: the code of the function"
+_OUR_CODE = "no version, parameter or data changed: the code of captau"
+_USER_CODE = "no version, parameter or data changed: the code of the function"
 #: The parts of a check, in the order in which the table has them.
 _PARTS = ("data", "versions", "parameters", "scores", "correlations")
 
@@ -73,17 +73,17 @@ class Difference:
 
     part: str
     metrics: tuple[str, ...]
-    what: str
+    subject: str
     before: str
     now: str
-    by: str = ""
+    change: str = ""
     cause: str = ""
     fails: bool = True
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found.
+    """The outcome of a check.
 
     Attributes:
         path: the baseline.
@@ -113,7 +113,7 @@ class Checked:
         if not self.differences:
             return []
         rows = [
-            (d.part, [self._whose(d), d.what, d.before, d.now, d.by, d.cause])
+            (d.part, [self._whose(d), d.subject, d.before, d.now, d.change, d.cause])
             for d in self.differences
         ]
         columns = ["metric", "what", "baseline", "now", "by", "likely cause"]
@@ -135,18 +135,18 @@ class Checked:
         cases = [(part, part, "") for part in _PARTS[:2]]
         cases += [(f"{m}: {part}", part, m) for m in self.metrics for part in _PARTS[2:]]
         failures = 0
-        for name, part, of in cases:
+        for name, part, metric in cases:
             case = ElementTree.SubElement(
                 suite, "testcase", classname=f"captau.{_legal(self.dataset)}", name=_legal(name)
             )
-            found = [
+            failing = [
                 d
                 for d in self.differences
-                if d.part == part and d.fails and (not of or of in d.metrics)
+                if d.part == part and d.fails and (not metric or metric in d.metrics)
             ]
-            if found and not self.updated:
+            if failing and not self.updated:
                 failures += 1
-                lines = [_legal(_line(d)) for d in found]
+                lines = [_legal(_line(d)) for d in failing]
                 failure = ElementTree.SubElement(case, "failure", message=lines[0])
                 failure.text = "\n".join(lines)
         suite.set("tests", str(len(cases)))
@@ -175,9 +175,9 @@ class Checked:
 
 
 def _line(difference: Difference) -> str:
-    by = f", by {difference.by}" if difference.by else ""
+    change = f", by {difference.change}" if difference.change else ""
     cause = f" ({difference.cause})" if difference.cause else ""
-    return f"{difference.what}: {difference.before} → {difference.now}{by}{cause}"
+    return f"{difference.subject}: {difference.before} → {difference.now}{change}{cause}"
 
 
 def _legal(text: str) -> str:
@@ -193,24 +193,24 @@ def run(config: CheckOptions) -> Checked:
             else keeps a score from being computed.
     """
     path = config.baseline
-    there = path.exists()
-    if not there and not config.update:
+    exists = path.exists()
+    if not exists and not config.update:
         raise InputError(
             f"no baseline {path}; captau check baseline={path} update=true dataset=… metrics=… makes it"
         )
-    before = read(path) if there else None
+    before = read(path) if exists else None
     for file in (path if config.update else None, config.junit):
         if file is not None:
             check_writable(file)
     plan = _plan(config, before)
     if before is not None and not config.update:
         _check_options(config, plan, before)
-    found, metrics, lacking = _measured(plan)
-    now = _now(plan, found, metrics, before)
+    measured, metrics, unavailable = _measure(plan)
+    now = _current_baseline(plan, measured, metrics, before)
     differences: list[Difference] = []
-    # What is of other data by choice has nothing to be held against.
-    if before is not None and _about(before) == _about(now):
-        differences = _compare(before, now, found, plan)
+    # A baseline recorded on other data, by choice, cannot be compared.
+    if before is not None and _identity(before) == _identity(now):
+        differences = _compare(before, now, measured, plan)
     checked = Checked(
         path=path,
         dataset=now.dataset,
@@ -220,45 +220,45 @@ def run(config: CheckOptions) -> Checked:
         updated=config.update,
         junit=config.junit,
     )
-    left_out = "".join(f"\nleft out: {m.spec}: {reason}" for m, reason in lacking.items())
+    left_out = "".join(f"\nleft out: {m.spec}: {reason}" for m, reason in unavailable.items())
     if not config.update:
         return replace(checked, summary=_summary(checked, before, now))
     text = written(steady(now, before)).encode()
-    same = there and path.read_bytes() == text
+    same = exists and path.read_bytes() == text
     if not same:
         write_file(path, text)
-    said = (
-        f"{path}: {'is as it was' if same else 'written'}: {len(now.metrics)} metrics on "
+    outcome = (
+        f"{path}: {'is as it old_text' if same else 'written'}: {len(now.metrics)} metrics on "
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
-    return replace(checked, summary=said + left_out)
+    return replace(checked, summary=outcome + left_out)
 
 
-def _about(one: Baseline) -> tuple[str, dict[str, Any], Protocol]:
-    return one.dataset, dict(one.own), one.protocol
+def _identity(baseline: Baseline) -> tuple[str, dict[str, Any], Protocol]:
+    return baseline.dataset, dict(baseline.file_options), baseline.protocol
 
 
 def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
-    held = (
+    coverage = (
         f"{len(checked.metrics)} metrics on {now.data['items']} items of {now.dataset}, "
         f"{len(before.sample) if before else 0} of them one by one"
     )
     failing = sorted({d.part for d in checked.differences if d.fails}, key=_PARTS.index)
     if failing:
         return (
-            f"{checked.path}: {', '.join(failing)} differ ({held}). If that is meant: captau check "
+            f"{checked.path}: {', '.join(failing)} differ ({coverage}). If that is meant: captau check "
             f"baseline={checked.path} update=true"
         )
-    return f"{checked.path}: as in the baseline ({held})"
+    return f"{checked.path}: as in the baseline ({coverage})"
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is computed: of the options, else of the baseline, else the defaults."""
+    """The work of a check, by the options, else the baseline, else the defaults."""
 
     config: CheckOptions
     dataset: str
-    own: Mapping[str, Any]
+    file_options: Mapping[str, Any]
     protocol: Protocol
     metrics: tuple[Metric, ...]
     optional: frozenset[str]
@@ -275,29 +275,29 @@ def _plan(config: CheckOptions, before: Baseline | None) -> _Plan:
         protocol = before.protocol
     else:
         protocol = Protocol.resolve(dataset, usual_protocol(dataset), config.protocol or {})
-    own = config.locations.file_options
-    if not own and before is not None and dataset == before.dataset:
-        own = before.own
+    file_options = config.locations.file_options
+    if not file_options and before is not None and dataset == before.dataset:
+        file_options = before.file_options
     metrics, optional = config.metrics, config.optional
     if metrics is None and before is not None:
-        metrics = tuple(_made(config.baseline, before, name) for name in before.metrics)
+        metrics = tuple(_make_metric(config.baseline, before, name) for name in before.metrics)
     elif metrics is None:
         metrics, optional = resolve_metrics("text"), optional_specs("text")
 
-    def given(option: Any, kept: Any, default: Any) -> Any:
-        return option if option is not None else default if before is None else kept
+    def choose(option: Any, baseline_value: Any, default: Any) -> Any:
+        return option if option is not None else default if before is None else baseline_value
 
     return _Plan(
         config=config,
         dataset=dataset,
-        own=own,
+        file_options=file_options,
         protocol=protocol,
         metrics=metrics,
         optional=optional,
-        sample=given(config.sample, before and len(before.sample), SAMPLE),
-        seed=given(config.seed, before and before.seed, SEED),
-        tolerance=given(config.tolerance, before and before.tolerance, TOLERANCE),
-        versions=given(config.versions, before and before.versions, VERSIONS),
+        sample=choose(config.sample, before and len(before.sample), SAMPLE),
+        seed=choose(config.seed, before and before.seed, SEED),
+        tolerance=choose(config.tolerance, before and before.tolerance, TOLERANCE),
+        versions=choose(config.versions, before and before.versions, VERSIONS),
         packages=(*config.packages, *(before.packages if before else ())),
     )
 
@@ -306,15 +306,15 @@ def _at(path: Path, before: Baseline, keys: tuple[str, ...], error: InputError |
     return InputError(f"{path}:{before.lines[keys]}: {error}")
 
 
-def _made(path: Path, before: Baseline, name: str) -> Metric:
-    """A metric of a baseline.
+def _make_metric(path: Path, before: Baseline, name: str) -> Metric:
+    """Make a metric of a baseline.
 
     Raises:
         InputError: where the file does not say how it is made, or says something else.
     """
-    made = before.metrics[name].made
+    recipe = before.metrics[name].recipe
     where = ("metrics", name, "made")
-    if made is None:
+    if recipe is None:
         raise _at(
             path,
             before,
@@ -322,78 +322,80 @@ def _made(path: Path, before: Baseline, name: str) -> Metric:
             f"{name} is handed over by a test (captau.testing.assert_scores); run that test",
         )
     try:
-        one = metric_of(made)
+        metric = metric_of(recipe)
     except InputError as error:
         raise _at(path, before, where, error) from error
-    if one.spec != name:
-        raise _at(path, before, where, f"{made} makes {one.spec}, not {name}; mend the line")
-    return one
+    if metric.spec != name:
+        raise _at(path, before, where, f"{recipe} makes {metric.spec}, not {name}; mend the line")
+    return metric
 
 
 def _check_options(config: CheckOptions, plan: _Plan, before: Baseline) -> None:
-    """That what was given is what the baseline has.
+    """Check that the options agree with the baseline.
 
     Raises:
         InputError: where it is not.
     """
-    asked = {
+    compared = {
         "dataset": (plan.dataset, before.dataset),
-        "file": (dict(plan.own), dict(before.own)),
+        "file": (dict(plan.file_options), dict(before.file_options)),
         "protocol": (plan.protocol, before.protocol),
         "sample": (min(plan.sample, before.data["items"]), len(before.sample)),
         "seed": (plan.seed, before.seed),
         "tolerance": (plan.tolerance, before.tolerance),
     }
-    for option, (given, kept) in asked.items():
-        if given != kept:
-            shown = kept.name if isinstance(kept, Protocol) else kept
+    for option, (current, recorded) in compared.items():
+        if current != recorded:
+            recorded_name = recorded.name if isinstance(recorded, Protocol) else recorded
             raise InputError(
-                f"{option}=… was given, and {config.baseline} has {shown}; leave it out, or make the "
+                f"{option}=… was given, and {config.baseline} has {recorded_name}; leave it out, or make the "
                 f"baseline anew with update=true"
             )
-    for one in plan.metrics:
-        if one.spec not in before.metrics:
-            raise unknown(f"metric of {config.baseline}", one.spec, before.metrics)
+    for metric in plan.metrics:
+        if metric.spec not in before.metrics:
+            raise unknown(f"metric of {config.baseline}", metric.spec, before.metrics)
     for package in config.packages:
         if package not in before.packages:
             raise unknown(f"package of {config.baseline}", package, before.packages)
 
 
-def _measured(plan: _Plan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
-    """Scores and correlations of now, with nothing read back; the metrics; and those left out."""
-    where = replace(plan.config.locations, file_options=plan.own)
+def _measure(plan: _Plan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
+    """Compute scores and correlations anew; return them, the metrics, and those left out."""
+    where = replace(plan.config.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
-    metrics, lacking = list(plan.metrics), dict[Metric, str]()
+    metrics, unavailable = list(plan.metrics), dict[Metric, str]()
     if plan.config.update:  # else all must be computed, and one that cannot be says why
-        metrics, lacking = split_available(plan.metrics, plan.optional, plan.protocol, caption_set)
+        metrics, unavailable = split_available(
+            plan.metrics, plan.optional, plan.protocol, caption_set
+        )
     before = keeps()
     keep(False)
     try:
         with StepProgress(len(metrics)) as progress:
-            found = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
+            measured = measure(caption_set, plan.protocol, metrics, ScoreStore(None), progress)
     finally:
         keep(before)
-    return found, metrics, lacking
+    return measured, metrics, unavailable
 
 
-def _now(
-    plan: _Plan, found: MeasuredDataset, metrics: Sequence[Metric], before: Baseline | None
+def _current_baseline(
+    plan: _Plan, measured: MeasuredDataset, metrics: Sequence[Metric], before: Baseline | None
 ) -> Baseline:
-    """What a baseline of now says."""
-    item_ids = found.items["item_id"].tolist()
-    shown = drawn(item_ids, plan.sample, plan.seed)
-    records: Any = found.correlations.to_dict("records")
-    kept: dict[str, Kept] = {}
-    for one in metrics:
-        scores = np.asarray(found.by_metric[one.spec], dtype=np.float64)
+    """Make a baseline of the current scores."""
+    item_ids = measured.items["item_id"].tolist()
+    sampled_ids = draw_sample(item_ids, plan.sample, plan.seed)
+    records: Any = measured.correlations.to_dict("records")
+    metric_baselines: dict[str, MetricBaseline] = {}
+    for metric in metrics:
+        scores = np.asarray(measured.by_metric[metric.spec], dtype=np.float64)
         defined = scores[~np.isnan(scores)].tolist()
-        kept[one.spec] = Kept(
-            made=_recipe(one),
-            signature=one.signature,
+        metric_baselines[metric.spec] = MetricBaseline(
+            recipe=_recipe(metric),
+            signature=metric.signature,
             correlations={
                 f"{r['dimension']} {r['coefficient']}": float(r["value"])
                 for r in records
-                if r["metric"] == one.spec
+                if r["metric"] == metric.spec
             },
             items=len(scores),
             undefined=int(np.isnan(scores).sum()),
@@ -404,21 +406,21 @@ def _now(
     names = {*_PACKAGES, *plan.packages, *(d for m in metrics for d in m.distributions)}
     return Baseline(
         dataset=plan.dataset,
-        own=plan.own,
+        file_options=plan.file_options,
         data={
-            "revision": found.caption_set.card.revision,
+            "revision": measured.caption_set.card.revision,
             "items": len(item_ids),
-            "digest": found.caption_set.digest,
+            "digest": measured.caption_set.digest,
         },
         protocol=plan.protocol,
         seed=plan.seed,
         tolerance=plan.tolerance,
         versions=plan.versions,
         packages={n: _version(n) for n in sorted(names | {"python"})},
-        metrics=kept,
+        metrics=metric_baselines,
         sample={
-            item: {m.spec: float(found.by_metric[m.spec].loc[item]) for m in metrics}
-            for item in shown
+            item: {m.spec: float(measured.by_metric[m.spec].loc[item]) for m in metrics}
+            for item in sampled_ids
         },
     )
 
@@ -429,27 +431,29 @@ def _version(package: str) -> str:
     return version_of(package)
 
 
-def _recipe(one: Metric) -> str | None:
-    """The spec that makes a metric, whatever results call it; None of a class that is not registered."""
-    name = registered_name(one)
+def _recipe(metric: Metric) -> str | None:
+    """Return the spec that makes a metric, whatever results call it; None for an unregistered class."""
+    name = registered_name(metric)
     if name is None:
         return None
     # A metric that goes by a name of its own still has the spec that any metric has.
     spec: Any = Metric.spec.fget  # pyright: ignore[reportAttributeAccessIssue]
-    return f"{name}{spec(one).removeprefix(one.name)}"
+    return f"{name}{spec(metric).removeprefix(metric.name)}"
 
 
 # Comparing.
 
 
 def _compare(
-    before: Baseline, now: Baseline, found: MeasuredDataset, plan: _Plan
+    before: Baseline, now: Baseline, measured: MeasuredDataset, plan: _Plan
 ) -> list[Difference]:
     data = _data(before, now)
     by_spec = {m.spec: m for m in plan.metrics}
     names = [name for name in now.metrics if name in before.metrics]
-    signed = {name: _signed(before.metrics[name], now.metrics[name]) for name in names}
-    in_signatures = {key for fields in signed.values() for key in fields}
+    signature_changes = {
+        name: _signature_changes(before.metrics[name], now.metrics[name]) for name in names
+    }
+    in_signatures = {key for fields in signature_changes.values() for key in fields}
     changed = {
         name: (before.packages.get(name, "–"), version)
         for name, version in now.packages.items()
@@ -460,22 +464,24 @@ def _compare(
     scores: list[Difference] = []
     correlations: list[Difference] = []
     for name in names:
-        own = isinstance(by_spec[name], PythonFunction)
-        cause = _cause(data, signed[name], changed, _YOURS if own else _OWN)
-        for key, (old, new) in signed[name].items():
+        is_user_function = isinstance(by_spec[name], PythonFunction)
+        cause = _cause(
+            data, signature_changes[name], changed, _USER_CODE if is_user_function else _OUR_CODE
+        )
+        for key, (old, new) in signature_changes[name].items():
             if key not in changed:
                 # A file of scores is made anew for every check; what counts is what is in it.
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
                 parameters.setdefault((key, old, new, fails), []).append(name)
-        scores += _scores(before, now, found, name, cause, plan.config.baseline)
+        scores += _scores(before, now, measured, name, cause, plan.config.baseline)
         correlations += _correlations(before.metrics[name], now.metrics[name], name, cause)
     moving = {d.metrics[0] for d in (*scores, *correlations)}
     return [
         *data,
-        *_versions(changed, signed, plan.versions, moving),
+        *_versions(changed, signature_changes, plan.versions, moving),
         *(
-            Difference("parameters", tuple(of), key, old, new, fails=fails)
-            for (key, old, new, fails), of in parameters.items()
+            Difference("parameters", tuple(metric_names), key, old, new, fails=fails)
+            for (key, old, new, fails), metric_names in parameters.items()
         ),
         *scores,
         *correlations,
@@ -495,8 +501,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 16 else f"{text[:12]}…"
 
 
-def _signed(before: Kept, now: Kept) -> dict[str, tuple[str, str]]:
-    """What differs in two signatures: parameter or package → before and now."""
+def _signature_changes(before: MetricBaseline, now: MetricBaseline) -> dict[str, tuple[str, str]]:
+    """Return the changes between two signatures: parameter or package → before and now."""
     old, new = _fields(before.signature), _fields(now.signature)
     return {
         key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
@@ -512,48 +518,48 @@ def _fields(signature: str) -> dict[str, str]:
 
 def _versions(
     changed: Mapping[str, tuple[str, str]],
-    signed: Mapping[str, Mapping[str, tuple[str, str]]],
+    signature_changes: Mapping[str, Mapping[str, tuple[str, str]]],
     policy: str,
     moving: set[str],
 ) -> list[Difference]:
-    """A line for each package of another version; `moving` are the metrics of which something moved."""
+    """List the packages of another version; `moving` are the metrics of which something moved."""
     rows: list[Difference] = []
     for package, (old, new) in changed.items():
-        of = tuple(name for name, fields in signed.items() if package in fields)
-        fails = policy == "all" or (policy == "signatures" and bool(of))
-        said = "" if moving & set(of) or (moving and not of) else "no score moved"
-        told = "" if fails else f"told only (versions={policy})"
-        cause = "; ".join(filter(None, (said, told)))
-        rows.append(Difference("versions", of, package, old, new, cause=cause, fails=fails))
+        affected = tuple(name for name, fields in signature_changes.items() if package in fields)
+        fails = policy == "all" or (policy == "signatures" and bool(affected))
+        effect = "" if moving & set(affected) or (moving and not affected) else "no score moved"
+        policy_note = "" if fails else f"told only (versions={policy})"
+        cause = "; ".join(filter(None, (effect, policy_note)))
+        rows.append(Difference("versions", affected, package, old, new, cause=cause, fails=fails))
     return rows
 
 
 def _cause(
     data: Sequence[Difference],
-    signed: Mapping[str, tuple[str, str]],
+    signature_changes: Mapping[str, tuple[str, str]],
     changed: Mapping[str, tuple[str, str]],
-    otherwise: str,
+    fallback: str,
 ) -> str:
-    """The likely cause of a moved score: what it rests on and what changed, the nearest first."""
+    """Return the likely cause of a moved score: changed data, then signature, then packages."""
     if data:
         return "changed data"
-    if signed:
+    if signature_changes:
         return "; ".join(
             f"{key} {old} → {new}" if key in changed else f"parameter {key}: {old} → {new}"
-            for key, (old, new) in signed.items()
+            for key, (old, new) in signature_changes.items()
         )
     if changed:
-        listed = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
-        return f"perhaps {listed}"
-    return otherwise
+        changes = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
+        return f"perhaps {changes}"
+    return fallback
 
 
 def _scores(
-    before: Baseline, now: Baseline, found: MeasuredDataset, name: str, cause: str, path: Path
+    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str, path: Path
 ) -> list[Difference]:
-    """A line for the sampled items of a metric that moved, and one for all of its items."""
+    """List a line for the sampled items of a metric that moved, and one for all of its items."""
     reach, digits = before.tolerance, decimals_of(before.tolerance)
-    current = found.by_metric[name]
+    current = measured.by_metric[name]
     pairs: list[tuple[str, float, float]] = []
     for item, scores in before.sample.items():
         if item in current.index:
@@ -568,47 +574,59 @@ def _scores(
             )
     rows: list[Difference] = []
 
-    def line(what: str, old: float, new: float) -> None:
-        was, is_now = (number(v, digits).replace("null", "undefined") for v in (old, new))
-        rows.append(Difference("scores", (name,), what, was, is_now, _by(old, new), cause))
+    def add_line(subject: str, old: float, new: float) -> None:
+        old_text, new_text = (number(v, digits).replace("null", "undefined") for v in (old, new))
+        rows.append(
+            Difference("scores", (name,), subject, old_text, new_text, _by(old, new), cause)
+        )
 
     if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
         item, old, new = max(gone, key=lambda p: _distance(p[1], p[2]))
         title = " ".join(item.split())
-        line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
+        add_line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
     old_kept, new_kept = before.metrics[name], now.metrics[name]
     if old_kept.undefined != new_kept.undefined:
-        line("undefined scores of all items", old_kept.undefined, new_kept.undefined)
+        add_line("undefined scores of all items", old_kept.undefined, new_kept.undefined)
     if moved(old_kept.mean, new_kept.mean, reach):
-        line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
+        add_line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
     elif moved(old_kept.std, new_kept.std, reach):
-        line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
+        add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
     elif parts := [
         (i, *pair)
         for i, pair in enumerate(zip(old_kept.parts, new_kept.parts, strict=True))
         if moved(*pair, reach)
     ]:
         i, old, new = max(parts, key=lambda p: _distance(p[1], p[2]))
-        line(f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i + 1}", old, new)
+        add_line(
+            f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i + 1}", old, new
+        )
     return rows
 
 
-def _correlations(before: Kept, now: Kept, name: str, cause: str) -> list[Difference]:
+def _correlations(
+    before: MetricBaseline, now: MetricBaseline, name: str, cause: str
+) -> list[Difference]:
     rows: list[Difference] = []
     for key in dict.fromkeys([*before.correlations, *now.correlations]):
         coefficient = coefficient_of(key)
         label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
-        what = f"{key.rpartition(' ')[0]} {label}"
+        subject = f"{key.rpartition(' ')[0]} {label}"
         if key not in before.correlations or key not in now.correlations:
-            was, is_now = ("there" if key in kept.correlations else "–" for kept in (before, now))
-            rows.append(Difference("correlations", (name,), what, was, is_now, cause=cause))
+            old_text, new_text = (
+                "there" if key in metric.correlations else "–" for metric in (before, now)
+            )
+            rows.append(
+                Difference("correlations", (name,), subject, old_text, new_text, cause=cause)
+            )
             continue
         old, new = before.correlations[key], now.correlations[key]
         # Not whether the printed digits are others: where rounding turns, the last bit turns them.
         if moved(old, new, unit_of(coefficient) / 2):
-            was, is_now = (printed(v, scale, decimals + 2) for v in (old, new))
-            by = _by(old * scale, new * scale)
-            rows.append(Difference("correlations", (name,), what, was, is_now, by, cause))
+            old_text, new_text = (printed(v, scale, decimals + 2) for v in (old, new))
+            difference = _by(old * scale, new * scale)
+            rows.append(
+                Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
+            )
     return rows
 
 
