@@ -228,7 +228,7 @@ def run(config: CheckOptions) -> Checked:
     if not same:
         write_file(path, text)
     outcome = (
-        f"{path}: {'is as it old_text' if same else 'written'}: {len(now.metrics)} metrics on "
+        f"{path}: {'is as it was' if same else 'written'}: {len(now.metrics)} metrics on "
         f"{now.dataset}, {len(now.sample)} of {now.data['items']} items shown"
     )
     return replace(checked, summary=outcome + left_out)

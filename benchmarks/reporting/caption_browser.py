@@ -39,11 +39,11 @@ class Embedded:
     """
 
     text: str
-    shown: int
-    total: int
-    pictures: int
-    found: int
-    unreadable: int
+    n_shown: int
+    n_total: int
+    n_pictures: int
+    n_found: int
+    n_unreadable: int
 
 
 def script_json(value: Any) -> str:
@@ -57,7 +57,7 @@ def script_json(value: Any) -> str:
 
 
 def percentiles(columns: pd.DataFrame) -> pd.DataFrame:
-    """Of each value the share of the column's values below it, equal ones half; NaN stays NaN."""
+    """Return for each value the share of its column's values below it, equal ones half; NaN stays NaN."""
     return (columns.rank() - 0.5) / columns.notna().sum()
 
 
@@ -80,35 +80,37 @@ def embed(
     """
     views = [_View(part) for part in parts]
     files = [view.files(images) for view in views]
-    found = sum(map(len, files))
+    n_found = sum(map(len, files))
     total = sum(view.total for view in views)
-    for_captions = int(room * SHARE) if found else room
-    keep = 1.0
+    caption_room = int(room * SHARE) if n_found else room
+    fraction = 1.0
     while True:
-        chosen = [view.chosen(keep) for view in views]
-        told = [view.told(rows) for view, rows in zip(views, chosen, strict=True)]
-        size = len(script_json(told).encode())
-        if size <= for_captions or keep < 1e-3:
+        rows_by_view = [view.choose_rows(fraction) for view in views]
+        page_data = [
+            view.make_page_data(rows) for view, rows in zip(views, rows_by_view, strict=True)
+        ]
+        size = len(script_json(page_data).encode())
+        if size <= caption_room or fraction < 1e-3:
             break
-        keep *= 0.97 * for_captions / size
-    left = room - size
+        fraction *= 0.97 * caption_room / size
+    bytes_left = room - size
     pictures = unreadable = 0
-    for view, rows, one, paths in zip(views, chosen, told, files, strict=True):
+    for view, rows, view_data, paths in zip(views, rows_by_view, page_data, files, strict=True):
         for image in view.images_of(rows):
-            if image not in paths or left <= 0:
+            if image not in paths or bytes_left <= 0:
                 continue
             picture = _picture(paths[image])
             advance()
             if picture is None:
                 unreadable += 1
                 continue
-            left -= len(picture) + 12  # its place, quotes and a comma
-            if left < 0:
+            bytes_left -= len(picture) + 12  # its place, quotes and a comma
+            if bytes_left < 0:
                 break
-            one["pictures"][one["images"].index(image)] = picture
+            view_data["pictures"][view_data["images"].index(image)] = picture
             pictures += 1
-    shown = sum(map(len, chosen))
-    return Embedded(script_json(told), shown, total, pictures, found, unreadable)
+    n_shown = sum(map(len, rows_by_view))
+    return Embedded(script_json(page_data), n_shown, total, pictures, n_found, unreadable)
 
 
 class _View:
@@ -124,43 +126,45 @@ class _View:
         self.ranks = percentiles(part.oriented).join(
             percentiles(self.people).add_prefix("people: ")
         )
-        asked = [m for m in part.metrics if m in part.oriented]
-        self.asked = len(asked)
-        weighed = self.ranks[[*asked, *self.ranks.columns[len(part.oriented.columns) :]]]
-        self.apart = (weighed.max(axis=1) - weighed.min(axis=1)).fillna(0).to_numpy()
+        correlated_metrics = [m for m in part.metrics if m in part.oriented]
+        self.n_correlated = len(correlated_metrics)
+        weighed = self.ranks[
+            [*correlated_metrics, *self.ranks.columns[len(part.oriented.columns) :]]
+        ]
+        self.disagreement = (weighed.max(axis=1) - weighed.min(axis=1)).fillna(0).to_numpy()
 
-    def chosen(self, keep: float) -> list[int]:
-        """Which items a page has room for, as places in the dataset's order."""
-        count = int(self.total * keep) if keep < 1 else self.total
+    def choose_rows(self, fraction: float) -> list[int]:
+        """Choose the items that a page has room for, as positions in the dataset's order."""
+        count = int(self.total * fraction) if fraction < 1 else self.total
         if count >= self.total:
             return list(range(self.total))
-        order = np.argsort(-self.apart, kind="stable")
-        most, rest = order[: count - count // 2], np.sort(order[count - count // 2 :])
-        even = rest[(np.arange(count // 2) * len(rest)) // max(count // 2, 1)]
-        return sorted(map(int, [*most, *even]))
+        order = np.argsort(-self.disagreement, kind="stable")
+        disputed, rest = order[: count - count // 2], np.sort(order[count - count // 2 :])
+        evenly_spaced = rest[(np.arange(count // 2) * len(rest)) // max(count // 2, 1)]
+        return sorted(map(int, [*disputed, *evenly_spaced]))
 
     def images_of(self, rows: Sequence[int]) -> list[str]:
         """Image ids, those first whose captions are the most disputed."""
-        order = sorted(rows, key=lambda row: -self.apart[row])
+        order = sorted(rows, key=lambda row: -self.disagreement[row])
         return list(dict.fromkeys(self.items["image_id"].iloc[order]))
 
     def files(self, images: Path | None) -> dict[str, Path]:
-        """Where the pictures lie, by image id."""
-        found: dict[str, Path] = {}
+        """Return the path of each picture, by image id."""
+        path_by_image: dict[str, Path] = {}
         for image_id, path in zip(self.items["image_id"], self.items["image"], strict=True):
-            if image_id in found:
+            if image_id in path_by_image:
                 continue
             file = find_image(image_id, self.part.dataset, images) if images else None
             if file is None and isinstance(path, str) and Path(path).is_file():
                 file = Path(path)
             if file is not None:
-                found[image_id] = file
-        return found
+                path_by_image[image_id] = file
+        return path_by_image
 
-    def told(self, rows: Sequence[int]) -> dict[str, Any]:
-        """What the page is told of these items; `page/report.js` reads it."""
+    def make_page_data(self, rows: Sequence[int]) -> dict[str, Any]:
+        """Make the page's data of these items; `page/report.js` reads it."""
         part, items = self.part, self.items.iloc[list(rows)]
-        place = {item_id: at for at, item_id in enumerate(items["item_id"])}
+        position = {item_id: index for index, item_id in enumerate(items["item_id"])}
         scores = part.scores.iloc[list(rows)]
         ranks = self.ranks.iloc[list(rows)].to_numpy(dtype=float)
         packed = np.where(np.isnan(ranks), UNDEFINED, np.round(np.nan_to_num(ranks) * STEPS))
@@ -169,13 +173,13 @@ class _View:
         splits, of_split = _codes(items["split"])
         references, of_references = _codes([tuple(map(str, r)) for r in items["references"]])
         pairs = part.preferences
-        pairs = pairs[pairs["item_a"].isin(place.keys()) & pairs["item_b"].isin(place.keys())]
+        pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
         categories, of_category = _codes(pairs["category"])
         return {
             "title": part.title,
             "total": self.total,
             "metrics": [part.label(m) for m in scores.columns],
-            "asked": self.asked,
+            "asked": self.n_correlated,
             "people": [{"name": d, "scale": str(scale)} for d, scale in part.scales.items()],
             "images": images,
             "systems": systems,
@@ -195,10 +199,10 @@ class _View:
                 "split": of_split,
                 "references": of_references,
             },
-            "ratings": self._ratings(place),
+            "ratings": self._ratings(position),
             "categories": categories,
             "pairs": [
-                [place[a], place[b], category, winner]
+                [position[a], position[b], category, winner]
                 for a, b, category, winner in zip(
                     pairs["item_a"], pairs["item_b"], of_category, pairs["winner"], strict=True
                 )
@@ -208,19 +212,19 @@ class _View:
             "pictures": {},
         }
 
-    def _ratings(self, place: dict[str, int]) -> list[list[list[float]]]:
+    def _ratings(self, position: dict[str, int]) -> list[list[list[float]]]:
         """By dimension and item, in the raters' order."""
-        found: list[list[list[float]]] = []
+        ratings_by_dimension: list[list[list[float]]] = []
         for dimension in self.part.scales:
-            of_items: list[list[float]] = [[] for _ in place]
+            by_item: list[list[float]] = [[] for _ in position]
             ratings = self.part.ratings
             ratings = ratings[ratings["dimension"] == dimension]
             for item_id, value in zip(ratings["item_id"], ratings["value"], strict=True):
-                if item_id in place:
+                if item_id in position:
                     short = round(float(value), 4)
-                    of_items[place[item_id]].append(int(short) if short.is_integer() else short)
-            found.append(of_items)
-        return found
+                    by_item[position[item_id]].append(int(short) if short.is_integer() else short)
+            ratings_by_dimension.append(by_item)
+        return ratings_by_dimension
 
 
 def _codes(values: Any) -> tuple[list[Any], list[int]]:

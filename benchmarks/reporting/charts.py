@@ -103,25 +103,27 @@ class Part:
     def correlations(self) -> pd.DataFrame:
         """The run's, of this part."""
         frame = self.run.correlations
-        here = (frame["dataset"] == self.dataset) & (frame["protocol"] == self.protocol)
-        return frame[here].reset_index(drop=True)
+        in_part = (frame["dataset"] == self.dataset) & (frame["protocol"] == self.protocol)
+        return frame[in_part].reset_index(drop=True)
 
     @cached_property
     def metrics(self) -> list[str]:
-        """What was correlated with people, in the order of tables; neither floors nor ceilings."""
-        found = [m for m in dict.fromkeys(self.correlations["metric"]) if m not in _BESIDE]
-        known = self.run.run.get("metrics", {})
-        return sorted(found, key=lambda metric: known.get(metric, {}).get("order", np.inf))
+        """The metrics correlated with people, in the order of tables; neither floors nor ceilings."""
+        metrics = [
+            m for m in dict.fromkeys(self.correlations["metric"]) if m not in _FLOORS_AND_CEILINGS
+        ]
+        styles = self.run.run.get("metrics", {})
+        return sorted(metrics, key=lambda metric: styles.get(metric, {}).get("order", np.inf))
 
     def label(self, metric: str) -> str:
-        """What tables call a metric, floor or ceiling."""
-        if metric in _BESIDE:
-            return _BESIDE[metric]
+        """Return the label of a metric, floor or ceiling in tables."""
+        if metric in _FLOORS_AND_CEILINGS:
+            return _FLOORS_AND_CEILINGS[metric]
         return self.run.run.get("metrics", {}).get(metric, {}).get("label", metric)
 
     def metric_kind(self, metric: str) -> str:
         """One of `METRIC_KINDS`, or what stands beside metrics."""
-        if metric in _BESIDE:
+        if metric in _FLOORS_AND_CEILINGS:
             return "ceiling" if metric in CEILINGS else "floor"
         return self.run.run.get("metrics", {}).get(metric, {}).get("kind", "given")
 
@@ -150,24 +152,28 @@ class Part:
         wide = scores[scores["dataset"] == self.dataset].pivot(
             index="item_id", columns="metric", values="score"
         )
-        there = set(wide.columns)
-        names = [m for m in self.metrics if m in there]
-        return wide.loc[self.items.index, [*names, *sorted(there - set(names))]].astype(float)
+        scored_metrics = set(wide.columns)
+        names = [m for m in self.metrics if m in scored_metrics]
+        return wide.loc[self.items.index, [*names, *sorted(scored_metrics - set(names))]].astype(
+            float
+        )
 
     @cached_property
     def oriented(self) -> pd.DataFrame:
         """`scores` where more is better for every metric."""
-        known = self.run.run.get("metrics", {})
-        sign = {m: 1 if known.get(m, {}).get("higher_is_better", True) else -1 for m in self.scores}
+        styles = self.run.run.get("metrics", {})
+        sign = {
+            m: 1 if styles.get(m, {}).get("higher_is_better", True) else -1 for m in self.scores
+        }
         return self.scores * pd.Series(sign, dtype=float)
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
         """By rated dimension that the protocol looks at and has ratings here."""
-        asked = self.run.run["protocols"][self.dataset]["dimension"] or ()
+        chosen_dimensions = self.run.run["protocols"][self.dataset]["dimension"] or ()
         rated = set(self.ratings["dimension"])
         scales = self.run.run["data"][self.dataset]["scales"]
-        return {str(d): Scale(**scales[d]) for d in asked if d in rated}
+        return {str(d): Scale(**scales[d]) for d in chosen_dimensions if d in rated}
 
     def people(self, dimension: str) -> pd.Series:
         """The mean rating of each item; NaN where there is none."""
@@ -176,11 +182,11 @@ class Part:
 
     @property
     def judged(self) -> bool:
-        """Whether the run kept items and what people said of them."""
+        """Tell whether the run kept its items and their ratings."""
         return self.run.has_file("items.parquet")
 
 
-_BESIDE = {**FLOORS, **CEILINGS}
+_FLOORS_AND_CEILINGS = {**FLOORS, **CEILINGS}
 
 
 def parts_of(run: FinishedRun, options: CurveOptions | None = None) -> list[Part]:
@@ -199,13 +205,13 @@ def charts_of(part: Part, kind: str) -> tuple[list[Chart], str]:
     if kind in _NEED_ITEMS and not part.judged:
         return [], f"captau {part.run.command} keeps no items and ratings; captau bench does"
     try:
-        found = list(_MAKERS[kind](part))
-    except _Lacking as reason:
+        charts = list(_MAKERS[kind](part))
+    except _UnavailableChart as reason:
         return [], str(reason)
-    return found, "" if found else "the run has nothing of the kind"
+    return charts, "" if charts else "the run has nothing of the kind"
 
 
-class _Lacking(Exception):  # noqa: N818
+class _UnavailableChart(Exception):  # noqa: N818
     """Why there is nothing to draw."""
 
 
@@ -253,32 +259,34 @@ def _rows_figure(labels: Sequence[str], width: float = 3.9) -> tuple[Any, Any]:
 
 def _forest(part: Part) -> Iterator[Chart]:
     rows = part.correlations
-    here = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
-    yield from _forests(part, here, "forest")
+    overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
+    yield from _forests(part, overall_rows, "forest")
 
 
 def _categories(part: Part) -> Iterator[Chart]:
     rows = part.correlations
-    here = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
-    if here.empty:
-        raise _Lacking("the dataset has no preferences, or accuracy was not asked for")
-    yield from _forests(part, here, "categories")
+    category_rows = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
+    if category_rows.empty:
+        raise _UnavailableChart("the dataset has no preferences, or accuracy was not asked for")
+    yield from _forests(part, category_rows, "categories")
 
 
 def _forests(part: Part, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
-    for (dimension, coefficient), found in rows.groupby(["dimension", "coefficient"], sort=False):
-        yield _one_forest(part, found, str(dimension), str(coefficient), kind)
+    for (dimension, coefficient), coefficient_rows in rows.groupby(
+        ["dimension", "coefficient"], sort=False
+    ):
+        yield _one_forest(part, coefficient_rows, str(dimension), str(coefficient), kind)
 
 
 def _one_forest(
     part: Part, rows: pd.DataFrame, dimension: str, coefficient: str, kind: str
 ) -> Chart:
     sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
-    beside = rows["metric"].isin(_BESIDE)
+    is_floor_or_ceiling = rows["metric"].isin(_FLOORS_AND_CEILINGS)
     rows = pd.concat(
         [
-            rows[~beside].sort_values("value", ascending=False, kind="stable"),
-            rows[beside].sort_values("value", kind="stable"),
+            rows[~is_floor_or_ceiling].sort_values("value", ascending=False, kind="stable"),
+            rows[is_floor_or_ceiling].sort_values("value", kind="stable"),
         ]
     )
     labels = [part.label(m) for m in rows["metric"]]
@@ -307,19 +315,19 @@ def _one_forest(
     def draw() -> Any:
         figure, axis = _rows_figure(labels)
         handles: dict[str, Any] = {}
-        for at, (row, of_kind) in enumerate(zip(rows.to_dict("records"), kinds, strict=True)):
+        for y, (row, metric_kind) in enumerate(zip(rows.to_dict("records"), kinds, strict=True)):
             value, low, high = (factor * row[c] for c in ("value", "ci_low", "ci_high"))
             if np.isnan(value):
                 continue
-            known = of_kind in METRIC_KINDS
-            colour = SERIES[METRIC_KINDS.index(of_kind)] if known else MUTED
-            marker = {"ceiling": "D", "floor": "s"}.get(of_kind, "o")
+            is_metric = metric_kind in METRIC_KINDS
+            colour = SERIES[METRIC_KINDS.index(metric_kind)] if is_metric else MUTED
+            marker = {"ceiling": "D", "floor": "s"}.get(metric_kind, "o")
             if not np.isnan(low):
-                axis.plot([low, high], [at, at], color=colour, linestyle="-", linewidth=1.2)
-            (handles[of_kind],) = axis.plot(
-                value, at, marker, color=colour, markersize=4.5, linestyle="none"
+                axis.plot([low, high], [y, y], color=colour, linestyle="-", linewidth=1.2)
+            (handles[metric_kind],) = axis.plot(
+                value, y, marker, color=colour, markersize=4.5, linestyle="none"
             )
-        count = int((~rows["metric"].isin(_BESIDE)).sum())
+        count = int((~rows["metric"].isin(_FLOORS_AND_CEILINGS)).sum())
         if 0 < count < len(labels):
             axis.axhline(count - 0.5, color=GRID, linewidth=0.8, linestyle="-")
         if coefficient == "accuracy":
@@ -338,24 +346,30 @@ def _one_forest(
 
     ranked = [
         f"{label} {cell[0]}"
-        for label, cell, of_kind in zip(labels, cells, kinds, strict=True)
-        if of_kind in METRIC_KINDS and cell[0] != MISSING
+        for label, cell, metric_kind in zip(labels, cells, kinds, strict=True)
+        if metric_kind in METRIC_KINDS and cell[0] != MISSING
     ]
-    said = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
+    ranking = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
     name = slug(kind, part.dataset, part.protocol, dimension, coefficient)
-    return Chart(kind, name, title, f"Points with intervals. {said}", table, draw)
+    return Chart(kind, name, title, f"Points with intervals. {ranking}", table, draw)
 
 
 def _significance(part: Part) -> Iterator[Chart]:
     if not part.run.has_file("significance.csv"):
-        raise _Lacking("captau compare tests every two metrics; this is a run without tests")
+        raise _UnavailableChart(
+            "captau compare tests every two metrics; this is a run without tests"
+        )
     frame = part.run.significance
     frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
     frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_CATEGORY)]
-    for (dimension, coefficient), found in frame.groupby(["dimension", "coefficient"], sort=False):
-        tests = set(found["test"])
+    for (dimension, coefficient), tested_pairs in frame.groupby(
+        ["dimension", "coefficient"], sort=False
+    ):
+        tests = set(tested_pairs["test"])
         test = "bootstrap" if "bootstrap" in tests else sorted(tests)[0]
-        yield _one_matrix(part, found[found["test"] == test], str(dimension), str(coefficient))
+        yield _one_matrix(
+            part, tested_pairs[tested_pairs["test"] == test], str(dimension), str(coefficient)
+        )
 
 
 def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str) -> Chart:
@@ -367,14 +381,14 @@ def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str
     values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
     values |= dict(zip(rows["metric_b"], rows["value_b"], strict=True))
     order = sorted(values, key=lambda m: -np.nan_to_num(values[m], nan=-np.inf))
-    place = {metric: at for at, metric in enumerate(order)}
-    apart = np.full((len(order), len(order)), np.nan)
-    chance = np.full_like(apart, np.nan)
+    index_of = {metric: index for index, metric in enumerate(order)}
+    differences = np.full((len(order), len(order)), np.nan)
+    p_values = np.full_like(differences, np.nan)
     cells: list[tuple[str, list[str]]] = []
     for row in rows.to_dict("records"):
-        a, b = place[row["metric_a"]], place[row["metric_b"]]
-        apart[a, b], apart[b, a] = row["difference"], -row["difference"]
-        chance[a, b] = chance[b, a] = row[p_value]
+        a, b = index_of[row["metric_a"]], index_of[row["metric_b"]]
+        differences[a, b], differences[b, a] = row["difference"], -row["difference"]
+        p_values[a, b] = p_values[b, a] = row[p_value]
         cells.append(
             (
                 f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}",
@@ -393,14 +407,14 @@ def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str
 
     def draw() -> Any:
         figure, axis = _square(len(labels))
-        shown = np.where(chance < level, np.sign(apart), 0.0)
+        signs = np.where(p_values < level, np.sign(differences), 0.0)
         _cells(
             axis,
             [
                 [
                     _Cell(
-                        _DIFFER[int(shown[i, j])],
-                        format_number(float(apart[i, j]), factor, decimals),
+                        _DIFFER[int(signs[i, j])],
+                        format_number(float(differences[i, j]), factor, decimals),
                     )
                     if i != j
                     else None
@@ -474,53 +488,56 @@ def _ratings(part: Part) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         ratings = part.ratings[part.ratings["dimension"] == dimension]
         cut = _cut(scale)
-        known = scale_levels(cut)
-        of_items = np.array(list(count_by_level(ratings, cut).values()))
-        places = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
-        single = np.bincount(places, minlength=len(known))
+        levels = scale_levels(cut)
+        item_counts = np.array(list(count_by_level(ratings, cut).values()))
+        level_indices = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
+        rating_counts = np.bincount(level_indices, minlength=len(levels))
         title = f"{part.title}, {dimension}: how people rated"
         rows = [
             (
                 f"{level:g}",
                 [
                     f"{int(a):,}",
-                    _percent(a / single.sum()),
+                    _percent(a / rating_counts.sum()),
                     f"{int(b):,}",
-                    _percent(b / of_items.sum()),
+                    _percent(b / item_counts.sum()),
                 ],
             )
-            for level, a, b in zip(known, single, of_items, strict=True)
+            for level, a, b in zip(levels, rating_counts, item_counts, strict=True)
         ]
         columns = ["ratings", "% of ratings", "items by mean rating", "% of items"]
-        most = known[int(of_items.argmax())]
+        commonest = levels[int(item_counts.argmax())]
         yield Chart(
             "ratings",
             slug("ratings", part.dataset, part.protocol, dimension),
             title,
-            f"Bars: the share of ratings, and of items by their mean rating, at each of {len(known)} "
-            f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {most:g}.",
+            f"Bars: the share of ratings, and of items by their mean rating, at each of {len(levels)} "
+            f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {commonest:g}.",
             ResultTable(title, "level", columns, rows),
-            _bars(part, dimension, known, single, of_items),
+            _bars(part, dimension, levels, rating_counts, item_counts),
         )
 
 
 def _bars(
-    part: Part, dimension: str, known: Sequence[float], single: Any, of_items: Any
+    part: Part, dimension: str, levels: Sequence[float], rating_counts: Any, item_counts: Any
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = _figure(3.9, 2.8)
-        at = np.arange(len(known))
-        drawn = [
-            axis.bar(at + shift, 100 * counts / counts.sum(), width=0.38, color=colour)
-            for shift, counts, colour in ((-0.2, single, SERIES[0]), (0.2, of_items, SERIES[1]))
+        x = np.arange(len(levels))
+        bars = [
+            axis.bar(x + shift, 100 * counts / counts.sum(), width=0.38, color=colour)
+            for shift, counts, colour in (
+                (-0.2, rating_counts, SERIES[0]),
+                (0.2, item_counts, SERIES[1]),
+            )
         ]
-        axis.set_xticks(at, [f"{level:g}" for level in known])
+        axis.set_xticks(x, [f"{level:g}" for level in levels])
         axis.grid(False, axis="x")
         axis.set_xlabel("rating, to the nearest level")
         axis.set_ylabel("%")
         axis.set_title(f"{part.title}, {dimension}")
         names = ["ratings", "items, mean rating"]
-        figure.legend(drawn, names, loc="outside lower center", ncols=2)
+        figure.legend(bars, names, loc="outside lower center", ncols=2)
         return figure
 
     return draw
@@ -528,7 +545,7 @@ def _bars(
 
 def _rated(part: Part) -> dict[str, Scale]:
     if not part.scales:
-        raise _Lacking("nobody rated these items; people preferred one of two")
+        raise _UnavailableChart("nobody rated these items; people preferred one of two")
     return part.scales
 
 
@@ -544,17 +561,22 @@ def _agreement(part: Part) -> Iterator[Chart]:
         if not table.n_items:
             continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.
-        found, _ = compute_measures(table, scale)
-        chosen = {name: found[name] for name in MEASURES if name in found}
+        measures, _ = compute_measures(table, scale)
+        shown_measures = {name: measures[name] for name in MEASURES if name in measures}
         title = f"{part.title}, {dimension}: how well people agree"
         rows = [
             (
                 MEASURES.get(name, name),
-                [_percent(one.value), _percent(one.std), f"{one.n_items:,}", one.note],
+                [
+                    _percent(measure.value),
+                    _percent(measure.std),
+                    f"{measure.n_items:,}",
+                    measure.note,
+                ],
             )
-            for name, one in found.items()
+            for name, measure in measures.items()
         ]
-        alpha = _percent(found["krippendorff_alpha_ordinal"].value)
+        alpha = _percent(measures["krippendorff_alpha_ordinal"].value)
         yield Chart(
             "agreement",
             slug("agreement", part.dataset, part.protocol, dimension),
@@ -564,26 +586,28 @@ def _agreement(part: Part) -> Iterator[Chart]:
             ResultTable(
                 f"{title} ×100", "measure", ["value", "± over draws", "items", "remark"], rows
             ),
-            _dots(part, dimension, chosen),
+            _dots(part, dimension, shown_measures),
         )
     if all(
         not RatingTable.from_ratings(part.ratings, part.items.index, d).n_items for d in part.scales
     ):
-        raise _Lacking("no item has two ratings, which agreement is of")
+        raise _UnavailableChart("no item has two ratings, which agreement is of")
 
 
-def _dots(part: Part, dimension: str, found: Mapping[str, AgreementMeasure]) -> Callable[[], Any]:
+def _dots(
+    part: Part, dimension: str, measures: Mapping[str, AgreementMeasure]
+) -> Callable[[], Any]:
     def draw() -> Any:
-        figure, axis = _rows_figure([MEASURES[name] for name in found])
-        for at, (name, one) in enumerate(found.items()):
+        figure, axis = _rows_figure([MEASURES[name] for name in measures])
+        for y, (name, measure) in enumerate(measures.items()):
             ceiling = name in CEILINGS
             colour = MUTED if ceiling else SERIES[0]
-            axis.plot(100 * one.value, at, "D" if ceiling else "o", color=colour, markersize=4.5)
-            if np.isfinite(one.std):
-                ends = 100 * np.array([one.value - one.std, one.value + one.std])
-                axis.plot(ends, [at, at], color=colour, linestyle="-", linewidth=1.2)
+            axis.plot(100 * measure.value, y, "D" if ceiling else "o", color=colour, markersize=4.5)
+            if np.isfinite(measure.std):
+                ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
+                axis.plot(ends, [y, y], color=colour, linestyle="-", linewidth=1.2)
         axis.set_xlabel("×100")
-        axis.set_xlim(min(0, *(100 * one.value for one in found.values())) - 2, 102)
+        axis.set_xlim(min(0, *(100 * measure.value for measure in measures.values())) - 2, 102)
         axis.set_title(f"{part.title}, {dimension}")
         return figure
 
@@ -609,12 +633,12 @@ def _points(part: Part, dimension: str) -> pd.DataFrame:
 
 
 def _one_violin(
-    part: Part, dimension: str, metric: str, known: Sequence[float], places: Any, scores: Floats
+    part: Part, dimension: str, metric: str, levels: Sequence[float], places: Any, scores: Floats
 ) -> Chart:
     finite = np.isfinite(scores)
-    groups = [scores[finite & (places == k)] for k in range(len(known))]
+    groups = [scores[finite & (places == k)] for k in range(len(levels))]
     rows: list[tuple[str, list[str]]] = []
-    for level, group in zip(known, groups, strict=True):
+    for level, group in zip(levels, groups, strict=True):
         quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
         mean = float(group.mean()) if len(group) else np.nan
         cells = [f"{len(group):,}", *map(_four, map(float, quarters)), _four(mean)]
@@ -637,8 +661,8 @@ def _one_violin(
             axis.plot(
                 filled, means, marker="o", color=INK, markersize=2.5, linewidth=0.9, linestyle="-"
             )
-        axis.set_xticks(range(len(known)), [f"{level:g}" for level in known])
-        axis.set_xlim(-0.6, len(known) - 0.4)
+        axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+        axis.set_xlim(-0.6, len(levels) - 0.4)
         axis.grid(False, axis="x")
         axis.set_xlabel("rating")
         axis.set_title(label)
@@ -656,12 +680,12 @@ def _one_violin(
 
 
 def _correlations(part: Part) -> Iterator[Chart]:
-    asked = [m for m in part.metrics if m in part.oriented]
-    columns = {part.label(m): part.oriented[m] for m in asked}
+    metrics = [m for m in part.metrics if m in part.oriented]
+    columns = {part.label(m): part.oriented[m] for m in metrics}
     columns |= {f"people: {d}": part.people(d) for d in part.scales}
     frame = pd.DataFrame(columns, index=part.items.index)
     if len(frame.columns) < 2:
-        raise _Lacking("one metric alone has nothing to be compared with")
+        raise _UnavailableChart("one metric alone has nothing to be compared with")
     matrix = frame.rank().corr().to_numpy()
     labels = [str(c) for c in frame.columns]
     rows = [
@@ -671,16 +695,16 @@ def _correlations(part: Part) -> Iterator[Chart]:
     title = f"{part.title}: Spearman's ρ of every two metrics"
     pairs = [
         (matrix[i, j], labels[i], labels[j])
-        for i in range(len(asked))
+        for i in range(len(metrics))
         for j in range(i)
         if np.isfinite(matrix[i, j])
     ]
-    said = ""
+    extremes = ""
     if pairs:
-        least, most = min(pairs), max(pairs)
-        said = (
-            f" Most alike: {most[2]} and {most[1]}, {_percent(most[0])}; least: {least[2]} and "
-            f"{least[1]}, {_percent(least[0])}."
+        least_alike, most_alike = min(pairs), max(pairs)
+        extremes = (
+            f" Most alike: {most_alike[2]} and {most_alike[1]}, {_percent(most_alike[0])}; least: {least_alike[2]} and "
+            f"{least_alike[1]}, {_percent(least_alike[0])}."
         )
 
     def draw() -> Any:
@@ -710,7 +734,7 @@ def _correlations(part: Part) -> Iterator[Chart]:
         "correlations",
         slug("correlations", part.dataset, part.protocol),
         title,
-        f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{said}",
+        f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}",
         ResultTable(f"{title} ×100", "", labels, rows),
         draw,
     )
@@ -728,18 +752,22 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
         cells: list[tuple[str, list[str]]] = []
         for metric in (m for m in part.metrics if m in part.oriented):
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
-            curve, found = metric_curve(scores, good, part.options.precision)
-            shown = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
-            rows += [{"metric": metric, **curve[k]} for k in shown if curve]
+            curve, summary = metric_curve(scores, good, part.options.precision)
+            indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
+            rows += [{"metric": metric, **curve[k]} for k in indices if curve]
             # Downwards, as in captau thresholds.
-            least = np.floor(found["threshold"] * 1e4) / 1e4
-            texts = [_percent(found["auc"]), _percent(found["recall"]), format_number(least, 1, 4)]
-            cells.append((part.label(metric), [*texts, found["note"]]))
+            threshold = np.floor(summary["threshold"] * 1e4) / 1e4
+            texts = [
+                _percent(summary["auc"]),
+                _percent(summary["recall"]),
+                format_number(threshold, 1, 4),
+            ]
+            cells.append((part.label(metric), [*texts, summary["note"]]))
         frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
         title = f"{part.title}, {dimension}: filtering captions"
-        wanted = f"recall at precision {part.options.precision:g}"
+        recall_label = f"recall at precision {part.options.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
-        said = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
+        areas = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
         share = (
             f"{int(good.sum()):,} of {len(good):,} captions are good: most of their ratings are "
         )
@@ -749,18 +777,18 @@ def _precision_recall(part: Part) -> Iterator[Chart]:
             slug("precision_recall", part.dataset, part.protocol, dimension),
             title,
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
-            f"Area under the curve: {said}.",
+            f"Area under the curve: {areas}.",
             ResultTable(
                 f"{title} ×100",
                 "metric",
-                ["AUC", wanted, "threshold", "remark"],
+                ["AUC", recall_label, "threshold", "remark"],
                 cells,
                 notes=[share],
             ),
             _curves(part, dimension, frame, float(good.mean())),
         )
     if reasons and len(reasons) == len(part.scales):
-        raise _Lacking("; ".join(reasons))
+        raise _UnavailableChart("; ".join(reasons))
 
 
 def _sortable(text: str) -> float:

@@ -79,7 +79,7 @@ def entries(bibtex: str) -> list[Entry]:
     Raises:
         ValueError: where an entry does not end, or has no title.
     """
-    found: list[Entry] = []
+    parsed: list[Entry] = []
     for match in re.finditer(r"^@\w+\{([^,\s]+),", bibtex, re.MULTILINE):
         depth, end = 1, match.end()
         while depth:
@@ -92,8 +92,8 @@ def entries(bibtex: str) -> list[Entry]:
         if title is None:
             raise ValueError(f"{match.group(1)} has no title")
         letters = re.sub(r"[\W_]", "", title.group(1)).lower()
-        found.append(Entry(match.group(1), letters, text))
-    return found
+        parsed.append(Entry(match.group(1), letters, text))
+    return parsed
 
 
 class Bibliography:
@@ -129,10 +129,10 @@ def cite(folders: Sequence[Path]) -> str:
     runs = [source.run for source in sources]
     versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
     works = Bibliography()
-    (own,) = works.add(_OWN.replace("VERSION", ", ".join(versions)))
+    (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", ", ".join(versions)))
     sentences = [
         "We measure how well metrics agree with people with captau "
-        rf"{', '.join(versions)} \cite{{{own}}}."
+        rf"{', '.join(versions)} \cite{{{own_key}}}."
     ]
     metrics: dict[tuple[str, str], str] = {}
     uncited: dict[str, None] = {}
@@ -142,15 +142,15 @@ def cite(folders: Sequence[Path]) -> str:
             keys = works.add(citation)
             if not keys:
                 uncited[label] = None
-            told = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            line = rf"{latex_escape(label)}{told} (\texttt{{{breaking(brief(signature))}}})"
+            citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
+            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(brief(signature))}}})"
             metrics.setdefault((spec, signature), line)
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
-        said = words_of(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
-        sentences += [f"Intervals: {latex_escape(words)}." for words in said]
+        phrases = words_of(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
+        sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
     if any(source.ranks for source in sources):
-        said = words_of(sources, rank_words)
-        sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in said]
+        phrases = words_of(sources, rank_words)
+        sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
     if metrics:
         sentences.append(f"Metrics, with signatures: {'; '.join(metrics.values())}.")
     for run in runs:
@@ -173,7 +173,7 @@ def cite(folders: Sequence[Path]) -> str:
     return f"{paragraph}\n\n{works}\n"
 
 
-_OWN = """@misc{captau,
+_CAPTAU_ENTRY = """@misc{captau,
   title={captau: how well image-caption metrics agree with human ratings},
   author={{The captau maintainers}},
   note={Version VERSION}
@@ -223,27 +223,27 @@ def _on_data(source: Source, works: Bibliography) -> list[str]:
 
 def _choices(protocol: Protocol, works: Bibliography, *, rated: bool, compared: bool) -> list[str]:
     """Every choice of a protocol in words."""
-    said: list[str] = []
+    clauses: list[str] = []
     named = protocol.name.partition(" ")[0]
     if named in group("paper"):
         (key,) = works.add(read_config("paper", named)["citation"])
-        said.append(rf"the protocol is that of \cite{{{key}}}")
+        clauses.append(rf"the protocol is that of \cite{{{key}}}")
     if rated:
         ratings = RATINGS[protocol.ratings]
         if protocol.ratings == "per_rating":
             (key,) = works.add(card("flickr8k_expert").citation)
             ratings += rf" (method A of \cite{{{key}}})"
-        said.append(ratings)
+        clauses.append(ratings)
     references = REFERENCES[protocol.references].format(k=protocol.k)
     if protocol.k and protocol.references != "first_k":
         references += f", of the first {protocol.k}"
-    said += [references, CORPORA[protocol.corpus]]
+    clauses += [references, CORPORA[protocol.corpus]]
     if protocol.systems:
-        said.append(f"captions are those of {latex_escape(', '.join(protocol.systems))}")
+        clauses.append(f"captions are those of {latex_escape(', '.join(protocol.systems))}")
     if protocol.split:
-        said.append(f"captions are those of the split {latex_escape(protocol.split)}")
+        clauses.append(f"captions are those of the split {latex_escape(protocol.split)}")
     if rated:
-        said.append(LEVELS[protocol.level])
+        clauses.append(LEVELS[protocol.level])
     if compared:
-        said.append("equal scores of a pair count half")
-    return [*said, UNDEFINED[protocol.undefined]]
+        clauses.append("equal scores of a pair count half")
+    return [*clauses, UNDEFINED[protocol.undefined]]

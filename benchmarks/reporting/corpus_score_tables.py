@@ -116,8 +116,8 @@ def _notes(
 ) -> Iterator[str]:
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
-    each = " of each system" if scores.has_several_systems else ""
-    captions = f"{fewest:,} captions{each}"
+    per_system = " of each system" if scores.has_several_systems else ""
+    captions = f"{fewest:,} captions{per_system}"
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."

@@ -65,7 +65,7 @@ _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is here."""
+    """Tell whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
@@ -74,9 +74,9 @@ def needed(command: str, *packages: str) -> None:
     Raises:
         InputError: where a package is missing that a command cannot do without.
     """
-    if lacking := [name for name in packages if find_spec(name) is None]:
+    if missing_packages := [name for name in packages if find_spec(name) is None]:
         raise InputError(
-            f"captau {command} needs {' and '.join(lacking)}: pip install 'captau[report]'"
+            f"captau {command} needs {' and '.join(missing_packages)}: pip install 'captau[report]'"
         )
 
 
@@ -125,9 +125,9 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
     for child in [c for c in root if c.tag != f"{{{_SVG}}}g"]:
         if child.tag != f"{{{_SVG}}}defs" or child.find(f"{{{_SVG}}}style") is not None:
             root.remove(child)
-    wanted = _links(root)
+    links = _links(root)
     for element in root.iter():
-        if (name := element.attrib.pop("id", None)) in wanted:
+        if (name := element.attrib.pop("id", None)) in links:
             element.set("id", f"{identity}-{name}")
         for key in list(element.attrib):
             value = _paged(key, element.attrib.pop(key), identity)
@@ -135,10 +135,10 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
                 element.set(key.replace(f"{{{_LINK}}}", ""), value)
     root.set("role", "img")
     root.set("aria-labelledby", f"{identity}-title {identity}-desc")
-    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+    for index, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{identity}-{tag}"})
         element.text = text
-        root.insert(place, element)
+        root.insert(index, element)
     pixels = float(width) * 4 / 3
     # As large as it was drawn; a bit smaller where there is no room, and then one scrolls.
     root.set("style", f"width: {pixels:.0f}px; min-width: {0.8 * pixels:.0f}px")
@@ -182,5 +182,5 @@ def _short(number: str) -> str:
 
 def legend(axis: Any, handles: list[Any], labels: list[str], **options: Any) -> None:
     """A legend that also names what begins with an underscore, which matplotlib would leave out."""
-    shown = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
-    axis.legend(handles, shown, **options)
+    visible_labels = [f"\u200b{label}" if label.startswith("_") else label for label in labels]
+    axis.legend(handles, visible_labels, **options)

@@ -51,17 +51,17 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """What it came to, in a line."""
+        """The page's size and content, in a line."""
         size = f"{self.path}: {len(self.content) / 1e6:.2f} MB"
         if self.embedded is None:
             return size
-        one = self.embedded
-        told = [f"{size}, {one.shown:,} of {one.total:,} captions"]
-        if one.found:
-            told.append(f"{one.pictures:,} of {one.found:,} pictures")
-        if one.unreadable:
-            told.append(f"{one.unreadable:,} unreadable")
-        return ", ".join(told)
+        captions = self.embedded
+        parts = [f"{size}, {captions.n_shown:,} of {captions.n_total:,} captions"]
+        if captions.n_found:
+            parts.append(f"{captions.n_pictures:,} of {captions.n_found:,} pictures")
+        if captions.n_unreadable:
+            parts.append(f"{captions.n_unreadable:,} unreadable")
+        return ", ".join(parts)
 
 
 def run(config: ReportOptions) -> Report:
@@ -86,20 +86,20 @@ def build(config: ReportOptions) -> Report:
     finished = read_run(config.run)
     parts = parts_of(finished, config.options)
     with StepProgress(len(parts) * len(CHARTS)) as progress, figures.style():
-        told = [_told(part, at, progress) for at, part in enumerate(parts, 1)]
+        part_data = [_part_data(part, number, progress) for number, part in enumerate(parts, 1)]
     judged = bool(parts) and all(part.judged for part in parts)
-    page = _page(finished, told, _ROOM if judged else "", None)
+    page = _page(finished, part_data, _ROOM if judged else "", None)
     embedded = None
     if judged:
         room = int(config.megabytes * 1e6) - len(page.encode()) - _REMARKS
-        if room < _LEAST:
+        if room < _SMALLEST_ROOM:
             raise InputError(
                 f"megabytes is {config.megabytes:g}: tables and charts of {finished.folder} alone "
                 f"take {len(page.encode()) / 1e6:.1f}; set megabytes={_enough(page):g} or more"
             )
         with StepProgress(None) as progress:
             embedded = embed(parts, config.images, room, progress.advance)
-        page = _page(finished, told, embedded.text, embedded)
+        page = _page(finished, part_data, embedded.text, embedded)
     return Report(config.output or finished.folder / PAGE, page.encode(), embedded)
 
 
@@ -108,11 +108,11 @@ _SHORT = 24
 #: Bytes that are kept for what the page says of what had no room.
 _REMARKS = 800
 #: Bytes without which there is no use in a browser of captions.
-_LEAST = 20_000
+_SMALLEST_ROOM = 20_000
 
 
 def _enough(page: str) -> float:
-    return -(-(len(page.encode()) + 10 * _LEAST) // 100_000) / 10
+    return -(-(len(page.encode()) + 10 * _SMALLEST_ROOM) // 100_000) / 10
 
 
 def _page(
@@ -130,13 +130,13 @@ def _page(
     template = Environment(autoescape=True, trim_blocks=True).from_string(html)
     record = finished.run
     titles = [str(part["title"]) for part in parts]
-    shown = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} datasets"
+    titles_text = ", ".join(titles) if 0 < len(titles) <= 3 else f"{len(titles)} datasets"
     return template.render(
         # The page may show pictures that are in it, run its own script, and nothing else.
         policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
         f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         version=version("captau"),
-        title=f"{shown}: metrics against people",
+        title=f"{titles_text}: metrics against people",
         lead=_lead(finished),
         css=Markup(css),
         script=Markup(script),
@@ -163,43 +163,43 @@ def _lead(finished: FinishedRun) -> str:
 
 
 def _captions_lead(embedded: Embedded | None) -> str:
-    said = (
+    lead = (
         "What people and metrics said of each caption. A percentage is the share of captions with a lower "
         "score; two metrics disagree where theirs are far apart."
     )
     if embedded is None:
-        return said
-    if embedded.shown < embedded.total:
-        said += (
-            f" The page has room for {embedded.shown:,} of {embedded.total:,} captions: half are those on "
+        return lead
+    if embedded.n_shown < embedded.n_total:
+        lead += (
+            f" The page has room for {embedded.n_shown:,} of {embedded.n_total:,} captions: half are those on "
             f"which metrics and people disagree most, the rest are taken evenly; percentages are of all."
         )
-    if embedded.found > embedded.pictures:
-        said += (
-            f" It has room for {embedded.pictures:,} of {embedded.found:,} pictures, of the most disputed "
+    if embedded.n_found > embedded.n_pictures:
+        lead += (
+            f" It has room for {embedded.n_pictures:,} of {embedded.n_found:,} pictures, of the most disputed "
             f"captions first."
         )
-    if embedded.unreadable:
-        said += f" Pictures that could not be read: {embedded.unreadable:,}."
-    return said
+    if embedded.n_unreadable:
+        lead += f" Pictures that could not be read: {embedded.n_unreadable:,}."
+    return lead
 
 
-def _told(part: Part, number_of: int, progress: StepProgress) -> dict[str, Any]:
-    """What the template is told of a dataset."""
+def _part_data(part: Part, number_of: int, progress: StepProgress) -> dict[str, Any]:
+    """Make the template's data of a dataset."""
     from markupsafe import Markup
 
     identity = f"d{number_of}"
     groups: list[dict[str, Any]] = []
     for kind, title in CHARTS.items():
         charts, reason = charts_of(part, kind)
-        shown: list[dict[str, Any]] = []
-        for at, chart in enumerate(charts, 1):
-            name = f"{identity}-{kind}-{at}"
+        drawn_charts: list[dict[str, Any]] = []
+        for chart_number, chart in enumerate(charts, 1):
+            name = f"{identity}-{kind}-{chart_number}"
             svg = figures.inline(chart.draw(), name, chart.title, chart.description)
-            shown.append(
+            drawn_charts.append(
                 {"id": name, "title": chart.title, "table": chart.table, "svg": Markup(svg)}
             )
-        groups.append({"kind": kind, "title": title, "charts": shown, "reason": reason})
+        groups.append({"kind": kind, "title": title, "charts": drawn_charts, "reason": reason})
         progress.advance()
     table, best = _overview(part)
     data = part.run.run.get("data", {}).get(part.dataset, {})
@@ -219,12 +219,12 @@ def _protocol(part: Part) -> str:
     points = (
         "preference pairs" if set(part.correlations["coefficient"]) == {"accuracy"} else "ratings"
     )
-    said = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
+    sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
     options: Any = part.run.run.get("protocols", {}).get(part.dataset)
     if not isinstance(options, dict) or set(options) != set(Protocol.__dataclass_fields__):
-        return f"{said}; protocol {part.protocol}."
+        return f"{sizes}; protocol {part.protocol}."
     plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    return f"{said}; protocol {part.protocol}: {describe_protocol(Protocol(**plain))}."
+    return f"{sizes}; protocol {part.protocol}: {describe_protocol(Protocol(**plain))}."
 
 
 def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:
@@ -232,32 +232,40 @@ def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:
     frame = part.correlations
     ranks: dict[tuple[str, str, str], int] = {}
     if part.run.has_file("ranks.csv"):
-        here = part.run.ranks[part.run.ranks["dataset"] == part.dataset]
+        own_ranks = part.run.ranks[part.run.ranks["dataset"] == part.dataset]
         ranks = {
             (str(m), str(d), str(c)): int(r)
             for m, d, c, r in zip(
-                here["metric"], here["dimension"], here["coefficient"], here["rank"], strict=True
+                own_ranks["metric"],
+                own_ranks["dimension"],
+                own_ranks["coefficient"],
+                own_ranks["rank"],
+                strict=True,
             )
         }
     records: Any = frame.to_dict("records")
-    found = {(r["metric"], r["dimension"], r["coefficient"]): r for r in records}
+    row_by_key = {(r["metric"], r["dimension"], r["coefficient"]): r for r in records}
     pairs = list(dict.fromkeys(zip(frame["dimension"], frame["coefficient"], strict=True)))
-    several = len({d for d, c in pairs if c != "accuracy"}) > 1
-    beside = [m for m in dict.fromkeys(frame["metric"]) if m not in part.metrics]
-    names = [*part.metrics, *beside]
+    has_several_dimensions = len({d for d, c in pairs if c != "accuracy"}) > 1
+    floors_and_ceilings = [m for m in dict.fromkeys(frame["metric"]) if m not in part.metrics]
+    names = [*part.metrics, *floors_and_ceilings]
     heads, columns = ["kind"], [[part.metric_kind(m) for m in names]]
     best: set[tuple[int, int]] = set()
     for dimension, coefficient in pairs:
         sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
-        head = f"{dimension} {sign}" if several or coefficient == "accuracy" else sign
-        rows = [found.get((m, dimension, coefficient)) for m in names]
+        head = (
+            f"{dimension} {sign}" if has_several_dimensions or coefficient == "accuracy" else sign
+        )
+        rows = [row_by_key.get((m, dimension, coefficient)) for m in names]
         cells = [format_number(float(r["value"]), factor, decimals) if r else "" for r in rows]
-        known = [
+        metric_values = [
             c for c, m in zip(cells, names, strict=True) if m in part.metrics and _is_number(c)
         ]
-        if known:
-            top = max(known, key=float)
-            best |= {(at, len(columns)) for at in range(len(part.metrics)) if cells[at] == top}
+        if metric_values:
+            top = max(metric_values, key=float)
+            best |= {
+                (index, len(columns)) for index in range(len(part.metrics)) if cells[index] == top
+            }
         heads.append(head)
         columns.append(cells)
         if any(r is not None and pd.notna(r["ci_low"]) for r in rows) and (
@@ -268,7 +276,9 @@ def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:
         if any((m, dimension, coefficient) in ranks for m in names):
             heads.append("rank")
             columns.append([str(ranks.get((m, dimension, coefficient), "")) for m in names])
-    lines = [(part.label(m), [column[at] for column in columns]) for at, m in enumerate(names)]
+    lines = [
+        (part.label(m), [column[index] for column in columns]) for index, m in enumerate(names)
+    ]
     table = ResultTable(
         f"{part.title}: coefficients ×100, the best of each in bold",
         "metric",
@@ -291,8 +301,8 @@ def _interval(row: dict[str, Any] | None, factor: float, decimals: int) -> str:
 
 
 def _notes(part: Part, heads: set[str]) -> list[str]:
-    known = part.run.run.get("metrics", {})
-    notes = [known.get(m, {}).get("note", "") for m in part.metrics]
+    styles = part.run.run.get("metrics", {})
+    notes = [styles.get(m, {}).get("note", "") for m in part.metrics]
     missing = part.run.run.get("missing", {}).get(part.dataset, {})
     notes += [f"{part.label(m)} is missing: {reason}." for m, reason in missing.items()]
     is_missing = part.correlations["metric"].isin(list(missing))
@@ -372,15 +382,20 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
     ]
     data = record.get("data", {})
     sets = [
-        (name, [str(one.get(c) or "") for c in ("title", "revision", "licence", "digest")])
-        for name, one in data.items()
+        (
+            name,
+            [str(record_of_set.get(c) or "") for c in ("title", "revision", "licence", "digest")],
+        )
+        for name, record_of_set in data.items()
     ]
     files = [
         (path, [name, digest])
-        for name, one in data.items()
-        for path, digest in one.get("files", {}).items()
+        for name, record_of_set in data.items()
+        for path, digest in record_of_set.get("files", {}).items()
     ]
-    versions = [(name, [what]) for name, what in record.get("versions", {}).items()]
+    versions = [
+        (name, [package_version]) for name, package_version in record.get("versions", {}).items()
+    ]
     tables = [
         ResultTable("Metrics and their signatures", "metric", ["kind", "signature"], signatures),
         ResultTable("Data", "dataset", ["title", "revision", "licence", "digest (SHA-256)"], sets),
@@ -392,8 +407,8 @@ def _details(finished: FinishedRun) -> list[ResultTable]:
 
 
 def _texts(record: dict[str, Any]) -> list[tuple[str, str]]:
-    citations = [one.get("citation", "") for one in record.get("data", {}).values()]
-    citations += [one.get("citation", "") for one in record.get("metrics", {}).values()]
+    citations = [entry.get("citation", "") for entry in record.get("data", {}).values()]
+    citations += [entry.get("citation", "") for entry in record.get("metrics", {}).values()]
     texts = [
         (title, yaml.safe_dump(record.get(key, {}), sort_keys=False, allow_unicode=True, width=100))
         for title, key in (("Configuration", "config"), ("Protocols", "protocols"))

@@ -109,13 +109,13 @@ class Group:
 
     @property
     def heading(self) -> str:
-        """What stands above them."""
+        """The text above the columns."""
         return _HEADINGS.get(self.kind, self.kind)
 
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """What `captau table` prints.
+    """The table that `captau table` prints.
 
     Attributes:
         label: for LaTeX's `\\ref`; empty for none.
@@ -181,26 +181,28 @@ class Source:
 
     def protocol(self, row: Mapping[str, Any]) -> Protocol:
         """The protocol of a row; run.json has it by dataset, or by a paper's table."""
-        told: dict[str, Any] = self.run.run["protocols"]
-        of_name = (p for p in told.values() if p["name"] == row["protocol"])
-        found = told.get(row["dataset"]) or next(of_name, None)
-        if found is None or row["dataset"] not in self.run.run["data"]:
+        protocols: dict[str, Any] = self.run.run["protocols"]
+        of_name = (p for p in protocols.values() if p["name"] == row["protocol"])
+        options = protocols.get(row["dataset"]) or next(of_name, None)
+        if options is None or row["dataset"] not in self.run.run["data"]:
             raise InputError(
                 f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
                 f"correlations.csv; run captau {self.run.command} again"
             )
         values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in found.items()
+            k: tuple(v) if isinstance(v, list) else v for k, v in options.items()
         }
         return Protocol(**values)
 
     @cached_property
     def styles(self) -> dict[str, MetricStyle]:
-        """How the metrics are shown, by spec."""
-        told = self.run.run.get("metrics", {})
-        otherwise = "learned" if self.run.command == "train" else "given"
+        """The style of each metric, by spec."""
+        recorded_styles = self.run.run.get("metrics", {})
+        default_kind = "learned" if self.run.command == "train" else "given"
         return {
-            spec: MetricStyle(**told[spec]) if spec in told else style_of(spec, otherwise)
+            spec: MetricStyle(**recorded_styles[spec])
+            if spec in recorded_styles
+            else style_of(spec, default_kind)
             for spec in dict.fromkeys(self.run.correlations["metric"])
         }
 
@@ -216,7 +218,7 @@ class Source:
             return {}
         names = ["dataset", "dimension", "coefficient", "metric", "rank"]
         rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
-        return {tuple(of): int(rank) for *of, rank in rows}
+        return {tuple(key): int(rank) for *key, rank in rows}
 
 
 def read_sources(folders: Sequence[Path]) -> list[Source]:
@@ -270,7 +272,7 @@ def join(config: TableOptions) -> JoinedTable:
     columns = _columns(sources, config)
     drafts = _computed(sources, columns, config.intervals)
     drafts += _published(columns, drafts, config.published)
-    several = _without_clusters(columns, drafts)
+    has_dropped_clusters = _without_clusters(columns, drafts)
     for key, column in columns.items():
         _emphasise(key, drafts)
         for draft in drafts:
@@ -279,7 +281,7 @@ def join(config: TableOptions) -> JoinedTable:
                 draft.texts[key] = [f"not computed on {column.over}"]
     drafts.sort(key=lambda d: (GROUPS.index(d.kind), d.order))
     notes = _notes(sources, columns, drafts, config)
-    if several:
+    if has_dropped_clusters:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
     versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
     letters: dict[str, str] = {}
@@ -330,48 +332,48 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
     Raises:
         InputError: where there are none, or one that was asked for is not there.
     """
-    found: dict[Key, tuple[Source, Protocol]] = {}
+    sources_by_key: dict[Key, tuple[Source, Protocol]] = {}
     for source in sources:
         for key, row in source.rows:
-            if key not in found:
-                found[key] = source, source.protocol(row)
-    if not found:
+            if key not in sources_by_key:
+                sources_by_key[key] = source, source.protocol(row)
+    if not sources_by_key:
         folder = sources[0].run.folder
         raise InputError(f"{folder} has no correlations; captau bench makes a run that has")
-    blocks = list(dict.fromkeys(key[:2] for key in found))
-    kept = list(found)
-    for place, option, wanted in (
+    blocks = list(dict.fromkeys(key[:2] for key in sources_by_key))
+    keys = list(sources_by_key)
+    for index, option, chosen_names in (
         (2, "dimension", config.dimensions),
         (3, "coefficient", config.coefficients),
     ):
-        known = list(dict.fromkeys(str(key[place]) for key in found))
-        for name in wanted:
-            if name not in known:
-                raise unknown(f"{option} of run={sources[0].run.folder}", name, known)
-        if wanted:
-            here = [key for key in kept if key[place] in wanted]
-            kept = sorted(here, key=lambda key: wanted.index(str(key[place])))
-    if not kept:
+        known_names = list(dict.fromkeys(str(key[index]) for key in sources_by_key))
+        for name in chosen_names:
+            if name not in known_names:
+                raise unknown(f"{option} of run={sources[0].run.folder}", name, known_names)
+        if chosen_names:
+            matching_keys = [key for key in keys if key[index] in chosen_names]
+            keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
+    if not keys:
         raise InputError("no column has both these dimensions= and these coefficients=")
     columns: dict[Key, Column] = {}
-    for key in sorted(kept, key=lambda key: blocks.index(key[:2])):
+    for key in sorted(keys, key=lambda key: blocks.index(key[:2])):
         dataset, _, dimension, coefficient = key
-        source, protocol = found[key]
+        source, protocol = sources_by_key[key]
         data = source.run.run["data"][dataset]
         over = data["title"] + (" (synthetic)" if data["synthetic"] else "")
-        others = [block[1] for block in blocks if block[0] == dataset]
+        other_protocols = [block[1] for block in blocks if block[0] == dataset]
         over += "".join(
             f", {name} {describe_choice(getattr(protocol, name))}"
-            for name, *values in zip(COMPARED_CHOICES, *others, strict=True)
+            for name, *values in zip(COMPARED_CHOICES, *other_protocols, strict=True)
             if len(set(values)) > 1
         )
         plain, latex, *_ = COEFFICIENT_STYLE[coefficient]
-        rated = {k[2] for k in kept if k[:2] == key[:2] and k[3] != "accuracy"}
-        of = (
+        rated = {k[2] for k in keys if k[:2] == key[:2] and k[3] != "accuracy"}
+        prefix = (
             f"{dimension.replace('_', ' ')} " if len(rated) > 1 or coefficient == "accuracy" else ""
         )
         columns[key] = Column(
-            dataset, dimension, coefficient, protocol, over, of + plain, of + latex
+            dataset, dimension, coefficient, protocol, over, prefix + plain, prefix + latex
         )
     return columns
 
@@ -386,14 +388,14 @@ def _computed(
             if key not in columns:
                 continue
             spec = row["metric"]
-            shown = source.styles[spec]
-            kind = next((k for k, names in source.below.items() if spec in names), shown.kind)
+            style = source.styles[spec]
+            kind = next((k for k, names in source.below.items() if spec in names), style.kind)
             signature = source.run.run["signatures"].get(spec, "")
             if (kind, spec, signature) not in drafts:
-                label = source.below.get(kind, {}).get(spec, shown.label)
+                label = source.below.get(kind, {}).get(spec, style.label)
                 if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
                     label += f" ({source.name})"
-                order = (shown.order if kind in METRIC_KINDS else 0, 0, "")
+                order = (style.order if kind in METRIC_KINDS else 0, 0, "")
                 drafts[kind, spec, signature] = _Draft(kind, order, label, spec, signature)
             draft = drafts[kind, spec, signature]
             if key not in draft.cells:
@@ -432,29 +434,34 @@ def _published(
     kinds = {d.spec: d.kind for d in computed}
     for paper in papers:
         for keys in blocks.values():
-            here = columns[keys[0]]
-            wanted = {(key[2], key[3]): key for key in keys}
-            for one in select_numbers(paper, here.dataset, list(wanted), here.protocol):
-                if (paper, one.row) not in drafts:
-                    drafts[paper, one.row] = _paper_draft(one, kinds)
-                draft, key = drafts[paper, one.row], wanted[one.dimension, one.coefficient]
-                value = float(one.text) / COEFFICIENT_STYLE[one.coefficient][2]
-                draft.cells[key] = Cell(one.text, value)
-                draft.texts[key] = [one.note] if one.note else []
-                differ = protocol_differences(one.protocol, here.protocol)
-                if differ := [*differ, *([one.caveat] if one.caveat else [])]:
+            first_column = columns[keys[0]]
+            key_by_coefficient = {(key[2], key[3]): key for key in keys}
+            for published in select_numbers(
+                paper, first_column.dataset, list(key_by_coefficient), first_column.protocol
+            ):
+                if (paper, published.row) not in drafts:
+                    drafts[paper, published.row] = _paper_draft(published, kinds)
+                draft, key = (
+                    drafts[paper, published.row],
+                    key_by_coefficient[published.dimension, published.coefficient],
+                )
+                value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
+                draft.cells[key] = Cell(published.text, value)
+                draft.texts[key] = [published.note] if published.note else []
+                differ = protocol_differences(published.protocol, first_column.protocol)
+                if differ := [*differ, *([published.caveat] if published.caveat else [])]:
                     draft.apart.add(key)
                     draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
     return list(drafts.values())
 
 
-def _paper_draft(one: PublishedNumber, kinds: Mapping[str, str]) -> _Draft:
-    source = short_citation(one.paper)
-    if one.spec is None:
-        return _Draft("published", (0, 0, ""), one.row, source=source)
-    known = style_of(one.spec, "published")
-    kind = kinds.get(one.spec, known.kind)
-    return _Draft(kind, (known.order, 1, source), one.row, one.spec, source=source)
+def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> _Draft:
+    source = short_citation(published.paper)
+    if published.spec is None:
+        return _Draft("published", (0, 0, ""), published.row, source=source)
+    style = style_of(published.spec, "published")
+    kind = kinds.get(published.spec, style.kind)
+    return _Draft(kind, (style.order, 1, source), published.row, published.spec, source=source)
 
 
 def _without_clusters(columns: Iterable[Key], drafts: Sequence[_Draft]) -> bool:
@@ -463,15 +470,15 @@ def _without_clusters(columns: Iterable[Key], drafts: Sequence[_Draft]) -> bool:
     Returns:
         whether there were such columns.
     """
-    found = False
+    has_clusters = False
     for key in columns:
         ranked = [d for d in drafts if key in d.runs and d.kind in METRIC_KINDS]
         clusters = [d for d in ranked if d.cells[key].rank is not None]
         if clusters and len({d.runs[key] for d in ranked}) > 1:
-            found = True
+            has_clusters = True
             for draft in clusters:
                 draft.cells[key] = replace(draft.cells[key], rank=None)
-    return found
+    return has_clusters
 
 
 def _emphasise(key: Key, drafts: Sequence[_Draft]) -> None:
@@ -480,21 +487,21 @@ def _emphasise(key: Key, drafts: Sequence[_Draft]) -> None:
     More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
     ceilings do not compete, nor does a paper's number under another protocol, or beside our own.
     """
-    there = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
-    own = {d.spec for d in there if not d.source}
+    filled = [d for d in drafts if key in d.cells and d.cells[key].text != MISSING]
+    computed_specs = {d.spec for d in filled if not d.source}
     competing = [
         d
-        for d in there
+        for d in filled
         if d.kind in (*METRIC_KINDS, "published")
-        and not (d.source and (d.spec in own or key in d.apart))
+        and not (d.source and (d.spec in computed_specs or key in d.apart))
     ]
     if len(competing) < 2:
         return
     values = sorted({Decimal(d.cells[key].text) for d in competing}, reverse=True)
     for draft in competing:
-        place = values.index(Decimal(draft.cells[key].text))
-        if place < 2:
-            emphasis = ("best", "second")[place]
+        rank_index = values.index(Decimal(draft.cells[key].text))
+        if rank_index < 2:
+            emphasis = ("best", "second")[rank_index]
             draft.cells[key] = replace(draft.cells[key], emphasis=emphasis)
 
 
@@ -504,7 +511,7 @@ def _notes(
     drafts: Sequence[_Draft],
     config: TableOptions,
 ) -> list[str]:
-    """What stands below the table, but for footnotes, signatures, and what bold means."""
+    """List the notes below the table, except footnotes, signatures and the meaning of bold."""
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
     if any(column.over.endswith(" (synthetic)") for column in columns.values()):
@@ -513,8 +520,8 @@ def _notes(
             "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics.",
         )
     if any(c.low for c in cells):
-        what = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
-        notes += [f"{what[config.intervals]} {w}." for w in words_of(sources, interval_words)]
+        meanings = {"subscript": "Subscripts: the", "plusminus": "±: half the width of the"}
+        notes += [f"{meanings[config.intervals]} {w}." for w in words_of(sources, interval_words)]
     if any(c.rank is not None for c in cells):
         notes += [f"Superscript numbers, ranks: {w}." for w in words_of(sources, rank_words)]
     for source in sources:
@@ -528,24 +535,24 @@ def _notes(
             if row["metric"] in below and not math.isnan(row["value"])
         ]
     if config.published:
-        who = dict.fromkeys(d.source for d in drafts if d.source)
+        citations = dict.fromkeys(d.source for d in drafts if d.source)
         notes.append(
-            f"Published numbers stand as they are printed: {', '.join(who)}."
-            if who
+            f"Published numbers stand as they are printed: {', '.join(citations)}."
+            if citations
             else "No published number is of these datasets and coefficients."
         )
     return [note for note in dict.fromkeys(notes) if note]
 
 
 def words_of(sources: Sequence[Source], words: Callable[[StatisticsOptions], str]) -> list[str]:
-    """What the runs' statistics are; with the run's name where they differ."""
-    found = {
+    """Describe the runs' statistics, with the run's name where they differ."""
+    text_by_run = {
         source.name: words(StatisticsOptions(**options))
         for source in sources
         if (options := source.run.run["config"].get("statistics"))
     }
     together: dict[str, list[str]] = {}
-    for name, text in found.items():
+    for name, text in text_by_run.items():
         together.setdefault(text, []).append(name)
     if len(together) < 2:
         return list(together)
@@ -555,17 +562,17 @@ def words_of(sources: Sequence[Source], words: Callable[[StatisticsOptions], str
 def _on_data(
     source: Source, rows: Sequence[tuple[Key, dict[str, Any]]], columns: Mapping[Key, Column]
 ) -> list[str]:
-    """Of each dataset under each protocol: its revision, its sizes, and every choice."""
+    """Describe each dataset under each protocol: its revision, its sizes, and every choice."""
     notes: list[str] = []
-    labels = {spec: one.label for spec, one in source.styles.items()}
+    labels = {spec: style.label for spec, style in source.styles.items()}
     for block in dict.fromkeys(key[:2] for key, _ in rows):
         same = pd.DataFrame([row for key, row in rows if key[:2] == block])
         column = next(column for key, column in columns.items() if key[:2] == block)
         protocol, data = column.protocol, source.run.run["data"][column.dataset]
-        what = "preference pairs" if set(same["coefficient"]) == {"accuracy"} else "data points"
+        unit = "preference pairs" if set(same["coefficient"]) == {"accuracy"} else "data points"
         notes.append(
             f"{column.over}, revision {data['revision'][:12]}: {same['n_items'].max():,} items, "
-            f"{same['n_ratings'].max():,} {what}; protocol {protocol.name}: {describe_protocol(protocol)}."
+            f"{same['n_ratings'].max():,} {unit}; protocol {protocol.name}: {describe_protocol(protocol)}."
         )
         ours = same[~same["metric"].isin([*source.below["floors"], *source.below["ceilings"]])]
         notes += level_notes(ours, labels, protocol.level)

@@ -16,7 +16,7 @@ from .joined_table import Cell, JoinedTable, Row
 
 
 def _legend(table: JoinedTable, printed: str) -> list[str]:
-    """What the letters' shapes mean; `printed` is how published numbers look."""
+    """Explain the letters' shapes; `printed` is the look of published numbers."""
     lines: list[str] = []
     if any(cell.emphasis for cell in table.cells):
         lines.append(
@@ -82,8 +82,10 @@ def latex(table: JoinedTable) -> str:
     marks = [rf"$^{{\mathrm{{{mark}}}}}${latex_escape(text)}." for mark, text in table.marks]
     below += [" ".join(marks)] if marks else []
     if table.signatures:
-        told = [f"{latex_escape(label)}: {breaking(sign)}" for label, sign in table.signatures]
-        below.append(f"Signatures: {'; '.join(told)}.")
+        signature_lines = [
+            f"{latex_escape(label)}: {breaking(sign)}" for label, sign in table.signatures
+        ]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
     lines += [r"  \par\smallskip", r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"]
     lines += [rf"    {line}\par" for line in below]
     return "\n".join([*lines, r"  \end{minipage}", r"\end{table}"]) + "\n"
@@ -91,7 +93,7 @@ def latex(table: JoinedTable) -> str:
 
 def _latex_cell(cell: Cell, table: JoinedTable) -> list[str]:
     """A number, and what goes with it."""
-    shown = _minus(cell.text.replace(MISSING, "--"))
+    text = _minus(cell.text.replace(MISSING, "--"))
     how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
     above = ",".join(rf"\mathrm{{{word}}}" for word in _above(cell))
     tail = f"$^{{{above}}}$" if above else ""
@@ -99,7 +101,7 @@ def _latex_cell(cell: Cell, table: JoinedTable) -> list[str]:
         tail += f"{{}}$_{{{cell.low},\\,{cell.high}}}$"
     elif table.intervals == "plusminus" and cell.reach:
         tail = rf"\,{{\scriptsize$\pm$\,{cell.reach}}}" + tail
-    return [f"{how}{{{shown}}}" if how else shown, tail]
+    return [f"{how}{{{text}}}" if how else text, tail]
 
 
 def _minus(text: str) -> str:
@@ -126,14 +128,14 @@ def markdown(table: JoinedTable) -> str:
         lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
         for row in group.rows:
             cells = [_plain(_label(row)), *(_marked(c, table, _IN_MARKDOWN) for c in row.cells)]
-            shown = [f"*{cell}*" if row.source and cell else cell for cell in cells]
-            lines.append("| " + " | ".join(shown) + " |")
+            text = [f"*{cell}*" if row.source and cell else cell for cell in cells]
+            lines.append("| " + " | ".join(text) + " |")
     notes = [*_legend(table, "In italics"), *table.notes]
     below = [_plain(note) for note in notes]
     below += [f"<sup>{mark}</sup> {_plain(text)}." for mark, text in table.marks]
     if table.signatures:
-        told = [f"{_plain(label)}: {_plain(sign)}" for label, sign in table.signatures]
-        below.append(f"Signatures: {'; '.join(told)}.")
+        signature_lines = [f"{_plain(label)}: {_plain(sign)}" for label, sign in table.signatures]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
     return "\n".join(lines) + "".join(f"\n\n{line}" for line in below) + "\n"
 
 
@@ -151,13 +153,13 @@ def _marked(cell: Cell | None, table: JoinedTable, signs: Mapping[str, str]) -> 
     if cell is None:
         return ""
     above = ",".join(_above(cell))
-    shown = signs[cell.emphasis].format(cell.text)
+    text = signs[cell.emphasis].format(cell.text)
     if table.intervals == "plusminus" and cell.reach:
-        shown += f" ± {cell.reach}"
-    shown += f"<sup>{above}</sup>" if above else ""
+        text += f" ± {cell.reach}"
+    text += f"<sup>{above}</sup>" if above else ""
     if table.intervals == "subscript" and cell.low:
-        shown += f"<sub>{cell.low}, {cell.high}</sub>"
-    return shown
+        text += f"<sub>{cell.low}, {cell.high}</sub>"
+    return text
 
 
 def _plain(text: str) -> str:
@@ -216,8 +218,10 @@ def html_of(table: JoinedTable) -> str:
     below = [escape(note) for note in (*_legend(table, "Grey"), *table.notes)]
     below += [f"<sup>{mark}</sup> {escape(text)}." for mark, text in table.marks]
     if table.signatures:
-        told = [f"{escape(label)}: <code>{escape(sign)}</code>" for label, sign in table.signatures]
-        below.append(f"Signatures: {'; '.join(told)}.")
+        signature_lines = [
+            f"{escape(label)}: <code>{escape(sign)}</code>" for label, sign in table.signatures
+        ]
+        below.append(f"Signatures: {'; '.join(signature_lines)}.")
     lines += ["</table>\n</div>", "<figcaption>", *(f"<p>{line}</p>" for line in below)]
     return "\n".join([*lines, "</figcaption>", "</figure>"]) + "\n"
 
@@ -230,7 +234,7 @@ def csv_of(table: JoinedTable) -> str:
     elif table.intervals == "plusminus":
         parts |= {" ±": lambda c: c.reach}
     parts |= {" rank": lambda c: "" if c.rank is None else str(c.rank)}
-    chosen = [
+    picked_cells = [
         (index, name, part)
         for index, _ in enumerate(table.columns)
         for name, part in parts.items()
@@ -242,11 +246,17 @@ def csv_of(table: JoinedTable) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(
-        ["kind", "metric", "published by", *(heads[i] + name for i, name, _ in chosen), "notes"]
+        [
+            "kind",
+            "metric",
+            "published by",
+            *(heads[i] + name for i, name, _ in picked_cells),
+            "notes",
+        ]
     )
     for group in table.groups:
         for row in group.rows:
-            fields = ["" if (c := row.cells[i]) is None else part(c) for i, _, part in chosen]
+            fields = ["" if (c := row.cells[i]) is None else part(c) for i, _, part in picked_cells]
             marks = dict.fromkeys(m for c in row.cells if c is not None for m in c.marks)
             notes = "; ".join(texts[mark] for mark in marks)
             writer.writerow([group.kind, row.label, row.source, *fields, notes])

@@ -24,9 +24,9 @@ from captau.benchmarks.options.check import CheckOptions
 from captau.benchmarks.regression.baseline_file import (
     PARTS,
     Baseline,
-    Kept,
+    MetricBaseline,
     decimals_of,
-    drawn,
+    draw_sample,
     mean,
     moved,
     parts_of,
@@ -65,7 +65,7 @@ def check(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def recipe(tmp_path_factory):
     """A baseline of the demo, as the command makes it."""
     path = tmp_path_factory.mktemp("made") / "demo.yaml"
     assert (
@@ -75,10 +75,10 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def base(made, tmp_path):
+def base(recipe, tmp_path):
     """A copy of it, to be edited."""
     path = tmp_path / "base.yaml"
-    path.write_bytes(made.read_bytes())
+    path.write_bytes(recipe.read_bytes())
     return path
 
 
@@ -149,19 +149,19 @@ def test_means_move_no_further_than_scores(values, by, random):
 
 def test_a_sample_is_the_same_everywhere_and_stays_when_data_grow():
     # Pinned: another hash, or another order, would draw every baseline anew.
-    assert drawn("abcde", 2, 0) == ["c", "d"]
-    small, large = drawn(IDS, 10, 3), drawn([*IDS, "new:1", "new:2"], 10, 3)
+    assert draw_sample("abcde", 2, 0) == ["c", "d"]
+    small, large = draw_sample(IDS, 10, 3), draw_sample([*IDS, "new:1", "new:2"], 10, 3)
     assert len(set(small) - set(large)) <= 2
-    assert drawn(IDS, 10, 4) != small
-    assert drawn(IDS, 1000, 0) == IDS
+    assert draw_sample(IDS, 10, 4) != small
+    assert draw_sample(IDS, 1000, 0) == IDS
 
 
 # The file.
 
 
-def test_the_file_says_what_it_is_about(made):
+def test_the_file_says_what_it_is_about(recipe):
     """And any reader of YAML reads the same of it as captau does."""
-    text = made.read_text(encoding="utf-8")
+    text = recipe.read_text(encoding="utf-8")
     plain = yaml.safe_load(text)
     assert plain["dataset"] == "demo"
     assert plain["tolerance"] == 1e-9
@@ -170,7 +170,7 @@ def test_the_file_says_what_it_is_about(made):
     assert len(plain["sample"]) == 25
     assert plain["metrics"]["rouge_score_l"]["signature"].count("rouge_score:") == 1
     assert {"captau", "python", "rouge_score", "numpy"} <= set(plain["packages"])
-    found = read(made)
+    found = read(recipe)
     for name, kept in found.metrics.items():
         assert plain["metrics"][name]["correlations"] == kept.correlations
         assert tuple(plain["metrics"][name]["parts"]) == kept.parts
@@ -179,9 +179,9 @@ def test_the_file_says_what_it_is_about(made):
     assert sum(line.startswith('  "demo_') for line in text.splitlines()) == 25
 
 
-def test_its_scores_are_those_of_the_metric(made):
+def test_its_scores_are_those_of_the_metric(recipe):
     scores = captau.bench("demo", "cider", ceilings=False).scores.set_index("item_id")["score"]
-    found = read(made)
+    found = read(recipe)
     for item, shown in found.sample.items():
         assert shown["cider"] == round(scores[item], 10)
     assert found.metrics["cider"].mean == pytest.approx(scores.mean(), abs=1e-10)
@@ -206,10 +206,12 @@ TEXTS = st.text(
 )
 def test_what_is_written_reads_back(tmp_path_factory, name, signature, sample, tolerance):
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {"systems": ["a b", "null"]})
-    kept = Kept(None, signature, {f"{name} tau_c": 0.123456}, 3, 1, 0.25, 0.5, (0.5,) * PARTS)
+    kept = MetricBaseline(
+        None, signature, {f"{name} tau_c": 0.123456}, 3, 1, 0.25, 0.5, (0.5,) * PARTS
+    )
     given_ = Baseline(
         dataset="demo",
-        own={},
+        file_options={},
         data={"revision": "1", "items": 3, "digest": "0" * 64},
         protocol=protocol,
         seed=0,
@@ -261,7 +263,7 @@ def test_a_number_at_the_edge_of_rounding_keeps_its_digits():
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
 
     def one(value):
-        kept = Kept("cider", "s", {}, 1, 0, value, 0.0, (value,) * PARTS)
+        kept = MetricBaseline("cider", "s", {}, 1, 0, value, 0.0, (value,) * PARTS)
         return Baseline(
             "demo", {}, {}, protocol, 0, 1.0, "none", {}, {"cider": kept}, {"i": {"cider": value}}
         )
@@ -583,9 +585,9 @@ def says_where(path):
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_whatever_is_done_to_the_text_is_told_in_a_line(made, tmp_path_factory, data):
+def test_whatever_is_done_to_the_text_is_told_in_a_line(recipe, tmp_path_factory, data):
     """Cut, doubled, exchanged or deleted: it reads, or an `InputError` says where it does not."""
-    text = made.read_text(encoding="utf-8")
+    text = recipe.read_text(encoding="utf-8")
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))
     new = data.draw(

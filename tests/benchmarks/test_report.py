@@ -283,7 +283,7 @@ def data_of_build(folder, tmp_path):
     path = tmp_path / "none.html"
     path.write_bytes(report.content)
     assert report.embedded is not None
-    assert report.embedded.found == 0
+    assert report.embedded.n_found == 0
     return embedded(path)
 
 
@@ -294,11 +294,11 @@ def test_a_page_keeps_to_its_size_and_to_the_most_disputed_captions(copy, tmp_pa
     report = build(ReportOptions(run=copy, megabytes=limit))
     assert len(report.content) <= limit * 1e6
     assert report.embedded is not None
-    assert 0 < report.embedded.shown < 360
+    assert 0 < report.embedded.n_shown < 360
     text = report.content.decode()
-    assert f"room for {report.embedded.shown} of 360 captions" in text
+    assert f"room for {report.embedded.n_shown} of 360 captions" in text
     (part,) = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.S)[0])
-    assert len(part["items"]["caption"]) == report.embedded.shown
+    assert len(part["items"]["caption"]) == report.embedded.n_shown
     ranks = numbers(full["ranks"], "<u2").reshape(2, -1) / STEPS
     most = full["items"]["caption"][int((ranks.max(axis=0) - ranks.min(axis=0)).argmax())]
     assert most in part["items"]["caption"]
