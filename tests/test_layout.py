@@ -1,4 +1,4 @@
-"""The house: imports run one way, names are derived from what is there, and imports stay light."""
+"""The structure: imports run one way and never in a circle, names are derived, imports stay light."""
 
 from __future__ import annotations
 
@@ -6,55 +6,112 @@ import ast
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: Each package, and what it may import of the others.
-MAY_IMPORT = {
-    "datasets": set(),
+
+#: The packages below `captau`, and what each may import of the others.
+PACKAGES = {
+    "datasets": set[str](),
     "metrics": {"datasets"},
-    "conf": set(),
-    "results": set(),
+    "conf": set[str](),
+    "results": set[str](),
     "benchmarks": {"datasets", "metrics", "conf", "results"},
     "server": {"datasets", "metrics", "conf", "results", "benchmarks"},
 }
 
+#: The folders of `benchmarks`, lowest first; those of one line do not import each other.
+FLOORS = (
+    {"statistics"},
+    {"runs"},
+    {"scoring"},
+    {"options"},
+    {"evaluation"},
+    {"reporting", "regression"},
+    {"commands", "large", "sweeps"},
+    {"cli"},
+)
 
-def imported(path: Path, package: str) -> set[str]:
-    """Which of our packages a module imports, relatively or absolutely, at the top or inside."""
-    found: set[str] = set()
-    depth = len(path.relative_to(ROOT / package).parts)
+
+def list_modules() -> dict[str, Path]:
+    """Return every module below the root's packages, by its dotted name without `captau`."""
+    modules: dict[str, Path] = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+MODULES = list_modules()
+
+
+def imported_modules(name: str) -> set[str]:
+    """Return our own modules that a module imports: at the top, inside functions or for types."""
+    path = MODULES[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    imports: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            if node.level > depth:
-                assert node.level == depth + 1, f"{path}: reaches above captau"
-                found |= (
-                    {node.module.split(".")[0]} if node.module else {a.name for a in node.names}
-                )
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "captau":
-            found.add(((node.module or "") + ".").split(".")[1] or "captau")
+        if isinstance(node, ast.ImportFrom):
+            base = (node.module or "").split(".") if node.module else []
+            if node.level:
+                assert node.level <= len(package) + 1, f"{path}: reaches above captau"
+                base = package[: len(package) - node.level + 1] + base
+            elif base[:1] == ["captau"]:
+                base = base[1:]
+            else:
+                continue
+            for alias in node.names:
+                candidates = (".".join([*base, alias.name]), ".".join(base))
+                imports |= set([c for c in candidates if c in MODULES][:1])
         elif isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("captau.")}
-    return found - {package}
+            names = [alias.name.removeprefix("captau.") for alias in node.names]
+            imports |= {n for n in names if n in MODULES}
+    return imports - {name}
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_imports_run_leftwards(package):
-    modules = list((ROOT / package).rglob("*.py"))
-    assert modules
-    for path in modules:
-        strangers = imported(path, package) - MAY_IMPORT[package]
-        assert not strangers, f"{path.relative_to(ROOT)} imports {strangers}"
+IMPORTS = {name: imported_modules(name) for name in MODULES}
 
 
-def test_the_arrow_test_sees_arrows():
-    assert imported(ROOT / "benchmarks" / "commands" / "bench.py", "benchmarks") >= {
-        "datasets",
-        "metrics",
-    }
-    assert imported(ROOT / "metrics" / "text" / "java.py", "metrics") == {"datasets"}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_only_those_to_their_left(package: str) -> None:
+    for name, imports in IMPORTS.items():
+        if name.split(".")[0] == package:
+            packages = {i.split(".")[0] for i in imports} - {package}
+            assert packages <= PACKAGES[package], name
+
+
+@pytest.mark.parametrize("floor", range(len(FLOORS)))
+def test_folders_of_benchmarks_import_only_those_below(floor: int) -> None:
+    below = set[str]().union(*FLOORS[:floor])
+    for name, imports in IMPORTS.items():
+        parts = name.split(".")
+        if parts[0] == "benchmarks" and parts[1:2] and parts[1] in FLOORS[floor]:
+            folders = {i.split(".")[1] for i in imports if i.startswith("benchmarks.")}
+            assert folders - {parts[1]} <= below, name
+
+
+def test_no_imports_run_in_a_circle() -> None:
+    try:
+        list(TopologicalSorter(IMPORTS).static_order())
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def test_the_import_reader_sees_relative_absolute_and_inner_imports() -> None:
+    assert "datasets.errors" in IMPORTS["metrics.text.java"]
+    assert "benchmarks.options.declaration" in IMPORTS["benchmarks.cli.help"]
+    assert sum(map(len, IMPORTS.values())) > 500
+
+
+def test_benchmarks_has_at_most_twelve_entries() -> None:
+    modules = (ROOT / "benchmarks").rglob("*.py")
+    entries = {path.relative_to(ROOT / "benchmarks").parts[0] for path in modules}
+    assert entries == {"__init__.py"}.union(*FLOORS)
+    assert len(entries) <= 12
 
 
 def test_only_benchmarks_reads_conf():
@@ -67,18 +124,20 @@ def test_every_package_is_in_pyproject():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
         "setuptools"
     ]
-    there = {
+    packages = {
         "captau." + ".".join(p.parent.relative_to(ROOT).parts)
-        for package in MAY_IMPORT
+        for package in PACKAGES
         for p in (ROOT / package).rglob("__init__.py")
     }
-    assert there | {"captau"} == set(config["packages"])
+    assert packages | {"captau"} == set(config["packages"])
 
 
-def test_captau_holds_no_logic():
-    assert sorted(p.name for p in (ROOT / "captau").iterdir() if p.suffix == ".py") == [
-        "__init__.py"
-    ]
+@pytest.mark.parametrize("name", ["testing", "compat"])
+def test_public_modules_hold_imports_alone(name: str) -> None:
+    path = ROOT / "captau" / f"{name}.py"
+    docstring, *statements = ast.parse(path.read_text(encoding="utf-8")).body
+    assert isinstance(docstring, ast.Expr)
+    assert [type(s) for s in statements] == [ast.ImportFrom, ast.Assign]
 
 
 @pytest.mark.parametrize(
@@ -122,10 +181,12 @@ def test_every_metric_has_its_yaml_and_every_suite_its_metrics():
         assert [m.spec for m in resolve_metrics(suite)] == read_config("suite", suite)["metrics"]
 
 
-def test_public_names():
+def test_dir_of_captau_lists_the_public_names_and_nothing_else():
     import captau
 
+    assert set(dir(captau)) == {*captau.__all__, "__version__"}
     for name in captau.__all__:
-        assert callable(getattr(captau, name))
+        value = getattr(captau, name)
+        assert callable(value) or value.__name__ == f"captau.{name}"
     with pytest.raises(AttributeError, match="nothing_like_it"):
         captau.nothing_like_it  # noqa: B018

@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from ...datasets.errors import InputError
-from .ray_address import TOKEN, address_of, fault_of
+from ..runs.ray_address import TOKEN, address_of, fault_of
 from .stages import Model, perform
 
 Task = dict[str, Any]

@@ -13,7 +13,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.results import make_correlations
 from ..runs.tables import MISSING, ResultTable
-from ..scoring.catalog import metric_style
+from .catalog import metric_style
 from .protocol import Protocol
 
 #: Metrics and why they cannot be computed.

@@ -25,7 +25,8 @@ from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, markdown_of
-from .sweep import JOB, Outcome, Sweep, counted, read_sweep
+from .jobs import JOB, Outcome, Sweep, read_sweep
+from .sweep import counted
 
 #: Which of a run's files are gathered, by command.
 GATHERED = {

@@ -21,7 +21,7 @@ from omegaconf import DictConfig, open_dict
 from ray.exceptions import RayError
 
 from ...datasets.errors import InputError
-from ..large.ray_address import TOKEN, address_of, fault_of
+from ..runs.ray_address import TOKEN, address_of, fault_of
 
 
 class Ray(Launcher):

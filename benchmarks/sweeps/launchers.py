@@ -15,7 +15,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from ...datasets.errors import InputError
-from .sweep import Task
+from .jobs import Task
 
 
 def check_installed(options: Sequence[str]) -> None:

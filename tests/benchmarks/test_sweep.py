@@ -19,7 +19,7 @@ import pytest
 from captau.benchmarks.runs import folder_claim as claim
 from captau.benchmarks.runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from captau.benchmarks.sweeps import launchers
-from captau.benchmarks.sweeps.sweep import read_sweep
+from captau.benchmarks.sweeps.jobs import read_sweep
 from tests.benchmarks.slurm import stand_in
 
 #: Cheap: no intervals, no ceilings.
@@ -246,7 +246,7 @@ def test_words_run_the_same_jobs():
 
 
 def read_sweep_of(jobs):
-    from captau.benchmarks.sweeps.sweep import Sweep
+    from captau.benchmarks.sweeps.jobs import Sweep
 
     return Sweep(Path("sweep"), "bench", tuple(jobs), (), ".")
 
