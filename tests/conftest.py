@@ -300,6 +300,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if marks and not is_selected else None
 
 
+#: What tests with these fixtures need.
+MARKS_OF_FIXTURES = {
+    "chromium": pytest.mark.browser,
+    "spice_jars": pytest.mark.java,
+    "tiny": pytest.mark.neural,
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Mark each test by what its fixtures need, before marks select."""
+    for item in items:
+        for fixture in set(item.fixturenames) & set(MARKS_OF_FIXTURES):
+            item.add_marker(MARKS_OF_FIXTURES[fixture])
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With the data set, a test that skipped for want of it is a failure of the run."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -12,6 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.neural
+
 ROOT = Path(__file__).parents[1]
 
 #: gzip's header, an object's address, pytest's temporary folders.

@@ -33,6 +33,8 @@ from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
 from captau.datasets import umic_lmdb
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 

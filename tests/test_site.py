@@ -18,6 +18,8 @@ from captau.conf import group
 from captau.datasets import registry as datasets
 from captau.metrics import registry as metrics
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import lend_tables
 
+pytestmark = pytest.mark.wheel
+
 ROOT = Path(__file__).parents[1]
 
 

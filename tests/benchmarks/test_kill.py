@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import lend_tables
 
+pytestmark = pytest.mark.kill
+
 CSVS = ("correlations.csv", "table.csv")
 
 

@@ -18,6 +18,8 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.benchmarks.large_sets import plain, put, rows_of, score, scores_in, write
 
+pytestmark = pytest.mark.neural
+
 pytest.importorskip("torch")
 
 

@@ -14,6 +14,8 @@ from tests.benchmarks.large_sets import METRICS, command, rows_of, score, scores
 from tests.benchmarks.test_large import equal_to
 from tests.conftest import says
 
+pytestmark = pytest.mark.cluster
+
 ray = pytest.importorskip("ray", reason="captau[ray] is not installed")
 pytest.importorskip("ray.data")
 

@@ -12,6 +12,8 @@ from captau.benchmarks.large.folders import Folder
 from tests.benchmarks.large_sets import command, rows_of, score, write
 from tests.conftest import says
 
+pytestmark = pytest.mark.cluster
+
 fsspec = pytest.importorskip("fsspec", reason="captau[remote] is not installed")
 
 METRICS = ["bleu_4", "cider"]

@@ -16,6 +16,8 @@ from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice import models as spice_models
 from captau.metrics.text.spice.models import Jar, jar_folder
 
+pytestmark = pytest.mark.java
+
 PARTS = [f"spice_{part}" for part in list(spice.PARTS)[1:]]
 
 

@@ -22,6 +22,8 @@ from captau.benchmarks.sweeps import launchers
 from captau.benchmarks.sweeps.jobs import read_sweep
 from tests.benchmarks.slurm import stand_in
 
+pytestmark = pytest.mark.cluster
+
 #: Cheap: no intervals, no ceilings.
 CHEAP = ("statistics.interval=none", "ceilings=false")
 

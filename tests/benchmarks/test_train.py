@@ -26,6 +26,8 @@ from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from captau.metrics.learned.common.recipe import make_recipe
 from tests.conftest import run_captau, says
 
+pytestmark = pytest.mark.training
+
 QUICK = ("rater=icr", "rater.epochs=3", "rater.hidden=[8]", "statistics.interval=none")
 
 

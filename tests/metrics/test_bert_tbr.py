@@ -11,6 +11,8 @@ from captau.metrics.neural.bert_tbr import BertTbr, Tokens, recall
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD, says
 
+pytestmark = pytest.mark.neural
+
 IDF = {"dog": 0.5, "runs": 1.0, "grass": 2.0, "a": 0.1}
 
 

@@ -17,6 +17,8 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import says
 
+pytestmark = pytest.mark.neural
+
 ROW = {"caption": "a red square", "references": ["a blue star", "a red square"]}
 
 

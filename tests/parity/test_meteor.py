@@ -15,6 +15,8 @@ from captau.metrics.text.meteor.index import load_index
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.java
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_meteor.py"
 
 

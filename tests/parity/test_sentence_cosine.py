@@ -10,6 +10,8 @@ from sentence_transformers import SentenceTransformer
 from captau.metrics.registry import metric
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.neural
+
 
 @pytest.mark.parametrize("references", ["max", "mean", "centroid"])
 def test_equal_to_sentence_transformers(references):

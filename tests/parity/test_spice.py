@@ -19,6 +19,8 @@ from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.tokens import ptb
 from tests.conftest import AWKWARD
 
+pytestmark = pytest.mark.java
+
 #: Starts SPICE's program as its main method does. Its result is taken before it prints it, for which it
 #: wants a JavaScript engine that Java has not had since 15.
 PLAIN = """

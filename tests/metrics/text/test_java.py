@@ -19,6 +19,8 @@ from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
 from captau.metrics.text.tokens import ptb
 
+pytestmark = pytest.mark.java
+
 METEOR = "meteor(backend=pycocoevalcap)"
 DOG = {"caption": "dog sleeps", "references": ("dog runs",)}
 

@@ -26,6 +26,8 @@ from tests.server.challenge.visitors import (
 )
 from tests.server.chromium import ChromiumPage
 
+pytestmark = pytest.mark.browser
+
 SIZES = ((390, "dark"), (1280, "light"))
 
 

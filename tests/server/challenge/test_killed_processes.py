@@ -21,6 +21,8 @@ from captau.server.challenge.tables import results, submissions
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
 
+pytestmark = pytest.mark.kill
+
 N_TEAMS = 4
 #: Each kill costs the start of up to three processes. More by hand: CAPTAU_KILLS=50 pytest ….
 N_KILLS = int(os.environ.get("CAPTAU_KILLS", "3"))

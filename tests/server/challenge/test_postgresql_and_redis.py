@@ -30,6 +30,8 @@ from tests.server.challenge.conftest import (
 from tests.server.challenge.visitors import PASSWORD, Visitor, submission_key
 from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
 
+pytestmark = pytest.mark.database
+
 __all__ = ["postgresql_url"]  # the fixture of the other sites
 
 needs_postgresql = pytest.mark.skipif(

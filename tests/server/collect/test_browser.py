@@ -8,6 +8,8 @@ from tests.server.chromium import ChromiumPage
 from tests.server.collect.conftest import make_site, serve_site
 from tests.server.collect.visitors import load_rows
 
+pytestmark = pytest.mark.browser
+
 WIDTHS = (390, 1280)
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 
+import pytest
 from sqlalchemy import func, select
 
 from captau.benchmarks.options.collect import CollectOptions
@@ -17,6 +18,8 @@ from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.simulation.server_process import StudyServer
 from captau.server.collect.store.tables import answers, serves, units
 from tests.server.collect.conftest import make_site, write_study
+
+pytestmark = pytest.mark.kill
 
 KILLS, RATERS = 20, 6
 

@@ -23,7 +23,10 @@ from tests.server.collect.visitors import load_rows
 from tests.server.postgresql import PROGRAM_FOLDERS, create_database, postgresql_url
 
 __all__ = ["postgresql_url"]  # the fixture
-pytestmark = pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed")
+pytestmark = [
+    pytest.mark.database,
+    pytest.mark.skipif(not PROGRAM_FOLDERS, reason="no PostgreSQL server is installed"),
+]
 RATER = {"joined_at": 0, "consented": "", "state": {}, "points": 0, "given": 0}
 
 

@@ -18,6 +18,8 @@ from captau.metrics.text.spice import metric as spice
 from captau.metrics.text.spice.scene_store import ParseFailure
 from tests.conftest import says
 
+pytestmark = pytest.mark.java
+
 DOG = [["dog"]]
 NONE = '{"f": null, "pr": null, "re": null}'
 KINDS = ", ".join(
