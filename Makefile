@@ -22,7 +22,7 @@ bench: $(VENV)/.runtime
 
 # Minutes: what a contributor runs before each commit.
 test: $(VENV)/.test lint
-	$(BIN)/basedpyright $(LIGHT_MODULES)
+	@$(BIN)/basedpyright $(LIGHT_MODULES)
 	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)" $(ARGS)
 
 # Everything: what CI runs.

@@ -36,7 +36,9 @@ captau.metric("{name}").score(
 
 def metric_names() -> list[str]:
     """All metrics, in the order in which tables show them."""
-    return sorted(metrics.names(), key=lambda name: (read_config("metric", name)["order"], name))
+    return sorted(
+        metrics.metric_names(), key=lambda name: (read_config("metric", name)["order"], name)
+    )
 
 
 def label_of(name: str) -> str:
@@ -44,7 +46,7 @@ def label_of(name: str) -> str:
 
 
 def class_of(name: str) -> tuple[type[Any], dict[str, Any]]:
-    metrics.names()
+    metrics.metric_names()
     return metrics._METRICS[name]
 
 

@@ -68,7 +68,7 @@ def test_nothing_is_fetched_when_a_page_is_read(pages):
 
 def test_a_page_for_everything(pages):
     for folder, names in (
-        ("metrics", metrics.names()),
+        ("metrics", metrics.metric_names()),
         ("datasets", datasets.names()),
         ("commands", [c.replace(" ", "_") for c in COMMANDS]),
     ):

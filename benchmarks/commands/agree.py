@@ -159,7 +159,9 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         measures, histogram = compute_measures(table, scale, config.seed, config.draws)
         for name, measure in measures.items():
             label = f"{dimension}:{name}" if several else name
-            rows.append({"dataset": selection.name, "measure": label, **vars(measure)})
+            rows.append(
+                {"dataset": selection.name, "measure": label, "note": measure.note, **vars(measure)}
+            )
         subject = f"{selection.name} {dimension}" if several else selection.name
         ratings = selection.ratings
         distributions[subject] = count_by_level(ratings[ratings["dimension"] == dimension], scale)

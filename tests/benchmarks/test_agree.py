@@ -121,7 +121,7 @@ def test_cohen_kappa_with_weights_by_hand():
     Apart: 1 0 0, so 1/3 either way. By chance, of nine pairs: 1 1 3, 0 0 2, 2 2 0, squared 1 1 9,
     0 0 4, 4 4 0; equal in 2 + 1 of nine.
     """
-    found = cohen_kappas(of_raters((1, 2, 4), (2, 2, 4)), least=3)
+    found = cohen_kappas(of_raters((1, 2, 4), (2, 2, 4)), min_items=3)
     assert found["cohen_kappa"].value == pytest.approx(1 - (1 / 3) / (6 / 9))
     assert found["cohen_kappa_linear"].value == pytest.approx(1 - (1 / 3) / (11 / 9))
     assert found["cohen_kappa_quadratic"].value == pytest.approx(1 - (1 / 3) / (23 / 9))
@@ -360,7 +360,7 @@ def test_kappas_are_those_of_statsmodels_and_sklearn(ratings):
     assert fleiss_kappa(ratings) == pytest.approx(statsmodels_fleiss(counts))
     pair = ratings[:, :2]
     assume(np.ptp(pair) > 0)
-    found = cohen_kappas(RatingTable.from_matrix(pair), least=1)
+    found = cohen_kappas(RatingTable.from_matrix(pair), min_items=1)
     for weights, name in ((None, ""), ("linear", "_linear"), ("quadratic", "_quadratic")):
         expected = cohen_kappa_score(*pair.T, labels=[1, 2, 3, 4], weights=weights)
         assert found[f"cohen_kappa{name}"].value == pytest.approx(expected, abs=1e-12)

@@ -150,12 +150,12 @@ def test_fetch_all_offline(captau, tmp_path) -> None:
 def test_progress_is_shown_on_a_terminal(site, tmp_path) -> None:
     site.files["/f"] = b"x" * 1_000_000
     code = (
-        "from captau.benchmarks.runs.progress_bar import Download\n"
+        "from captau.benchmarks.runs.progress_bar import DownloadProgress\n"
         "from captau.datasets.download import fetch\n"
         "from captau.datasets.schema import Card, SourceFile\n"
         "from pathlib import Path\n"
         f"s = SourceFile('mine/f', '', downloads=('{site.url}/f',))\n"
-        "with Download() as progress:\n"
+        "with DownloadProgress() as progress:\n"
         "    fetch(Card('m', '', '', '', '', '', sources=(s,)), Path('.'), None, progress, print)\n"
     )
     ours, theirs = pty.openpty()

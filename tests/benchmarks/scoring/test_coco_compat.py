@@ -65,9 +65,10 @@ def test_the_module_goes_by_a_shorter_name() -> None:
         from captau.compat import nothing_like_it  # noqa: F401
 
 
-def test_the_name_alone_imports_nothing() -> None:
+def test_captau_imports_the_module_on_first_use() -> None:
     code = (
-        "import captau.compat, inspect, sys; inspect.getmodule(len)\n"
-        "assert 'pandas' not in sys.modules and 'captau.benchmarks.scoring.coco_compat' not in sys.modules"
+        "import captau, inspect, sys; inspect.getmodule(len)\n"
+        "assert 'pandas' not in sys.modules and 'captau.compat' not in sys.modules\n"
+        "assert captau.compat.COCOEvalCap"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -32,8 +32,8 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np, pandas as pd
-from captau.benchmarks.scoring.score_store import ScoreStore, place_of
-store = ScoreStore(Path(sys.argv[1]), place_of(sys.argv[2]))
+from captau.benchmarks.scoring.score_store import ScoreStore, open_score_location
+store = ScoreStore(Path(sys.argv[1]), open_score_location(sys.argv[2]))
 ids = pd.Series([f"item {n}" for n in range(3000)])
 number = int(sys.argv[3])
 while True:

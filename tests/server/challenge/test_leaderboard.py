@@ -100,7 +100,7 @@ def test_ranks_are_those_of_captau_score():
     pooled = {
         name: {"m": lambda weights, x=x: x @ weights / weights.sum(0)} for name, x in values.items()
     }
-    panel = SystemPanel.of(pooled, ("m",), 300)
+    panel = SystemPanel.from_resamplers(pooled, ("m",), 300)
     all_images = np.ones(300, dtype=bool)
     prepared = {name: PreparedMetric.prepare(panel, name, all_images) for name in values}
     options = StatisticsOptions()
