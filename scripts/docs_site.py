@@ -101,11 +101,8 @@ def python_page() -> str:
         thing = getattr(captau, name)
         text, said = docstring(thing)
         head = f"## captau.{name}"
-        call = (
-            ""
-            if inspect.isclass(thing)
-            else code(f"captau.{name}{inspect.signature(thing)}", "python")
-        )
+        is_function = inspect.isfunction(thing)
+        call = code(f"captau.{name}{inspect.signature(thing)}", "python") if is_function else ""
         parts += [head, call, text]
         for heading, rows in said.items():
             parts.append(
