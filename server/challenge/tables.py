@@ -43,7 +43,7 @@ teams = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(64), nullable=False),
-    #: `names.name_key` of the name: equal for names that read the same.
+    #: `person_names.name_key` of the name: equal for names that read the same.
     Column("name_key", Text, nullable=False, unique=True),
     #: The hash of the code by which others join; null if nobody may join.
     Column("invitation", String(64), unique=True),
