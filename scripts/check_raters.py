@@ -18,7 +18,8 @@ import yaml
 from scipy.stats import spearmanr
 
 import captau
-from captau.benchmarks.commands.train import Corpus, shuffled_labels
+from captau.benchmarks.evaluation.rater_training import shuffle_labels
+from captau.benchmarks.evaluation.training_designs import TrainingCorpus
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets import demo
@@ -33,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
-    corpus = Corpus.of(captau.load("demo"), protocol, None)
+    corpus = TrainingCorpus.prepare(captau.load("demo"), protocol, None)
     splits = corpus.items["split"].to_numpy()
     sides = {
         split: corpus.examples.take(np.flatnonzero(splits == split))
@@ -62,7 +63,7 @@ def train_and_predict(
     recipe = make_recipe(options.pop("name"), options)
     train, validation = sides["train"], sides["validation"]
     if is_control:
-        train, validation = (shuffled_labels(side, seed) for side in (train, validation))
+        train, validation = (shuffle_labels(side, seed) for side in (train, validation))
     model = recipe.fit(train, validation, Session(seed, is_control=is_control))
     return model.predict(sides["test"].rows)
 

@@ -18,7 +18,8 @@ from filelock import FileLock
 pytest.importorskip("torch")
 
 import captau
-from captau.benchmarks.commands.train import Corpus, jobs_of, shuffled_labels
+from captau.benchmarks.evaluation.rater_training import shuffle_labels
+from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -35,7 +36,7 @@ def run(*words: str) -> int:
     return run_captau("train", *words)
 
 
-def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
+def corpus(name: str, images: list[str], split: str | None = None) -> TrainingCorpus:
     """Two captions an image; the second is the next image's reference."""
     ids = [i for i in images for _ in range(2)]
     captions = [
@@ -59,7 +60,7 @@ def corpus(name: str, images: list[str], split: str | None = None) -> Corpus:
     )
     card = Card(name, name, "1", "", "", "", scales={"overall": Scale(1, 4)})
     protocol = Protocol.resolve("demo", usual_protocol("demo"), {})
-    return Corpus.of(CaptionSet(items, ratings, card=card), protocol, None)
+    return TrainingCorpus.prepare(CaptionSet(items, ratings, card=card), protocol, None)
 
 
 def config(design: str, **options) -> TrainOptions:
@@ -72,7 +73,7 @@ PICTURES = [f"p{i}.jpg" for i in range(20)]
 
 def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
     one = corpus("one", PICTURES)
-    jobs = jobs_of(config("folds", seeds=(0, 1)), {"one": one})
+    jobs = plan_jobs(config("folds", seeds=(0, 1)), {"one": one})
     assert len(jobs) == 10
     for seed in (0, 1):
         tested = np.concatenate([job.test["one"] for job in jobs if job.seed == seed])
@@ -89,13 +90,13 @@ def test_folds_predict_each_row_once_by_a_rater_that_has_not_seen_its_image():
 
 def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
     one = corpus("one", PICTURES)
-    for job in jobs_of(config("folds", strict=True), {"one": one}):
+    for job in plan_jobs(config("folds", strict=True), {"one": one}):
         tested = one.examples.image_ids[job.test["one"]]
         # A caption "of p3.jpg" is image p3's reference but for case and full stop.
         lent = {PICTURES[(PICTURES.index(i) + 1) % 20] for i in tested} - set(tested)
         assert lent
         assert not lent & {*job.train.image_ids, *job.validation.image_ids}
-        assert job.dropped == 2 * len(lent)
+        assert job.n_dropped == 2 * len(lent)
 
 
 def test_leave_one_out_drops_shared_images():
@@ -103,17 +104,17 @@ def test_leave_one_out_drops_shared_images():
         "one": corpus("one", PICTURES),
         "two": corpus("two", [*PICTURES[15:], "x.jpg", "y.jpg"]),
     }
-    first, second = jobs_of(config("leave_one_out"), sets)
+    first, second = plan_jobs(config("leave_one_out"), sets)
     assert set(first.train.image_ids) | set(first.validation.image_ids) <= {"x.jpg", "y.jpg"}
-    assert first.dropped == 10
+    assert first.n_dropped == 10
     assert len(first.test["one"]) == 40
-    assert second.dropped == 10
+    assert second.n_dropped == 10
     assert set(second.test) == {"two"}
 
 
 def test_transfer_tests_each_on_all():
     sets = {"one": corpus("one", PICTURES), "two": corpus("two", [f"q{i}" for i in range(20)])}
-    jobs = jobs_of(config("transfer"), sets)
+    jobs = plan_jobs(config("transfer"), sets)
     assert [job.label for job in jobs] == ["icr on one", "icr on two"]
     assert all(set(job.test) == {"one", "two"} for job in jobs)
     assert set(jobs[0].train.rows.frame["dataset"]) == {"one"}
@@ -125,10 +126,10 @@ def test_a_split_that_leaks_is_refused():
     joined = pd.concat([sets["two"].items, both.items.assign(item_id=lambda f: f["item_id"] + "x")])
     assert len(joined)
     with says("is in training and in test", "leave_one_out"):
-        jobs_of(config("transfer"), {"one": sets["one"], "two": _mixed(sets["two"], PICTURES)})
+        plan_jobs(config("transfer"), {"one": sets["one"], "two": _mixed(sets["two"], PICTURES)})
 
 
-def _mixed(one: Corpus, images: list[str]) -> Corpus:
+def _mixed(one: TrainingCorpus, images: list[str]) -> TrainingCorpus:
     """All three sides, and among the tested images those that the shared split trains on."""
     found = corpus("two", images)
     items = found.items.assign(
@@ -136,24 +137,24 @@ def _mixed(one: Corpus, images: list[str]) -> Corpus:
             "test" if s == "train" else "train" if s == "test" else s for s in found.items["split"]
         ]
     )
-    return Corpus(found.set, found.protocol, items, found.examples)
+    return TrainingCorpus(found.selection.with_items(items), found.examples)
 
 
 def test_designs_want_their_number_of_datasets():
     one = {"one": corpus("one", PICTURES)}
     with says("two datasets at least"):
-        jobs_of(config("leave_one_out"), one)
+        plan_jobs(config("leave_one_out"), one)
     with says("one dataset at a time"):
-        jobs_of(config("folds"), {**one, "two": corpus("two", PICTURES)})
+        plan_jobs(config("folds"), {**one, "two": corpus("two", PICTURES)})
     with says("too few for 15 folds"):
-        jobs_of(config("folds", folds=15), one)
+        plan_jobs(config("folds", folds=15), one)
     with says("no row is of the split"):
-        jobs_of(config("split"), {"one": corpus("one", PICTURES, split="train")})
+        plan_jobs(config("split"), {"one": corpus("one", PICTURES, split="train")})
 
 
 def test_the_control_has_the_same_ratings_elsewhere():
     one = corpus("one", PICTURES).examples
-    control = shuffled_labels(one, 0)
+    control = shuffle_labels(one, 0)
     assert sorted(control.mean_ratings) == sorted(one.mean_ratings)
     assert list(control.mean_ratings) != list(one.mean_ratings)
     assert control.rows is one.rows

@@ -1,0 +1,225 @@
+"""Training of one learned rater in a folder, and its predictions; `captau train` calls these for each job."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock, Timeout
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats, Metric
+from ...metrics.learned.common.recipe import Examples, Model
+from ...metrics.learned.common.training import HISTORY_COLUMNS, Session
+from ...metrics.learned.rater import CARD_FILE, RaterCard
+from ...metrics.rows import Rows
+from ..options.train import TrainOptions
+from ..runs.results import describe_environment, to_csv
+from .training_designs import TrainingCorpus, TrainingJob
+
+#: The file in a rater's folder with a row an epoch.
+HISTORY_FILE = "training.csv"
+#: Distributions whose version may move any rater's weights; features name their makers themselves.
+WEIGHT_DISTRIBUTIONS = ("captau", "numpy", "scipy", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class TrainedRater(Metric):
+    """A rater that was just trained, as a metric: the protocol's references are its references, too.
+
+    Attributes:
+        label: of its predictions.
+        model: the trained model; None where the predictions are there already.
+        inputs: the parts of the rows that it reads.
+    """
+
+    label: str
+    model: Model | None = None
+    inputs: frozenset[str] = frozenset()
+    backend: Literal["captau"] = "captau"
+
+    is_cacheable: ClassVar[bool] = False
+    depends_only_on_content: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inputs
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def spec(self) -> str:
+        return self.label
+
+    def compute(self, rows: Rows) -> Floats:
+        if self.model is None:
+            raise ValueError(f"{self.label} has predictions and no model")
+        return self.model.predict(rows)
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Generator[None]:
+    """Hold the folder's lock meanwhile, and leave none behind in a folder that stays empty.
+
+    Raises:
+        InputError: where another run trains there.
+    """
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"{folder}: another run trains there; set another output_dir") from error
+    try:
+        yield
+    finally:
+        lock.release()
+        if [p.name for p in folder.iterdir()] == [".lock"]:
+            (folder / ".lock").unlink(missing_ok=True)
+
+
+def train_rater(
+    options: TrainOptions,
+    job: TrainingJob,
+    corpora: Mapping[str, TrainingCorpus],
+    folder: Path,
+) -> tuple[Model, RaterCard]:
+    """Train the rater of a job, continue its training, or read it where it is complete.
+
+    Raises:
+        InputError: where the folder holds a rater of another training.
+    """
+    recipe = options.recipe
+    fingerprint = _fingerprint(options, job)
+    if (folder / CARD_FILE).is_file():
+        card = RaterCard.read(folder)
+        if card.fingerprint != fingerprint:
+            raise InputError(
+                f"{folder}: a rater of another training lies there (other options, data or versions); "
+                f"remove it, or set another output_dir"
+            )
+        return recipe.load(folder), card
+    train, validation = job.train, job.validation
+    if options.shuffled:
+        train, validation = (shuffle_labels(e, job.seed) for e in (train, validation))
+    session = Session(
+        job.seed,
+        folder,
+        fingerprint,
+        options.device,
+        is_control=options.shuffled,
+        test_image_ids=job.test_image_ids,
+    )
+    with _restore_torch(options.threads):
+        model = recipe.fit(train, validation, session)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder)
+    history = pd.DataFrame(session.history, columns=pd.Index(HISTORY_COLUMNS))
+    (folder / HISTORY_FILE).write_bytes(to_csv(history))
+    card = _make_card(options, job, corpora, session, fingerprint)
+    card.write(folder)
+    session.remove_checkpoints()
+    return model, card
+
+
+def _make_card(
+    options: TrainOptions,
+    job: TrainingJob,
+    corpora: Mapping[str, TrainingCorpus],
+    session: Session,
+    fingerprint: str,
+) -> RaterCard:
+    caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
+    train_images, validation_images = (
+        {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
+    )
+    return RaterCard(
+        rater=options.recipe.name,
+        options=options.recipe.options,
+        seed=job.seed,
+        images=tuple(sorted(train_images | validation_images | {*session.extra_image_ids})),
+        fingerprint=fingerprint,
+        about={
+            "design": options.design,
+            "shuffled": options.shuffled,
+            "data": {
+                name: {"revision": c.card.revision, "digest": c.digest}
+                for name, c in caption_sets.items()
+            },
+            "train": _count_examples(job.train),
+            "validation": _count_examples(job.validation),
+            "dropped": job.n_dropped,
+            "validation_images": sorted(validation_images),
+            "test_images": sorted(job.test_image_ids),
+            "features": options.recipe.signature,
+            **describe_environment(),
+        },
+    )
+
+
+@contextmanager
+def _restore_torch(threads: int | None) -> Generator[None]:
+    """Restore torch's generator and number of threads afterwards."""
+    if importlib.util.find_spec("torch") is None:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    with torch.random.fork_rng():
+        try:
+            torch.set_num_threads(threads or before)
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
+    grouped = examples.rows.frame.groupby("dataset", sort=False)["image_id"]
+    return {
+        str(name): {"captions": len(images), "images": int(images.nunique())}
+        for name, images in grouped
+    }
+
+
+def _fingerprint(options: TrainOptions, job: TrainingJob) -> str:
+    """Return a digest of everything that the trained weights depend on."""
+    digest = hashlib.sha256()
+    versions = describe_environment()["versions"]
+    table = [
+        options.recipe.name,
+        options.recipe.options,
+        options.recipe.signature,
+        job.seed,
+        options.shuffled,
+        options.device,
+        sorted(job.test_image_ids),
+        {k: v for k, v in versions.items() if k in WEIGHT_DISTRIBUTIONS},
+    ]
+    digest.update(json.dumps(table, default=str).encode())
+    for examples in (job.train, job.validation):
+        frame = examples.rows.frame[["dataset", "item_id", "image_id", "caption", "references"]]
+        for row in zip(
+            frame.itertuples(index=False, name=None), map(tuple, examples.ratings), strict=True
+        ):
+            digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        digest.update(examples.preferences.tobytes())
+    return digest.hexdigest()
+
+
+def shuffle_labels(examples: Examples, seed: int) -> Examples:
+    """Give rows each other's ratings, and draw winners by lot, so that only chance can be learnt."""
+    rng = np.random.default_rng([seed, 1])
+    order = rng.permutation(len(examples))
+    is_turned = rng.random(len(examples.preferences)) < 0.5
+    pairs = np.where(is_turned[:, None], examples.preferences[:, ::-1], examples.preferences)
+    return Examples(examples.rows, tuple(examples.ratings[i] for i in order), pairs)

@@ -1,0 +1,326 @@
+"""The designs of `captau train`: the images that each rater learns from, is chosen by, and is tested on.
+
+- `split`: the shared split; train on 64 %, choose on 16 %, test on 20 % of the images;
+- `transfer`: the same for each dataset by itself, tested on the others' test images as well (Scott et
+  al. 2023, Table 4);
+- `folds`: k folds of images, each predicted by a rater trained on the others;
+- `leave_one_out`: each dataset predicted by a rater trained on the others.
+
+To add one, write a function like `_split_jobs` and name it in `plan_jobs` and in the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
+from ...metrics.learned.captau_rater.background import normalise_caption
+from ...metrics.learned.common.recipe import Examples, Ints
+from ...metrics.rows import Rows
+from ..options.train import TrainOptions
+from ..scoring.protocol import Protocol
+from .evaluation_set import EvaluationSet
+
+#: The dimension that is learnt where a dataset has several.
+OVERALL = ("overall", "total")
+#: The share of the images outside the test fold that the epoch is chosen by, as in the shared split.
+VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class TrainingCorpus:
+    """A dataset that raters learn from or are tested on.
+
+    Attributes:
+        selection: the items, and what people said of them.
+        examples: the same rows with their ratings.
+    """
+
+    selection: EvaluationSet
+    examples: Examples
+
+    @classmethod
+    def prepare(
+        cls, caption_set: CaptionSet, protocol: Protocol, target: str | None
+    ) -> TrainingCorpus:
+        """Select a dataset's items and join them to their ratings.
+
+        Args:
+            caption_set, protocol: the dataset.
+            target: the dimension to learn; None takes the only one, or one of `OVERALL`.
+
+        Raises:
+            InputError: where it is not clear which dimension is meant, or the protocol has a split.
+        """
+        if protocol.split is not None:
+            raise InputError(
+                f"protocol.split={protocol.split}: captau train says itself which images are for what"
+            )
+        selection = EvaluationSet.select(caption_set, protocol)
+        return cls(selection, _make_examples(selection, _target_dimension(selection, target)))
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.selection.name
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """The items, in the order of the examples."""
+        return self.selection.items
+
+    def rows_of(self, split: str) -> Ints:
+        """Return the rows of a split.
+
+        Raises:
+            InputError: where there is none.
+        """
+        rows = np.flatnonzero(self.items["split"] == split)
+        if not len(rows):
+            raise InputError(f"dataset {self.name}: no row is of the split '{split}'")
+        return rows
+
+    def take(self, split: str) -> Examples:
+        """Return the examples of a split; see `rows_of`."""
+        return self.examples.take(self.rows_of(split))
+
+
+def _target_dimension(selection: EvaluationSet, target: str | None) -> str | None:
+    """Return the dimension to learn; None where the dataset has preferences alone."""
+    dimensions = selection.caption_set.dimensions
+    candidates = selection.protocol.dimension if target is None else (target,)
+    if len(candidates) > 1:
+        candidates = tuple(d for d in candidates if d in OVERALL)
+    if not candidates and not dimensions:
+        return None
+    if len(candidates) != 1 or candidates[0] not in dimensions:
+        raise InputError(
+            f"dataset {selection.name}: which dimension is to be learnt? target={'|'.join(dimensions)}"
+        )
+    return candidates[0]
+
+
+def _make_examples(selection: EvaluationSet, dimension: str | None) -> Examples:
+    caption_set, items = selection.caption_set, selection.items
+    index = pd.Index(items["item_id"])
+    ratings_by_row: list[list[float]] = [[] for _ in range(len(items))]
+    if dimension is not None:
+        scale = caption_set.card.scales[dimension]
+        ratings = caption_set.ratings
+        ratings = ratings[ratings["dimension"] == dimension]
+        rows = index.get_indexer(pd.Index(ratings["item_id"]))
+        for row, value in zip(rows, ratings["value"], strict=True):
+            if row >= 0:
+                ratings_by_row[row].append(scale.share(value))
+    pairs = caption_set.preferences
+    pairs = pairs[pairs["winner"] != "tie"]
+    prefers_a = pairs["winner"] == "a"
+    winner = np.where(prefers_a, pairs["item_a"], pairs["item_b"])
+    loser = np.where(prefers_a, pairs["item_b"], pairs["item_a"])
+    rows = np.column_stack([index.get_indexer(pd.Index(side)) for side in (winner, loser)])
+    return Examples(
+        Rows(items.assign(dataset=caption_set.name)),
+        tuple(np.array(values, dtype=np.float64) for values in ratings_by_row),
+        rows[(rows >= 0).all(axis=1)].astype(np.intp),
+    )
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One training, and the rows that are predicted with it.
+
+    Attributes:
+        name: of its folder.
+        label: of its predictions, which all jobs of one seed of one comparison share.
+        seed: of the training.
+        train, validation: the examples that it learns from and is chosen by.
+        test: by dataset, the rows of the corpus that are predicted.
+        n_dropped: the number of rows left out because their image is tested on.
+        test_image_ids: the images of the predicted rows.
+    """
+
+    name: str
+    label: str
+    seed: int
+    train: Examples
+    validation: Examples
+    test: Mapping[str, Ints]
+    n_dropped: int = 0
+    test_image_ids: frozenset[str] = field(default_factory=frozenset[str])
+
+
+def plan_jobs(options: TrainOptions, corpora: Mapping[str, TrainingCorpus]) -> list[TrainingJob]:
+    """Plan the trainings of a design.
+
+    Raises:
+        InputError: where the design needs another number of datasets, or an image is on two sides.
+    """
+    designs = {
+        "split": _split_jobs,
+        "transfer": _transfer_jobs,
+        "folds": _fold_jobs,
+        "leave_one_out": _leave_one_out_jobs,
+    }
+    design = designs[options.design]
+    jobs = [job for seed in options.seeds for job in design(options, corpora, seed)]
+    for job in jobs:
+        _check_disjoint(job, corpora)
+    return jobs
+
+
+def _make_job(
+    corpora: Mapping[str, TrainingCorpus],
+    name: str,
+    label: str,
+    seed: int,
+    train: Examples,
+    validation: Examples,
+    test: Mapping[str, Ints],
+    n_dropped: int = 0,
+) -> TrainingJob:
+    test_image_ids = frozenset(
+        str(image)
+        for dataset, rows in test.items()
+        for image in corpora[dataset].examples.image_ids[rows]
+    )
+    return TrainingJob(name, label, seed, train, validation, test, n_dropped, test_image_ids)
+
+
+def _split_jobs(
+    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+) -> Iterator[TrainingJob]:
+    train, validation = (
+        Examples.join([corpus.take(split) for corpus in corpora.values()])
+        for split in ("train", "validation")
+    )
+    test = {name: corpus.rows_of("test") for name, corpus in corpora.items()}
+    label = _label(options, seed)
+    yield _make_job(corpora, f"seed-{seed}", label, seed, train, validation, test)
+
+
+def _transfer_jobs(
+    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+) -> Iterator[TrainingJob]:
+    for name, corpus in corpora.items():
+        yield _make_job(
+            corpora,
+            f"{name}-seed-{seed}",
+            _label(options, seed, f"on {name}"),
+            seed,
+            corpus.take("train"),
+            corpus.take("validation"),
+            {dataset: c.rows_of("test") for dataset, c in corpora.items()},
+        )
+
+
+def _fold_jobs(
+    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+) -> Iterator[TrainingJob]:
+    if len(corpora) != 1:
+        raise InputError("design=folds is of one dataset at a time; name one")
+    ((name, corpus),) = corpora.items()
+    image_ids = corpus.examples.image_ids
+    images = np.unique(image_ids)
+    if len(images) < 2 * options.folds:
+        raise InputError(
+            f"dataset {name}: {len(images)} images are too few for {options.folds} folds"
+        )
+    fold = np.random.default_rng([seed, options.folds]).permutation(len(images)) % options.folds
+    fold_of_row = fold[np.searchsorted(images, image_ids)]
+    borrowed = _borrowed_images(corpus) if options.strict else {}
+    for index in range(options.folds):
+        test = np.flatnonzero(fold_of_row == index)
+        excluded = {image for row in test.tolist() for image in borrowed.get(row, ())}
+        is_usable = (fold_of_row != index) & ~np.isin(image_ids, sorted(excluded))
+        usable = np.flatnonzero(is_usable)
+        usable_images = np.unique(image_ids[usable])
+        shuffled = np.random.default_rng([seed, options.folds, index]).permutation(usable_images)
+        n_validation = round(VALIDATION_SHARE * len(usable_images))
+        is_validation = np.isin(image_ids[usable], shuffled[:n_validation])
+        yield _make_job(
+            corpora,
+            f"seed-{seed}-fold-{index + 1}",
+            _label(options, seed),
+            seed,
+            corpus.examples.take(usable[~is_validation]),
+            corpus.examples.take(usable[is_validation]),
+            {name: test},
+            int((fold_of_row != index).sum()) - len(usable),
+        )
+
+
+def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
+    """Return by row the other images that have its candidate among their references."""
+    owners: dict[str, set[str]] = {}
+    rows, image_ids = corpus.examples.rows, corpus.examples.image_ids
+    for image, references in zip(image_ids, rows.references, strict=True):
+        for text in references:
+            owners.setdefault(normalise_caption(text), set()).add(str(image))
+    return {
+        row: owners.get(normalise_caption(text), set()) - {str(image)}
+        for row, (text, image) in enumerate(zip(rows.captions, image_ids, strict=True))
+    }
+
+
+def _leave_one_out_jobs(
+    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+) -> Iterator[TrainingJob]:
+    if len(corpora) < 2:
+        raise InputError("design=leave_one_out needs two datasets at least: dataset=[a,b,…]")
+    for name, corpus in corpora.items():
+        test_images = np.unique(corpus.examples.image_ids)
+        joined: list[Examples] = []
+        n_dropped = 0
+        for splits in (("train", "test"), ("validation",)):
+            parts: list[Examples] = []
+            for learnt in corpora.values():
+                if learnt is corpus:
+                    continue
+                rows = np.flatnonzero(learnt.items["split"].isin(splits))
+                disjoint = rows[~np.isin(learnt.examples.image_ids[rows], test_images)]
+                n_dropped += len(rows) - len(disjoint)
+                parts.append(learnt.examples.take(disjoint))
+            joined.append(Examples.join(parts))
+        train, validation = joined
+        test = {name: np.arange(len(corpus.items))}
+        label = _label(options, seed)
+        yield _make_job(
+            corpora,
+            f"without-{name}-seed-{seed}",
+            label,
+            seed,
+            train,
+            validation,
+            test,
+            n_dropped,
+        )
+
+
+def _label(options: TrainOptions, seed: int, suffix: str = "") -> str:
+    parts = [options.recipe.name, suffix, f"seed {seed}" if len(options.seeds) > 1 else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _check_disjoint(job: TrainingJob, corpora: Mapping[str, TrainingCorpus]) -> None:
+    """Check that no image is on two sides.
+
+    Raises:
+        InputError: with the first that is.
+    """
+    sides = {"training": set(job.train.image_ids), "validation": set(job.validation.image_ids)}
+    for name, rows in job.test.items():
+        sides[f"test ({name})"] = set(corpora[name].examples.image_ids[rows])
+    names = list(sides)
+    for i, first in enumerate(names[:2]):  # tests of two datasets may share images
+        for second in names[i + 1 :]:
+            if shared := sides[first] & sides[second]:
+                raise InputError(
+                    f"image '{min(shared)}' is in {first} and in {second} ({len(shared)} images are); "
+                    f"the datasets' splits differ: choose design=leave_one_out, which drops such rows, "
+                    f"or other datasets"
+                )
