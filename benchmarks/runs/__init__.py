@@ -1,1 +1,1 @@
-"""The package benchmarks.runs."""
+"""Folders of runs: writing and reading their files, tables for people, and progress bars."""

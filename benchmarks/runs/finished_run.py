@@ -1,4 +1,4 @@
-"""Finished runs as tables, reports and plots read them: a folder's files, checked."""
+"""Finished runs: the files of a folder, checked. Tables, reports, plots and citations read them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _TEXTS = (
     *("dataset", "protocol", "dimension", "metric", "metric_a", "metric_b"),
     *("coefficient", "test", "note"),
 )
-#: Whose runs have correlations in them.
+#: Commands whose runs have correlations.
 COMMANDS = ("bench", "compare", "reproduce", "train")
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The results of a run; each table is read when it is first asked for.
+    """Results of a run; each table is read on first use.
 
     Attributes:
-        folder: where the run wrote.
+        folder: the run's folder.
         run: its run.json.
 
     Raises:
@@ -88,7 +88,7 @@ class FinishedRun:
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
 
     def read_texts(self, name: str) -> pd.DataFrame:
-        """A CSV file as it stands: every cell a text, an empty one empty."""
+        """Return a CSV file whose cells are all texts, empty cells empty ones."""
         self._unchanged(name)
         try:
             return pd.read_csv(self.folder / name, dtype=str, keep_default_na=False)
@@ -96,7 +96,7 @@ class FinishedRun:
             raise InputError(f"{self.folder / name} is missing; {self._again}") from error
 
     def has_file(self, name: str) -> bool:
-        """Whether the run wrote a file of that name."""
+        """Say whether the run wrote a file of that name."""
         return (self.folder / name).is_file()
 
     def _table(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -133,10 +133,10 @@ class FinishedRun:
 
 
 def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> FinishedRun:
-    """A finished run's folder.
+    """Read a finished run's folder.
 
     Args:
-        commands: whose runs will do.
+        commands: the commands whose runs are accepted.
 
     Raises:
         InputError: where there is no run, it is unfinished, of another form, or another command's.
@@ -170,16 +170,18 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
 
 
 def check_same_data(runs: Sequence[FinishedRun]) -> None:
-    """
+    """Check that runs agree on the contents of the datasets that they share.
+
     Raises:
         InputError: where two runs have a dataset of one name and different contents.
     """
-    seen: dict[str, FinishedRun] = {}
-    for one in runs:
-        for name, data in one.run.get("data", {}).items():
-            other = seen.setdefault(name, one)
-            if other.run["data"][name]["digest"] != data["digest"]:
+    first_runs: dict[str, FinishedRun] = {}
+    for run in runs:
+        for name, data in run.run.get("data", {}).items():
+            first = first_runs.setdefault(name, run)
+            digest = first.run["data"][name]["digest"]
+            if digest != data["digest"]:
                 raise InputError(
-                    f"{other.folder} and {one.folder} are over different data: {name} is of digest "
-                    f"{other.run['data'][name]['digest'][:12]} and {data['digest'][:12]}; run one again"
+                    f"{first.folder} and {run.folder} are over different data: {name} is of digest "
+                    f"{digest[:12]} and {data['digest'][:12]}; run one again"
                 )

@@ -1,4 +1,4 @@
-"""One worker at a folder at a time, on this machine or another that shares the file system.
+"""Claims on folders: one worker at a time, on this machine or another that shares the file system.
 
 A claim is a file that its holder touches now and then: where the touching stopped, the holder is gone.
 No locks of the operating system: those of a network file system cannot be relied on.
@@ -23,11 +23,11 @@ STALE = 120.0
 
 
 class FolderInUseError(InputError):
-    """Somebody else is at work in the folder."""
+    """Another process is at work in the folder."""
 
 
 def machine_name() -> str:
-    """This machine, and the namespace in which process numbers mean something."""
+    """Return this machine's name, and the namespace in which process numbers mean something."""
     try:
         space = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -36,35 +36,35 @@ def machine_name() -> str:
 
 
 def claim_holder(folder: Path) -> str | None:
-    """Who is at work in a folder, in words; None where nobody is."""
-    return next((who for path in _claims(folder).values() if (who := _living(path))), None)
+    """Describe the process at work in a folder; None where there is none."""
+    return next((holder for path in _claims(folder).values() if (holder := _living(path))), None)
 
 
 def _living(path: Path) -> str | None:
-    """Whose claim this is; None where its holder is gone."""
+    """Describe the holder of a claim; None where it is gone."""
     try:
-        told = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         age = _now(path.parent) - path.stat().st_mtime
     except OSError:  # let go of meanwhile
         return None
     try:
-        who = json.loads(told)
-        where, process = str(who["place"]), int(who["process"])
+        claim = json.loads(text)
+        machine, process = str(claim["place"]), int(claim["process"])
     except (ValueError, LookupError, TypeError):
         return "another process" if age < STALE else None  # it is just writing its name
-    if age >= STALE or (where == machine_name() and not is_process_alive(process)):
+    if age >= STALE or (machine == machine_name() and not is_process_alive(process)):
         return None
-    return f"process {process} on {where.split()[0]}"
+    return f"process {process} on {machine.split()[0]}"
 
 
 class FolderClaim:
     """A context in which this process alone works in a folder.
 
-    Claims are numbered: what a dead holder left is overtaken by the next number, which only one
+    Claims are numbered: a dead holder's claim is overtaken by the next number, which only one
     process can make.
 
     Raises:
-        HeldError: where somebody else is at work there.
+        FolderInUseError: where another process is at work there.
         OSError: where the folder cannot be written.
     """
 
@@ -73,8 +73,8 @@ class FolderClaim:
         self._over = threading.Event()
 
     def __enter__(self) -> FolderClaim:
-        if who := claim_holder(self.folder):
-            raise FolderInUseError(f"{self.folder} is in use by {who}")
+        if holder := claim_holder(self.folder):
+            raise FolderInUseError(f"{self.folder} is in use by {holder}")
         number = max(_claims(self.folder), default=0) + 1
         self._path = self.folder / f".claim.{number}"
         try:
@@ -82,11 +82,11 @@ class FolderClaim:
                 json.dump({"place": machine_name(), "process": os.getpid()}, stream)
         except FileExistsError as error:
             raise FolderInUseError(f"{self.folder} is in use by another process") from error
-        for other, path in _claims(self.folder).items():
-            if other < number:
-                if who := _living(path):  # made since we looked
+        for earlier, path in _claims(self.folder).items():
+            if earlier < number:
+                if holder := _living(path):  # made since we looked
                     self._path.unlink()
-                    raise FolderInUseError(f"{self.folder} is in use by {who}")
+                    raise FolderInUseError(f"{self.folder} is in use by {holder}")
                 path.unlink(missing_ok=True)
         threading.Thread(target=self._beat, daemon=True).start()
         return self
@@ -104,12 +104,12 @@ class FolderClaim:
 
 
 def _claims(folder: Path) -> dict[int, Path]:
-    found = {p.name.removeprefix(".claim."): p for p in folder.glob(".claim.*")}
-    return {int(number): path for number, path in found.items() if number.isdigit()}
+    by_number = {p.name.removeprefix(".claim."): p for p in folder.glob(".claim.*")}
+    return {int(number): path for number, path in by_number.items() if number.isdigit()}
 
 
 def _now(folder: Path) -> float:
-    """The time by the file system's clock, which need not be this machine's."""
+    """Return the time by the file system's clock, which need not be this machine's."""
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:
             return os.fstat(stream.fileno()).st_mtime

@@ -1,4 +1,4 @@
-"""Where a run writes, and how: all files or none, each whole."""
+"""The output folder of a run: all files are written or none, each whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from ...datasets.errors import InputError
 
 DEFAULT_FOLDER = Path("results") / "runs"
-#: What each command writes beside run.json, so that a run into an old run's folder replaces it all.
+#: The files of each command beside run.json; a run into an old run's folder replaces them all.
 COMMAND_FILES: dict[str, tuple[str, ...]] = {
     "bench": (
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
@@ -44,19 +44,19 @@ COMMAND_FILES["train"] = (
 )
 COMMAND_FILES["compare"] = (*COMMAND_FILES["bench"], "significance.csv", "matrix.csv")
 COMMAND_FILES["reproduce"] = (*COMMAND_FILES["bench"], "comparison.csv")
-#: What they write on demand, and `captau report` later; these go as well.
+#: Files that are written on demand, or later by `captau report`; these are replaced as well.
 OPTIONAL_FILES = (
     *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
     *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
     *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
-#: Where `captau plot` writes; these go as well.
+#: The folder of `captau plot`, whose figures are removed as well.
 PLOTS_FOLDER = "plots"
 RUN_FILE = "run.json"
 
 
 def check_writable(path: Path) -> None:
-    """That a file can be written; to be asked before what is to be in it is computed.
+    """Check that a file can be written, before its content is computed.
 
     Raises:
         InputError: where it cannot.
@@ -95,7 +95,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Onto the disk, so that no crash after a renaming leaves an empty file."""
+    """Write to the disk itself, so that no crash after a renaming leaves an empty file."""
     with path.open("wb") as stream:
         stream.write(content)
         stream.flush()
@@ -109,7 +109,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def _sweep(folder: Path, name: str = ".+") -> None:
-    """Remove what a killed run left behind of files whose name matches."""
+    """Remove temporary files of killed runs whose name matches."""
     for path in folder.glob(".*.tmp"):
         match = re.fullmatch(rf"\.{name}\.(\d+)\.tmp", path.name)
         if match and not is_process_alive(int(match.group(1))):
@@ -120,17 +120,16 @@ class OutputFolder:
     """The folder of one run; a context manager, so that a failed run leaves no empty folder behind.
 
     Args:
-        folder: where to write; None makes a fresh folder under `results/runs/`.
+        folder: the folder; None makes a fresh folder under `results/runs/`.
         command: the command's name, for the fresh folder's.
 
     Raises:
-        InputError: where the folder cannot be made or written to. This is found out before
-            anything is computed.
+        InputError: where the folder cannot be made or written to, before anything is computed.
     """
 
     def __init__(self, folder: str | Path | None, command: str) -> None:
-        self._made: list[Path] = []
-        self._wrote = False
+        self._new_folders: list[Path] = []
+        self._is_written = False
         try:
             self.path = self._make(Path(folder).expanduser()) if folder else self._fresh(command)
             probe = self.path / f".probe.{os.getpid()}.tmp"
@@ -146,7 +145,7 @@ class OutputFolder:
     def _make(self, path: Path) -> Path:
         missing = [p for p in (path, *path.parents) if not p.exists()]
         path.mkdir(parents=True, exist_ok=True)
-        self._made = missing
+        self._new_folders = missing
         return path
 
     def _fresh(self, command: str) -> Path:
@@ -159,7 +158,7 @@ class OutputFolder:
                     path.mkdir(parents=True)
                 except FileExistsError:  # another run was quicker
                     continue
-                self._made = [path, *missing]
+                self._new_folders = [path, *missing]
                 return path
         raise FileExistsError(None, "a thousand runs in a second", str(DEFAULT_FOLDER))
 
@@ -167,11 +166,11 @@ class OutputFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._wrote:
+        if not self._is_written:
             self._remove_empty()
 
     def _remove_empty(self) -> None:
-        for path in self._made:
+        for path in self._new_folders:
             try:
                 path.rmdir()
             except OSError:
@@ -194,7 +193,7 @@ class OutputFolder:
             for name in files:
                 if (self.path / name).is_dir():
                     raise IsADirectoryError(errno.EISDIR, f"{name} is a folder")
-            for name in self._earlier():
+            for name in self._earlier_files():
                 (self.path / name).unlink(missing_ok=True)
             for name in files:
                 temporaries[name].replace(self.path / name)
@@ -206,10 +205,10 @@ class OutputFolder:
             raise InputError(
                 f"{self.path}: cannot be written ({error.strerror}); make room or set output_dir=DIR"
             ) from error
-        self._wrote = True
+        self._is_written = True
 
-    def _earlier(self) -> tuple[str, ...]:
-        """The files of the run that was written here before, as its run.json tells."""
+    def _earlier_files(self) -> tuple[str, ...]:
+        """Return the files of an earlier run in this folder, as its run.json names them."""
         try:
             command = json.loads((self.path / RUN_FILE).read_text(encoding="utf-8"))["command"]
             plots = (
@@ -222,11 +221,11 @@ class OutputFolder:
                 *(f"{PLOTS_FOLDER}/{p.name}" for p in plots),
             )
         except (OSError, ValueError, LookupError, TypeError):
-            return ()  # none was, or a file that is not ours
+            return ()  # there is none, or a file that is not ours
 
 
 def is_process_alive(pid: int) -> bool:
-    """Whether a process of this machine lives."""
+    """Say whether a process of this machine lives."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -25,8 +25,8 @@ from rich.progress import Progress as Bar
 from ...metrics.progress import draw_on
 
 
-class _Shown:
-    """A bar that is there as long as its context lasts."""
+class _VisibleBar:
+    """Base of bars that are visible as long as their context lasts."""
 
     _bar: Bar
 
@@ -45,11 +45,11 @@ class _Shown:
         self._stack.close()
 
 
-class StepProgress(_Shown):
-    """Counts steps of a run; silent where nobody looks.
+class StepProgress(_VisibleBar):
+    """Counter of a run's steps; silent where stderr is no terminal.
 
     Args:
-        total: how many steps there will be; None where that is not known.
+        total: the number of steps; None where it is not known.
     """
 
     def __init__(self, total: int | None) -> None:
@@ -65,24 +65,24 @@ class StepProgress(_Shown):
         self._task = self._bar.add_task("", total=total)
 
     def add_steps(self, steps: int, description: str) -> None:
-        """So many steps more than were known of, each told by `advance`."""
+        """Add steps to the total, each of which `advance` counts."""
         total = self._bar.tasks[0].total or 0
         self._bar.update(self._task, total=total + steps, description=description)
 
     def advance(self) -> None:
-        """One step is done; from any thread."""
+        """Count one step; from any thread."""
         self._bar.advance(self._task)
 
     @contextmanager
     def step(self, description: str) -> Generator[None]:
-        """One step: its name is shown while it lasts."""
+        """Count one step when the block ends, under its name while it lasts."""
         self._bar.update(self._task, description=description)
         yield
         self._bar.advance(self._task)
 
 
-class RowProgress(_Shown):
-    """Counts the rows of stage after stage, with their rate and the time that is left; silent likewise."""
+class RowProgress(_VisibleBar):
+    """Counter of the rows of one stage after another, with their rate and the remaining time; silent likewise."""
 
     def __init__(self) -> None:
         self._bar = Bar(
@@ -98,14 +98,14 @@ class RowProgress(_Shown):
 
     @contextmanager
     def stage(self, name: str, total: int, done: int = 0) -> Generator[Callable[[int], None]]:
-        """A stage's line, while it lasts.
+        """Show a stage's line while it lasts.
 
         Args:
-            name: what is being done.
-            total: how many rows (or tasks) there are, `done` of them before.
+            name: of the stage.
+            total: the number of rows (or tasks), `done` of them before.
 
         Yields:
-            what to call with how many more are done.
+            A function that counts further rows.
         """
         task = self._bar.add_task(name, total=total, completed=done, rate="")
         begun, so_far = time.monotonic(), 0
@@ -122,8 +122,8 @@ class RowProgress(_Shown):
             self._bar.remove_task(task)
 
 
-class DownloadProgress(_Shown):
-    """Counts the bytes of downloads; silent where nobody looks.
+class DownloadProgress(_VisibleBar):
+    """Counter of the bytes of downloads; silent where stderr is no terminal.
 
     It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not
     known), as `captau.datasets.download.fetch` does.

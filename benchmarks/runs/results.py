@@ -74,7 +74,7 @@ DISATTENUATED_COLUMNS = (
 #: The form of a run's files, in its run.json; a new number where an older reader would go wrong.
 FORMAT = 1
 
-#: What can move a number, and so belongs into run.json.
+#: Distributions that can move a number; run.json holds their versions.
 DISTRIBUTIONS = (
     "bert-score",
     "captau",
@@ -98,7 +98,7 @@ DISTRIBUTIONS = (
 
 @dataclass(frozen=True)
 class Judgements:
-    """What people said of what was scored, so that a report needs a run's folder alone.
+    """People's judgements of the scored items, so that a report needs a run's folder alone.
 
     Attributes:
         items, ratings, preferences: of all datasets of the run, columns `dataset` and those of a
@@ -110,26 +110,26 @@ class Judgements:
     preferences: pd.DataFrame
 
     def files(self) -> dict[str, bytes]:
-        """The three as Parquet files by name."""
+        """Return the three as Parquet files by name."""
         return {f"{name}.parquet": to_parquet(frame) for name, frame in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a run found.
+    """Results of a run of `captau bench`, `compare` or `reproduce`.
 
     Attributes:
         correlations: one row a coefficient, columns `CORRELATION_COLUMNS`; values in their natural
             range.
         scores: one row an item and metric, columns `SCORE_COLUMNS`.
-        run: what it takes to recompute them: configuration, versions, signatures, hashes, times.
-        tables: what is printed and written as Markdown and LaTeX.
+        run: all that is needed to recompute them: configuration, versions, signatures, hashes, times.
+        tables: the tables that are printed, and written as Markdown and LaTeX.
         significance: differences of metrics, columns `SIGNIFICANCE_COLUMNS`, and the
             matrix of their p-values; None but for `captau compare`.
         disattenuated: correlations corrected for the ratings' noise, columns
             `DISATTENUATED_COLUMNS`; None where nobody asked.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
-        judged: what people said of the items; None where a run spans protocols.
+        judgements: what people said of the items; None where a run spans protocols.
         ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
         summary: a closing line; empty where there is nothing to sum up.
     """
@@ -146,7 +146,7 @@ class Results:
     summary: str = ""
 
     def files(self) -> dict[str, bytes]:
-        """The run's files by name; `run.json` comes last, so its presence says all are there."""
+        """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""
         files = {
             "correlations.csv": to_csv(self.correlations),
             "scores.parquet": to_parquet(self.scores),
@@ -167,13 +167,13 @@ class Results:
 
 
 def add_run_file(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:
-    """A run's files and last its run.json, which has their SHA-256, so that a reader sees what was cut."""
+    """Return a run's files and last its run.json, which has their SHA-256, so that readers notice changes."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     return {**files, "run.json": to_json({**run, "files": digests})}
 
 
 def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
-    """What is printed, as files by name."""
+    """Return printed tables as files by name."""
     tables = list(tables)
     return {
         "table.md": "\n\n".join(markdown_of(t) for t in tables).encode() + b"\n",
@@ -182,19 +182,19 @@ def table_files(tables: Iterable[ResultTable]) -> dict[str, bytes]:
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """CSV with every float in the fewest digits that read back as the same number."""
+    """Return CSV with every float in the fewest digits that read back as the same number."""
     return frame.to_csv(index=False, lineterminator="\n").encode()
 
 
 def to_parquet(frame: pd.DataFrame) -> bytes:
-    """A table as a Parquet file."""
+    """Return a table as a Parquet file."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 
 def to_json(value: Any) -> bytes:
-    """JSON that every reader takes: NaN and infinity, for which it has no word, become null."""
+    """Return JSON that every reader takes: NaN and infinity, for which it has no word, become null."""
     plain = _finite(value)
     return (
         json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False, default=str).encode()
@@ -211,7 +211,7 @@ def _finite(value: Any) -> Any:
 
 
 def make_correlations(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Tidy rows in the contract's columns; what a row leaves out is empty."""
+    """Make the table of correlations, columns `CORRELATION_COLUMNS`; cells that a row lacks are empty."""
     return pd.DataFrame(list(rows), columns=pd.Index(CORRELATION_COLUMNS))
 
 
@@ -265,7 +265,7 @@ def make_disattenuated(
 
 
 def describe_environment() -> dict[str, Any]:
-    """The form of the run's files, versions and platform."""
+    """Return the form of the run's files, versions and platform."""
     versions: dict[str, str] = {}
     for name in DISTRIBUTIONS:
         try:

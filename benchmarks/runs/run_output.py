@@ -1,4 +1,4 @@
-"""What a command hands over when it is done, and how long it took."""
+"""Results of a command as files, and the time that it took."""
 
 from __future__ import annotations
 

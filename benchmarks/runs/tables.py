@@ -56,7 +56,7 @@ class ResultTable:
 
 
 def format_number(value: float, scale: float, decimals: int) -> str:
-    """A value as it is printed: scaled, rounded, `MISSING` where it is NaN."""
+    """Format a value for print: scaled, rounded, `MISSING` where it is NaN."""
     if math.isnan(value):
         return MISSING
     text = f"{value * scale:.{decimals}f}"
@@ -64,7 +64,7 @@ def format_number(value: float, scale: float, decimals: int) -> str:
 
 
 def markdown_of(table: ResultTable) -> str:
-    """GitHub's pipe table."""
+    """Return GitHub's pipe table."""
     head = [_pipe(c) for c in (table.corner, *table.columns)]
     lines = [f"**{table.title}**", "", "| " + " | ".join(head) + " |"]
     lines.append("|:--|" + ("--:|" if table.numeric else ":--|") * len(table.columns))
@@ -75,7 +75,7 @@ def markdown_of(table: ResultTable) -> str:
 
 
 def latex_of(table: ResultTable) -> str:
-    """A booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
+    """Return a booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
     heads = table.latex_columns or [latex_escape(c) for c in table.columns]
     align = "r" if table.numeric else "l"
     lines = [
@@ -88,8 +88,8 @@ def latex_of(table: ResultTable) -> str:
         r"    \midrule",
     ]
     for label, cells in table.rows:
-        shown = [latex_escape(c).replace(MISSING, "--") for c in cells]
-        lines.append("    " + " & ".join([latex_escape(label), *shown]) + r" \\")
+        escaped = [latex_escape(c).replace(MISSING, "--") for c in cells]
+        lines.append("    " + " & ".join([latex_escape(label), *escaped]) + r" \\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     lines += [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes]
     lines.append(r"\end{table}")
@@ -97,7 +97,7 @@ def latex_of(table: ResultTable) -> str:
 
 
 def csv_of(table: ResultTable) -> str:
-    """The table's printed cells as CSV; the first line is its title, as a comment."""
+    """Return the table's printed cells as CSV; the first line is its title, as a comment."""
     buffer = io.StringIO()
     buffer.write(f"# {table.title}\n")
     writer = csv.writer(buffer, lineterminator="\n")
@@ -108,38 +108,38 @@ def csv_of(table: ResultTable) -> str:
 
 
 def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
-    """For the terminal; where it is narrow labels and heads fold, and numbers stay whole.
+    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers stay whole.
 
     As `Text`, because rich takes brackets within a str for markup.
 
     Args:
-        table: what to show.
+        table: the table.
         width: of the terminal, in cells; the spare columns go where the numbers do not fit into it.
     """
     notes = table.notes
-    shown = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
+    rich_table = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
     widest = [
         max((Text(cells[index]).cell_len for _, cells in table.rows), default=0)
         for index in range(len(table.columns))
     ]
-    kept = range(len(table.columns))
+    visible = range(len(table.columns))
     # Each column has three cells of frame, and the labels want some room as well.
     if width is not None and sum(widest) + 3 * len(widest) + LABEL_ROOM > width and table.spare:
-        kept = [index for index in kept if index not in table.spare]
-        gone = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
-        notes = [*notes, f"No room for {gone}: see table.md, or widen the terminal."]
-    shown.caption = Text("\n".join(notes)) if notes else None
-    shown.add_column(Text(table.corner), overflow="fold")
-    for index in kept:
-        shown.add_column(
+        visible = [index for index in visible if index not in table.spare]
+        hidden = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
+        notes = [*notes, f"No room for {hidden}: see table.md, or widen the terminal."]
+    rich_table.caption = Text("\n".join(notes)) if notes else None
+    rich_table.add_column(Text(table.corner), overflow="fold")
+    for index in visible:
+        rich_table.add_column(
             Text(table.columns[index]),
             justify="right" if table.numeric else "left",
             overflow="fold",
             min_width=widest[index] if table.numeric else None,
         )
     for label, cells in table.rows:
-        shown.add_row(Text(label), *(Text(cells[index]) for index in kept))
-    return shown
+        rich_table.add_row(Text(label), *(Text(cells[index]) for index in visible))
+    return rich_table
 
 
 _LATEX = {
@@ -170,12 +170,12 @@ _LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Escape text that LaTeX prints as it is."""
     escaped = "".join(_LATEX.get(char, char) for char in text)
     # At the start of a row these would be arguments of the line break before it.
     return "{}" + escaped if escaped.startswith(("[", "*")) else escaped
 
 
 def _pipe(text: str) -> str:
-    """Text in a cell: no bar ends it, and no tag of HTML begins in it."""
+    """Escape text in a cell: no bar ends it, and no tag of HTML begins in it."""
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text.replace("|", r"\|"))

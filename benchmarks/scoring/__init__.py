@@ -1,1 +1,1 @@
-"""The package benchmarks.scoring."""
+"""Captions to scores: protocols, the score store, scorers, and the catalog of metrics in `conf/`."""
