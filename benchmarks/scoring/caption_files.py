@@ -16,10 +16,10 @@ from ...datasets.streams import Source
 
 @dataclass(frozen=True)
 class CaptionFileForm:
-    """What the entries of a list are called, and what a file of all forms is."""
+    """Name of a list's entries, and the description of a file in any accepted form."""
 
     entry: str
-    said: str
+    description: str
 
 
 RESULTS = CaptionFileForm("entry", "COCO results, an object image id → caption, or JSON lines")
@@ -40,7 +40,7 @@ class CandidateFile:
     lines: dict[str, int]
 
     def locate(self, image_id: str) -> str:
-        """The place of an image's caption."""
+        """Return the place of an image's caption, for messages."""
         return f"{self.source.name}:{self.lines[image_id]}: image '{image_id}'"
 
 
@@ -53,7 +53,7 @@ class ReferenceFile:
 
 
 def read_candidates(path: Path) -> CandidateFile:
-    """COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
+    """Read COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
 
     Raises:
         InputError: where it is none of them, or two captions are of one image.
@@ -75,7 +75,7 @@ def read_candidates(path: Path) -> CandidateFile:
 
 
 def read_references(path: Path) -> ReferenceFile:
-    """COCO caption annotations, an object image id → captions, or JSON lines with `references`.
+    """Read COCO caption annotations, an object image id → captions, or JSON lines with `references`.
 
     Raises:
         InputError: where it is none of them.
@@ -99,14 +99,14 @@ def read_references(path: Path) -> ReferenceFile:
 
 
 def image_key(row: Any, where: str) -> str:
-    """An image id as text; COCO's numbers and file names are both legal."""
+    """Return an image id as text; COCO's numbers and file names are both legal."""
     return whole(str(field(row, "image_id", (str, int), where)))
 
 
 def _rows(
-    source: Source, wanted: str, form: CaptionFileForm
+    source: Source, content_field: str, form: CaptionFileForm
 ) -> Iterator[tuple[str, str, int, Any]]:
-    """Kind, place, line and row of each entry; a row is an object with `image_id` and what is wanted.
+    """Yield kind, place, line and row of each entry; a row is an object with `image_id` and the given field.
 
     Raises:
         InputError: where the file is of another form.
@@ -114,10 +114,10 @@ def _rows(
     pieces = source.read()
     head = list(islice(pieces, _ROW))
     members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
-    if {"image_id", wanted} <= members.keys():  # JSON lines of one line
+    if {"image_id", content_field} <= members.keys():  # JSON lines of one line
         yield "line", source.name, head[0][1], members
         return
-    held: list[tuple[int, Any]] = []
+    members_later: list[tuple[int, Any]] = []
     annotated = False
     number = 0
     for kind, line, value in chain(head, pieces):
@@ -130,17 +130,17 @@ def _rows(
         elif kind == "annotations" and form.entry == "annotation":
             annotated = True
         elif kind == "member" and form.entry == "entry":
-            yield kind, *_member(source, line, value, wanted)
+            yield kind, *_member(source, line, value, content_field)
         elif kind == "member":  # an image's, or what stands beside COCO's annotations
-            held.append((line, value))
+            members_later.append((line, value))
         else:
-            raise InputError(f"{source.name}: {form.said} are expected")
+            raise InputError(f"{source.name}: {form.description} are expected")
     if not annotated:
-        for line, value in held:
-            yield "member", *_member(source, line, value, wanted)
+        for line, value in members_later:
+            yield "member", *_member(source, line, value, content_field)
 
 
-def _member(source: Source, line: int, member: Any, wanted: str) -> tuple[str, int, Any]:
-    """Place, line and row of an object's member: an image id, and what it stands for."""
+def _member(source: Source, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:
+    """Return place, line and row of an object's member: an image id and its value."""
     key, value = member
-    return f"{source.name}:{line}: image '{key}'", line, {"image_id": key, wanted: value}
+    return f"{source.name}:{line}: image '{key}'", line, {"image_id": key, content_field: value}

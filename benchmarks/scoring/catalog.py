@@ -1,4 +1,4 @@
-"""What `conf/` says of metrics, datasets and papers, as plain data."""
+"""Metrics, datasets and papers of `conf/` as plain data: suites, styles, usual protocols, BibTeX."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CONF = "captau.conf"
 
 @cache
 def bibliography() -> dict[str, str]:
-    """The entries of `conf/citations.bib` by key; blank lines part them."""
+    """Return the entries of `conf/citations.bib` by key; blank lines part them."""
     text = (resources.files(_CONF) / "citations.bib").read_text(encoding="utf-8")
     return {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
 
 
 @cache
 def read_config(group_name: str, name: str) -> dict[str, Any]:
-    """One file of a config group, as plain data."""
+    """Read a file of a config group as plain data."""
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)
 
@@ -38,12 +38,12 @@ METRIC_KINDS = ("reference-based", "reference-free", "learned", "given")
 
 @dataclass(frozen=True)
 class MetricStyle:
-    """How tables show a metric, from its file in `conf/metric/`.
+    """Style of a metric in tables, from its file in `conf/metric/`.
 
     Attributes:
-        label, order: what it is called, and where it stands.
+        label, order: its name in tables, and its place.
         scale, decimals: the factor of its own scores, and their digits.
-        note: what stands below a table that has it.
+        note: a line below each table that has it.
         kind: one of `METRIC_KINDS`.
         higher_is_better: whether more of it is better.
         citation: BibTeX of its paper, and of the code that computes it; may be empty.
@@ -60,7 +60,7 @@ class MetricStyle:
 
 
 def metric_style(chosen: Metric) -> MetricStyle:
-    """The style of a metric, from its file in `conf/metric/`."""
+    """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(chosen)  # not its own name, which another class may bear
     if name is None or name not in group("metric"):
         return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", chosen.higher_is_better, "")
@@ -80,7 +80,7 @@ def metric_style(chosen: Metric) -> MetricStyle:
 
 
 def resolve_metrics(wanted: Any) -> tuple[Metric, ...]:
-    """Metrics from names, specs, suites and `Metric` objects, each once, in the given order.
+    """Return metrics from names, specs, suites and `Metric` objects, each once, in the given order.
 
     Raises:
         InputError: on an unknown name, an empty list, or two different metrics of one name.
@@ -114,7 +114,7 @@ def resolve_metrics(wanted: Any) -> tuple[Metric, ...]:
 
 
 def optional_specs(wanted: Any) -> frozenset[str]:
-    """The specs of metrics that suites alone ask for, of what `resolve_metrics` takes."""
+    """Return the specs of metrics that only suites name, of the entries that `resolve_metrics` takes."""
     entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
     suites = group("suite")
     named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
@@ -123,7 +123,7 @@ def optional_specs(wanted: Any) -> frozenset[str]:
 
 
 def usual_protocol(dataset: str) -> dict[str, Any]:
-    """A dataset's usual protocol, from its file in `conf/dataset/`."""
+    """Return a dataset's usual protocol, from its file in `conf/dataset/`."""
     known = group("dataset")
     if dataset not in known:
         raise unknown("dataset", dataset, known)

@@ -1,4 +1,4 @@
-"""Systems' captions against sets of references: which images count, and their scores."""
+"""Scores of systems' captions against sets of references, and the images that count."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SystemScores:
     replicates: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
     def undefined_note(self, spec: str) -> str:
-        """Why a metric has no corpus score; empty where it has one."""
+        """Return why a metric has no corpus score; empty where it has one."""
         if math.isfinite(self.corpus[spec]):
             return ""
         gaps = int((~np.isfinite(self.scores[spec])).sum())
@@ -69,7 +69,7 @@ class SystemScores:
 
 
 def make_scorer(items: pd.DataFrame) -> Scorer:
-    """Of captions that no rating is of: each counts once, and all are the corpus."""
+    """Make a scorer of unrated captions: each counts once, and all are the corpus."""
     return Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
 
 
@@ -101,7 +101,7 @@ def score_system(
 def select_images(
     systems: Mapping[str, CandidateFile], sets: Mapping[str, ReferenceFile], partial: bool
 ) -> dict[str, list[str]]:
-    """The images that count for each set of references; by "" where there is none.
+    """Return the images that count for each set of references, by "" where there is none.
 
     Args:
         partial: whether a system or a set may lack some that another has; these are left out.
@@ -139,7 +139,7 @@ def select_images(
 
 
 def _check_whole(candidates: CandidateFile, images: Iterable[str], whose: str) -> None:
-    """That the captions are of just these images.
+    """Check that the captions are of exactly these images.
 
     Raises:
         InputError: where one is lacking, or one is too many.
@@ -166,7 +166,7 @@ def make_caption_items(
     images: Path | None,
     system: str | None = None,
 ) -> pd.DataFrame:
-    """One row a caption of these images.
+    """Make the table of items, a row for each image's caption.
 
     Raises:
         InputError: where the folder of images lacks one.
@@ -182,7 +182,7 @@ def make_caption_items(
 
 
 def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) -> list[str | None]:
-    """The image file of each: named by its id, with or without an ending."""
+    """Return each image's file, which is named by its id, with or without an ending."""
     if not folder.is_dir():
         raise InputError(f"images={folder} is no folder")
     files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}

@@ -1,4 +1,4 @@
-"""`Protocol`: every choice that moves a number, named; and the data points it makes of a dataset."""
+"""`Protocol`: every choice that moves a number, and the data points that it makes of a dataset."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ALL_DIMENSIONS = "all"
 
 @dataclass(frozen=True)
 class Protocol:
-    """How scores meet ratings.
+    """Choices by which scores meet ratings.
 
     Attributes:
-        name: what results call it.
+        name: its name in results.
         dimension: the rated dimensions that count, or `all`; empty where there are preferences alone.
         ratings: `per_rating` (each rating is a data point, "method A" of Hodosh et al. 2013),
             `mean`, `rounded_mean` or `median` of an item's ratings.
@@ -95,7 +95,7 @@ class Protocol:
     def resolve(
         cls, dataset: str, usual: Mapping[str, Any], changes: Mapping[str, Any]
     ) -> Protocol:
-        """A dataset's usual protocol with some fields changed; None means unchanged.
+        """Return a dataset's usual protocol with some fields changed; None means unchanged.
 
         Raises:
             InputError: where the usual protocol leaves a field out, or a value is not known.
@@ -127,13 +127,13 @@ class Protocol:
         )
 
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
-        """This protocol for one dataset: the dimension `all` stands for all that it has."""
+        """Return this protocol for one dataset: the dimension `all` stands for all that it has."""
         if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
 
     def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
-        """The items whose system and split count, with their `weight` (their data points).
+        """Return the items whose system and split count, with their `weight` (their data points).
 
         Raises:
             InputError: on an unknown system, split or dimension, or where nothing is left.
@@ -170,7 +170,7 @@ class Protocol:
     def check_equal_weights(
         self, caption_set: CaptionSet, items: pd.DataFrame, metric: str
     ) -> None:
-        """That every dimension asked for gives the items of `select` the same weights.
+        """Check that every requested dimension gives the items of `select_items` the same weights.
 
         Raises:
             InputError: where they differ, so that a metric with corpus statistics would have other
@@ -189,7 +189,7 @@ class Protocol:
     def _weights(
         self, caption_set: CaptionSet, items: pd.DataFrame, dimension: tuple[str, ...]
     ) -> np.ndarray:
-        """How many data points each item makes; an item that makes none still counts once."""
+        """Count the data points of each item; an item without any still counts once."""
         if dimension and self.ratings == "per_rating":
             ratings = caption_set.ratings
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
@@ -204,7 +204,7 @@ class Protocol:
     def data_points(
         self, caption_set: CaptionSet, items: pd.DataFrame, dimension: str
     ) -> pd.DataFrame:
-        """The data points of a dimension: columns `item_id, value`, in the order of `items`."""
+        """Return the data points of a dimension: columns `item_id, value`, in the order of `items`."""
         return self.data_points_of(caption_set.ratings, items, dimension)
 
     def data_points_of(
@@ -225,7 +225,7 @@ class Protocol:
 
 
 def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
-    """One name, or several, each once."""
+    """Return one name or several as a tuple, each once."""
     if value is None:
         return None
     if isinstance(value, Mapping):

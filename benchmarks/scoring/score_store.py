@@ -1,4 +1,4 @@
-"""`ScoreStore`: scores that were computed once are read back, not computed again.
+"""`ScoreStore`: scores are computed once, and read back by later runs.
 
 The store may be a folder of this machine, of a network file system, or of an object store, and any number
 of runs may share it. It needs no locks: a file's name is a digest of all that the scores depend on, so
@@ -54,14 +54,14 @@ class Remote:
         return self.url
 
     def is_file(self) -> bool:
-        """Whether there is such an object; False where the store does not answer."""
+        """Say whether there is such an object; False where the store does not answer."""
         try:
             return bool(self._asked(self.system.exists, self.path))
         except OSError:  # `get` tells of it
             return False
 
     def read(self) -> bytes:
-        """The whole object.
+        """Read the whole object.
 
         Raises:
             OSError: where it cannot be had; FileNotFoundError where there is none.
@@ -91,14 +91,14 @@ ScoreLocation = Path | Remote
 
 
 class StoredScores(NamedTuple):
-    """A metric's scores as they were kept, and what belongs below a table of them."""
+    """A metric's stored scores, and the remarks that belong below a table of them."""
 
     scores: Floats
     remarks: list[str]
 
 
 def open_score_location(place: str) -> ScoreLocation:
-    """A folder by its path, or a place in an object store by its URL.
+    """Open a folder by its path, or a place in an object store by its URL.
 
     Raises:
         InputError: where what it takes is not installed, or it does not answer.
@@ -146,7 +146,7 @@ class ScoreStore:
         self._lock = threading.Lock()
 
     def path(self, dataset: str, metric: str, key: str) -> ScoreLocation | None:
-        """Where the scores of a key lie; None where nothing is kept."""
+        """Return the location of a key's scores; None where nothing is stored."""
         if self.root is None:
             return None
         digest = hashlib.sha256(key.encode()).hexdigest()[:24]
@@ -155,7 +155,7 @@ class ScoreStore:
         return folder / dataset / f"{safe}-{digest}.parquet"
 
     def get(self, path: ScoreLocation | None, item_ids: pd.Series) -> StoredScores | None:
-        """Scores of shape (n_items,) and remarks, or None where they are not there in that order."""
+        """Read scores of shape (n_items,) and remarks; None where they are not stored in that order."""
         table = self._table(path)
         if table is not None:
             try:
@@ -172,7 +172,7 @@ class ScoreStore:
         return None
 
     def _table(self, path: ScoreLocation | None) -> pa.Table | None:
-        """A file's table; None where there is none, or it is cut short or damaged."""
+        """Read a file's table; None where there is none, or it is cut short or damaged."""
         if path is None:
             return None
         try:
@@ -194,7 +194,7 @@ class ScoreStore:
         scores: Floats,
         remarks: Sequence[str] = (),
     ) -> None:
-        """Keep scores. A store that cannot be written costs time later, not this run."""
+        """Store scores. A store that cannot be written costs time later, not this run."""
         if path is None:
             return
         table = pa.table({"item_id": list(item_ids), "score": scores})
@@ -217,7 +217,7 @@ class ScoreStore:
                 self.put(self.root / "scores" / dataset / name, item_ids, scores, remarks)
 
     def _do_without(self, path: ScoreLocation, error: OSError) -> None:
-        """Say once that the store fails; from then on nothing more is kept there."""
+        """Warn once that the store fails; from then on nothing more is stored there."""
         with self._lock:
             if isinstance(path, Remote):
                 first, self.scores = isinstance(self.scores, Remote), None

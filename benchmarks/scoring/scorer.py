@@ -1,4 +1,4 @@
-"""Scoring items with metrics under a protocol's reference and corpus policies."""
+"""Scorer of items with metrics under a protocol's reference and corpus policies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .score_store import ScoreLocation, ScoreStore, StoredScores
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that are scored together, and which items they are."""
+    """Rows that are scored together, and the indices of their items."""
 
     index: np.ndarray
     rows: Rows
 
 
 class Scorer:
-    """Scores the items of one dataset under one protocol.
+    """Scorer of the items of one dataset under one protocol.
 
     Metrics share what they have in common (tokenised text, BLEU's counts) through the same `Rows`.
 
@@ -50,7 +50,7 @@ class Scorer:
         self._digests: dict[tuple[str, ...], str] = {}
 
     def score(self, metric: Metric, store: ScoreStore, *, companion: bool = False) -> Floats:
-        """Scores of shape (n_items,), from the store where they are there.
+        """Return scores of shape (n_items,), from the store where they are stored.
 
         Args:
             companion: whether nobody asked for this metric itself; then NaN is no error.
@@ -75,7 +75,7 @@ class Scorer:
         return scores
 
     def path(self, metric: Metric, store: ScoreStore) -> ScoreLocation | None:
-        """Where the store keeps this metric's scores; None where it does not."""
+        """Return the location of this metric's scores in the store; None where it does not store them."""
         if not metric.is_cacheable:
             return None
         return store.path(self.dataset, metric.spec, self._key(metric))
@@ -99,7 +99,7 @@ class Scorer:
         return np.where(scored, table, 0.0).sum(axis=0) / scored.sum(axis=0)
 
     def _remarks(self, metric: Metric) -> list[str]:
-        """What a metric remarked in any pass, each once."""
+        """Return a metric's remarks in all passes, each once."""
         parts = [part.rows for parts in self._passes or [] for part in parts]
         return list(
             dict.fromkeys(t for r in [self.rows, *parts] for t in r.remarks.get(metric.spec, []))
@@ -113,7 +113,7 @@ class Scorer:
         return np.arange(counts.max())[:, None] < counts[None, :]
 
     def _reference_passes(self) -> list[list[_Part]]:
-        """The rows of each pass over the references, cut by system where the corpus is."""
+        """Return the rows of each pass over the references, cut by system where the corpus is."""
         with self._lock:  # metrics that run side by side share the rows
             if self._passes is None:
                 self._passes = self._cut()
@@ -148,7 +148,7 @@ class Scorer:
         return [_Part(g, Rows(frame.iloc[g])) for g in groups if g.size]
 
     def _key(self, metric: Metric) -> str:
-        """All that the scores depend on."""
+        """Return everything that the scores depend on, as a text."""
         parts = [metric.signature, self.protocol.references, str(self.protocol.k)]
         columns = ("item_id", "caption", "references")
         if "images" in metric.needs or not metric.depends_only_on_content:
@@ -163,7 +163,7 @@ class Scorer:
         return "\n".join([*parts, self._digest(columns)])
 
     def _image_files(self) -> str:
-        """Sizes and times of the image files, so that an image that was replaced is scored anew."""
+        """Digest sizes and times of the image files, so that an image that was replaced is scored anew."""
         digest = hashlib.sha256()
         for image in dict.fromkeys(self.items["image"]):
             if image is not None and (path := Path(image)).is_file():
@@ -181,7 +181,7 @@ class Scorer:
 
 
 def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, str]:
-    """What must be said beside correlations of metrics on these items, by spec.
+    """Return the caveats of correlations of metrics on these items, by spec.
 
     Raises:
         InputError: where a metric was trained on these images and may not be judged by them.
@@ -194,7 +194,7 @@ def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, 
 def score_all(
     scorer: Scorer, metrics: Sequence[Metric], store: ScoreStore, progress: StepProgress
 ) -> dict[str, Floats]:
-    """Each metric's scores by its spec, then its companions'.
+    """Score items with metrics, and return scores by spec, companions' last.
 
     Metrics run side by side, as many as there are cores; what starts slowly is started first and
     asked last.

@@ -1,4 +1,4 @@
-"""Metrics that cannot be computed here: listed with the reason where a suite asked for them."""
+"""Metrics that cannot be computed here; where a suite names them, tables list them with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UnavailableMetrics = Mapping[Metric, str]
 def find_unavailable(
     metrics: Sequence[Metric], optional: frozenset[str], items: pd.DataFrame
 ) -> dict[Metric, str]:
-    """Of the metrics that suites asked for, those that cannot be computed for these items.
+    """Return those metrics of suites that cannot be computed for these items, with the reasons.
 
     Raises:
         InputError: where that leaves none.
@@ -45,7 +45,7 @@ def split_available(
     protocol: Protocol,
     caption_set: CaptionSet,
 ) -> tuple[list[Metric], dict[Metric, str]]:
-    """The metrics that can be computed for a dataset, and why the others cannot; see `lacking`."""
+    """Return the metrics that can be computed for a dataset, and why the others cannot; see `find_unavailable`."""
     if not optional:
         return list(metrics), {}
     items = protocol.for_dataset(caption_set).select_items(caption_set)
@@ -54,7 +54,7 @@ def split_available(
 
 
 def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetrics) -> pd.DataFrame:
-    """A row for each missing metric and each coefficient of the others: NaN, with the reason."""
+    """Make a row for each missing metric and each coefficient of the others: NaN, with the reason."""
     columns = ["dataset", "protocol", "dimension", "coefficient"]
     asked = correlations[columns].drop_duplicates().to_dict("records")
     return make_correlations(
@@ -78,7 +78,7 @@ def add_unavailable_rows(
     remarks: Mapping[str, Sequence[str]],
     missing: UnavailableMetrics,
 ) -> ResultTable:
-    """A table with a row for each missing metric below the others', and notes that say why.
+    """Return a table with a row for each missing metric below the others, and notes with the reasons.
 
     Args:
         table: whose first rows are those of `metrics`.
@@ -99,7 +99,7 @@ def add_unavailable_rows(
 
 
 def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
-    """What to do to get the metrics that are missing, for the end of a run; empty where none is."""
+    """Return how to install the missing metrics, for the end of a run; empty where none is missing."""
     wanting: dict[str, dict[str, None]] = {}
     for one in missing:
         for metric, reason in one.items():
