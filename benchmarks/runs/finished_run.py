@@ -114,8 +114,8 @@ class FinishedRun:
             # pandas' parser errors and pyarrow's are ValueErrors, of several lines.
             reason = str(error).strip().splitlines()[0]
             raise InputError(f"{path} cannot be read ({reason}); {self._again}") from error
-        if lacking := [c for c in columns if c not in frame.columns]:
-            raise InputError(f"{path} has no column {', '.join(lacking)}; {self._again}")
+        if missing_columns := [c for c in columns if c not in frame.columns]:
+            raise InputError(f"{path} has no column {', '.join(missing_columns)}; {self._again}")
         self._unchanged(name)
         return frame
 

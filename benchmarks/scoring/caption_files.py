@@ -59,19 +59,19 @@ def read_candidates(path: Path) -> CandidateFile:
         InputError: where it is none of them, or two captions are of one image.
     """
     source = Source(path)
-    found = CandidateFile(source, {}, {})
+    candidates = CandidateFile(source, {}, {})
     for _, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
         caption = whole(field(row, "caption", str, where))
-        if image_id in found.captions:
+        if image_id in candidates.captions:
             raise InputError(
                 f"{where}: a second caption for image '{image_id}', whose first is on line "
-                f"{found.lines[image_id]}; keep one an image"
+                f"{candidates.lines[image_id]}; keep one an image"
             )
-        found.captions[image_id], found.lines[image_id] = caption, line
-    if not found.captions:
+        candidates.captions[image_id], candidates.lines[image_id] = caption, line
+    if not candidates.captions:
         raise InputError(f"{source.name}: no captions in it")
-    return found
+    return candidates
 
 
 def read_references(path: Path) -> ReferenceFile:
@@ -82,20 +82,20 @@ def read_references(path: Path) -> ReferenceFile:
     """
     source = Source(path)
     annotated: dict[str, list[str]] = {}
-    found: dict[str, tuple[str, ...]] = {}
+    references: dict[str, tuple[str, ...]] = {}
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
         image_id = image_key(row, where)
         if kind == "annotation":
             caption = whole(field(row, "caption", str, where))
             annotated.setdefault(image_id, []).append(caption)
-        elif image_id in found:
+        elif image_id in references:
             raise InputError(f"{where}: image '{image_id}' has a line already; keep one")
         else:
-            found[image_id] = tuple(map(whole, texts(row, "references", where)))
-    found |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
-    if not found:
+            references[image_id] = tuple(map(whole, texts(row, "references", where)))
+    references |= {image_id: tuple(captions) for image_id, captions in annotated.items()}
+    if not references:
         raise InputError(f"{source.name}: no references in it")
-    return ReferenceFile(source, found)
+    return ReferenceFile(source, references)
 
 
 def image_key(row: Any, where: str) -> str:

@@ -59,72 +59,72 @@ class MetricStyle:
     citation: str
 
 
-def metric_style(chosen: Metric) -> MetricStyle:
+def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
-    name = registered_name(chosen)  # not its own name, which another class may bear
+    name = registered_name(instance)  # not its own name, which another class may bear
     if name is None or name not in group("metric"):
-        return MetricStyle(chosen.spec, 1000, 1, 3, "", "given", chosen.higher_is_better, "")
+        return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
     table = read_config("metric", name)
-    brackets = chosen.spec.removeprefix(chosen.name)
+    brackets = instance.spec.removeprefix(instance.name)
     return MetricStyle(
-        label=f"{table.get('label', chosen.name)}{brackets}",
+        label=f"{table.get('label', instance.name)}{brackets}",
         order=table["order"],
         scale=table["scale"],
         decimals=table["decimals"],
         note=table.get("note", ""),
         kind=table.get("kind")
-        or ("reference-based" if "references" in chosen.needs else "reference-free"),
-        higher_is_better=chosen.higher_is_better,
+        or ("reference-based" if "references" in instance.needs else "reference-free"),
+        higher_is_better=instance.higher_is_better,
         citation="\n".join(bibliography()[key] for key in table.get("cites", ())),
     )
 
 
-def resolve_metrics(wanted: Any) -> tuple[Metric, ...]:
+def resolve_metrics(selection: Any) -> tuple[Metric, ...]:
     """Return metrics from names, specs, suites and `Metric` objects, each once, in the given order.
 
     Raises:
         InputError: on an unknown name, an empty list, or two different metrics of one name.
     """
-    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    entries: Any = [selection] if isinstance(selection, str | Metric) else selection or []
     if not isinstance(entries, Iterable) or isinstance(entries, Mapping):
         raise InputError(
-            f"metrics is {wanted!r}; suites or metrics are expected, as metrics=[cider]"
+            f"metrics is {selection!r}; suites or metrics are expected, as metrics=[cider]"
         )
     suites = group("suite")
-    found: dict[str, Metric] = {}
+    by_spec: dict[str, Metric] = {}
     for entry in entries:
         if isinstance(entry, Metric):
-            chosen = [entry]
+            instances = [entry]
         elif not isinstance(entry, str):
             raise InputError(
                 f"metrics: '{entry}' is no metric; quote it: metrics=[\"cider(df=F)\"]"
             )
         elif entry.strip() in suites:
-            chosen = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]
+            instances = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]
         elif entry.partition("(")[0].strip() not in metric_names():
             raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
         else:
-            chosen = [metric(entry)]
-        for one in chosen:
-            if found.setdefault(one.spec, one) != one:
-                raise InputError(f"metrics: two different metrics are called '{one.spec}'")
-    if not found:
+            instances = [metric(entry)]
+        for instance in instances:
+            if by_spec.setdefault(instance.spec, instance) != instance:
+                raise InputError(f"metrics: two different metrics are called '{instance.spec}'")
+    if not by_spec:
         raise InputError("metrics is empty; name a suite or metrics, such as metrics=[cider]")
-    return tuple(found.values())
+    return tuple(by_spec.values())
 
 
-def optional_specs(wanted: Any) -> frozenset[str]:
+def optional_specs(selection: Any) -> frozenset[str]:
     """Return the specs of metrics that only suites name, of the entries that `resolve_metrics` takes."""
-    entries: Any = [wanted] if isinstance(wanted, str | Metric) else wanted or []
+    entries: Any = [selection] if isinstance(selection, str | Metric) else selection or []
     suites = group("suite")
     named = [e for e in entries if not isinstance(e, str) or e.strip() not in suites]
     by_name = {m.spec for m in resolve_metrics(named)} if named else set[str]()
-    return frozenset({m.spec for m in resolve_metrics(wanted)} - by_name)
+    return frozenset({m.spec for m in resolve_metrics(selection)} - by_name)
 
 
 def usual_protocol(dataset: str) -> dict[str, Any]:
     """Return a dataset's usual protocol, from its file in `conf/dataset/`."""
-    known = group("dataset")
-    if dataset not in known:
-        raise unknown("dataset", dataset, known)
+    datasets = group("dataset")
+    if dataset not in datasets:
+        raise unknown("dataset", dataset, datasets)
     return read_config("dataset", dataset)["protocol"]

@@ -82,17 +82,17 @@ class COCOEvalCap:
         )
         metrics = {name: metric(method) for name, method in _METHODS.items()}
         start_programs(list(metrics.values()))
-        found: dict[Metric, tuple[float, Floats]] = {}
+        results: dict[Metric, tuple[float, Floats]] = {}
 
-        def one(chosen: Metric) -> None:
-            scores = chosen.score(rows)
-            found[chosen] = chosen.corpus_score(rows, scores), scores
+        def score_metric(instance: Metric) -> None:
+            scores = instance.score(rows)
+            results[instance] = instance.corpus_score(rows, scores), scores
 
         # METEOR takes longest, and so goes first.
-        run_side_by_side(one, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
+        run_side_by_side(score_metric, sorted(metrics.values(), key=lambda m: m.name != "meteor"))
         self.imgToEval = {i: {"image_id": i} for i in ids}
         for name, chosen in metrics.items():
-            self._set(name, ids, found[chosen][0], found[chosen][1].tolist())
+            self._set(name, ids, results[chosen][0], results[chosen][1].tolist())
         if self.spice:
             self._spice(ids, rows)
         self.evalImgs = list(self.imgToEval.values())
@@ -120,8 +120,13 @@ class COCOEvalCap:
             }
             for i, by_kind in compute_figures(rows)
         }
-        each: list[Any] = [by_row.get(i, {"All": {"f": unknown}}) for i in range(len(ids))]
-        self._set(_SPICE, ids, float(np.mean([one["All"]["f"] for one in each])), each)
+        by_image: list[Any] = [by_row.get(i, {"All": {"f": unknown}}) for i in range(len(ids))]
+        self._set(
+            _SPICE,
+            ids,
+            float(np.mean([figures_of_image["All"]["f"] for figures_of_image in by_image])),
+            by_image,
+        )
 
     def _set(self, name: str, ids: list[Any], corpus: float, scores: list[Any]) -> None:
         self.eval[name] = corpus

@@ -90,10 +90,10 @@ def score_system(
     scores = score_all(scorer, metrics, store, progress)
     corpus = {m.spec: m.corpus_score(scorer.rows, scores[m.spec]) for m in metrics}
     pooled = {
-        m.spec: found
+        m.spec: resampler
         for m in metrics
         if math.isfinite(corpus[m.spec])
-        and (found := m.corpus_resampler(scorer.rows, scores[m.spec])) is not None
+        and (resampler := m.corpus_resampler(scorer.rows, scores[m.spec])) is not None
     }
     return SystemScores(system, references, items, scores, corpus, pooled, scorer.remarks)
 
@@ -110,51 +110,51 @@ def select_images(
         InputError: on a caption of an image that no set has, or one that is lacking.
     """
     for candidates in systems.values():
-        known = [s.texts for s in sets.values()]
+        reference_sets = [s.texts for s in sets.values()]
         for image_id in candidates.captions if sets else ():
-            if not any(texts.get(image_id) for texts in known):
+            if not any(texts.get(image_id) for texts in reference_sets):
                 where = " or ".join(s.source.name for s in sets.values())
                 raise InputError(f"{candidates.locate(image_id)} has no references in {where}")
     everywhere = list(systems.values())
-    found: dict[str, list[str]] = {}
+    images_by_set: dict[str, list[str]] = {}
     for name, texts in {n: s.texts for n, s in sets.items()}.items() or [("", None)]:
         first = everywhere[0].captions if texts is None else [i for i, t in texts.items() if t]
         if not partial:
-            whose = everywhere[0].source.name if texts is None else sets[name].source.name
+            file_name = everywhere[0].source.name if texts is None else sets[name].source.name
             for candidates in everywhere:
-                _check_whole(candidates, first, whose)
+                _check_complete(candidates, first, file_name)
         # In the order of the first system's file.
-        wanted = set(first)
-        found[name] = [
+        expected_images = set(first)
+        images_by_set[name] = [
             image_id
             for image_id in everywhere[0].captions
-            if image_id in wanted and all(image_id in c.captions for c in everywhere)
+            if image_id in expected_images and all(image_id in c.captions for c in everywhere)
         ]
-        if not found[name]:
+        if not images_by_set[name]:
             raise InputError(
                 f"no image has a caption by {', '.join(c.source.name for c in everywhere)}"
                 + (f" and references in {sets[name].source.name}" if name else "")
             )
-    return found
+    return images_by_set
 
 
-def _check_whole(candidates: CandidateFile, images: Iterable[str], whose: str) -> None:
+def _check_complete(candidates: CandidateFile, images: Iterable[str], file_name: str) -> None:
     """Check that the captions are of exactly these images.
 
     Raises:
         InputError: where one is lacking, or one is too many.
     """
     images = set(images)
-    lacking = [i for i in images if i not in candidates.captions]
-    if lacking:
+    uncaptioned = [i for i in images if i not in candidates.captions]
+    if uncaptioned:
         raise InputError(
-            f"{candidates.source.name}: {len(lacking):,} of the {len(images):,} images of {whose} "
-            f"have no caption, such as '{min(lacking)}'; add them, or score the others with partial=true"
+            f"{candidates.source.name}: {len(uncaptioned):,} of the {len(images):,} images of {file_name} "
+            f"have no caption, such as '{min(uncaptioned)}'; add them, or score the others with partial=true"
         )
     for image_id in candidates.captions:
         if image_id not in images:
             raise InputError(
-                f"{candidates.locate(image_id)} is not in {whose}; leave it out, or score the others "
+                f"{candidates.locate(image_id)} is not in {file_name}; leave it out, or score the others "
                 f"with partial=true"
             )
 
@@ -187,10 +187,10 @@ def _files(candidates: CandidateFile, image_ids: Sequence[str], folder: Path) ->
         raise InputError(f"images={folder} is no folder")
     files = {p.name: str(p) for p in sorted(folder.iterdir()) if p.is_file()}
     by_stem = {Path(name).stem: path for name, path in files.items()}
-    found: list[str | None] = []
+    paths: list[str | None] = []
     for image_id in image_ids:
         path = files.get(image_id) or by_stem.get(image_id)
         if path is None:
             raise InputError(f"{candidates.locate(image_id)} has no file in {folder}")
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths

@@ -61,15 +61,15 @@ class Protocol:
     level: str = "pooled"
 
     def __post_init__(self) -> None:
-        for field, known in (
+        for field, choices in (
             ("ratings", RATING_POLICIES),
             ("references", REFERENCE_POLICIES),
             ("corpus", CORPUS_POLICIES),
             ("undefined", UNDEFINED_POLICIES),
             ("level", LEVELS),
         ):
-            if getattr(self, field) not in known:
-                raise unknown(f"value of protocol.{field}", str(getattr(self, field)), known)
+            if getattr(self, field) not in choices:
+                raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
         for coefficient in self.coefficients:
             if coefficient not in COEFFICIENTS:
                 raise unknown("value of protocol.coefficients", coefficient, COEFFICIENTS)
@@ -115,15 +115,15 @@ class Protocol:
         values["split"] = None if values["split"] is None else str(values["split"])
         values["dimension"] = values["dimension"] or ()
         values["coefficients"] = values["coefficients"] or ()
-        given = cls(**values)
+        protocol = cls(**values)
         differs = [
-            f"{f.name}={_show(getattr(given, f.name))}"
+            f"{f.name}={_show(getattr(protocol, f.name))}"
             for f in dataclasses.fields(cls)
-            if f.name != "name" and _normal(getattr(given, f.name)) != _normal(usual[f.name])
+            if f.name != "name" and _normal(getattr(protocol, f.name)) != _normal(usual[f.name])
         ]
         # Results name the protocol by what differs from the usual one of the dataset.
         return dataclasses.replace(
-            given, name=" ".join([str(changes.get("name") or "usual"), *differs])
+            protocol, name=" ".join([str(changes.get("name") or "usual"), *differs])
         )
 
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
@@ -141,15 +141,15 @@ class Protocol:
         items = caption_set.items
         where = f"dataset {caption_set.name}"
         if self.systems is not None:
-            known = sorted({s for s in items["system"] if isinstance(s, str)})
+            available = sorted({s for s in items["system"] if isinstance(s, str)})
             for system in self.systems:
-                if system not in known:
-                    raise unknown(f"system of {where}", system, known)
+                if system not in available:
+                    raise unknown(f"system of {where}", system, available)
             items = items[items["system"].isin(self.systems)]
         if self.split is not None:
-            known = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
-            if self.split not in known:
-                raise unknown(f"split of {where}", self.split, known)
+            available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
+            if self.split not in available:
+                raise unknown(f"split of {where}", self.split, available)
             items = items[items["split"] == self.split]
         if items.empty:
             raise InputError(
@@ -211,12 +211,12 @@ class Protocol:
         self, ratings: pd.DataFrame, items: pd.DataFrame, dimension: str
     ) -> pd.DataFrame:
         """`points` of these ratings alone, columns `item_id, dimension, value`."""
-        place = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
-        here = (place >= 0) & (ratings["dimension"] == dimension).to_numpy()
-        chosen = ratings[here].iloc[np.argsort(place[here], kind="stable")]
+        index = pd.Index(items["item_id"]).get_indexer(pd.Index(ratings["item_id"]))
+        is_counted = (index >= 0) & (ratings["dimension"] == dimension).to_numpy()
+        counted = ratings[is_counted].iloc[np.argsort(index[is_counted], kind="stable")]
         if self.ratings == "per_rating":
-            return chosen[["item_id", "value"]].reset_index(drop=True)
-        grouped = chosen.groupby("item_id", sort=False)["value"]
+            return counted[["item_id", "value"]].reset_index(drop=True)
+        grouped = counted.groupby("item_id", sort=False)["value"]
         values = grouped.median() if self.ratings == "median" else grouped.mean()
         if self.ratings == "rounded_mean":
             # Halves go up: 2.5 is 3, as people round, not 2 as IEEE does.
@@ -230,8 +230,8 @@ def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:
         return None
     if isinstance(value, Mapping):
         raise InputError(f"protocol.{key} is {value!r}; a name or a list of names is expected")
-    several = isinstance(value, Iterable) and not isinstance(value, str)
-    return tuple(dict.fromkeys(str(v) for v in (value if several else [value])))
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(dict.fromkeys(str(v) for v in (value if is_list else [value])))
 
 
 def _normal(value: Any) -> Any:

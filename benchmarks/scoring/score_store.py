@@ -76,10 +76,10 @@ class Remote:
         """
         self._asked(self.system.pipe_file, self.path, content)
 
-    def _asked(self, do: Any, *what: Any) -> Any:
+    def _asked(self, do: Any, *arguments: Any) -> Any:
         patience = {"timeout": PATIENCE} if getattr(self.system, "async_impl", False) else {}
         try:
-            return do(*what, **patience)
+            return do(*arguments, **patience)
         except FileNotFoundError:
             raise
         except Exception as error:
@@ -97,25 +97,25 @@ class StoredScores(NamedTuple):
     remarks: list[str]
 
 
-def open_score_location(place: str) -> ScoreLocation:
+def open_score_location(location: str) -> ScoreLocation:
     """Open a folder by its path, or a place in an object store by its URL.
 
     Raises:
         InputError: where what it takes is not installed, or it does not answer.
     """
-    if "://" not in place:
-        return Path(place).expanduser()
+    if "://" not in location:
+        return Path(location).expanduser()
     try:
-        system, path = open_file_system(place)
+        system, path = open_file_system(location)
     except InputError as error:
         raise InputError(f"cache.scores={error}") from error
-    store = Remote(system, path.rstrip("/"), place.rstrip("/"))
+    store = Remote(system, path.rstrip("/"), location.rstrip("/"))
     # Found out before anything is scored; what is put is what the next run puts.
     try:
         (store / "captau-store").write(b"captau's scores\n")
     except OSError as error:
         raise InputError(
-            f"cache.scores={place} cannot be written ({error.strerror or _reason(error)}); is it right, "
+            f"cache.scores={location} cannot be written ({error.strerror or _reason(error)}); is it right, "
             f"and reachable?"
         ) from error
     return store

@@ -60,11 +60,11 @@ class Scorer:
                 `protocol.undefined=error`.
         """
         path = self.path(metric, store)
-        kept = store.get(path, self.items["item_id"])
-        if kept is None:
-            kept = StoredScores(self._compute(metric), self._remarks(metric))
-            store.put(path, self.items["item_id"], kept.scores, kept.remarks)
-        scores, self.remarks[metric.spec] = kept
+        stored = store.get(path, self.items["item_id"])
+        if stored is None:
+            stored = StoredScores(self._compute(metric), self._remarks(metric))
+            store.put(path, self.items["item_id"], stored.scores, stored.remarks)
+        scores, self.remarks[metric.spec] = stored
         gaps = np.flatnonzero(np.isnan(scores))
         if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(
@@ -127,14 +127,14 @@ class Scorer:
         if self.protocol.references in ("all", "first_k"):
             return [self._parts(references, np.ones(len(self.items), dtype=bool))]
         return [
-            self._parts([r[j : j + 1] for r in references], here)
-            for j, here in enumerate(self._scored_in_pass())
+            self._parts([r[j : j + 1] for r in references], is_scored)
+            for j, is_scored in enumerate(self._scored_in_pass())
         ]
 
-    def _parts(self, references: list[tuple[str, ...]], here: np.ndarray) -> list[_Part]:
+    def _parts(self, references: list[tuple[str, ...]], is_scored: np.ndarray) -> list[_Part]:
         frame = self.items.assign(references=pd.Series(references, dtype=object))
         if self.protocol.corpus == "dataset":
-            groups = [np.flatnonzero(here)]
+            groups = [np.flatnonzero(is_scored)]
         else:
             systems = self.items["system"]
             if systems.isna().any():
@@ -143,7 +143,8 @@ class Scorer:
                     f"item, and it is not known"
                 )
             groups = [
-                np.flatnonzero(here & (systems == s).to_numpy()) for s in dict.fromkeys(systems)
+                np.flatnonzero(is_scored & (systems == s).to_numpy())
+                for s in dict.fromkeys(systems)
             ]
         return [_Part(g, Rows(frame.iloc[g])) for g in groups if g.size]
 
@@ -187,8 +188,8 @@ def metric_caveats(metrics: Sequence[Metric], items: pd.DataFrame) -> dict[str, 
         InputError: where a metric was trained on these images and may not be judged by them.
     """
     images = items["image_id"].tolist()
-    found = {metric.spec: metric.training_overlap_note(images) for metric in metrics}
-    return {spec: mark for spec, mark in found.items() if mark}
+    notes = {metric.spec: metric.training_overlap_note(images) for metric in metrics}
+    return {spec: mark for spec, mark in notes.items() if mark}
 
 
 def score_all(
@@ -205,18 +206,20 @@ def score_all(
     paths = {m: scorer.path(m, store) for m in metrics}
     start_programs([m for m, path in paths.items() if path is None or not path.is_file()])
     scores: dict[str, Floats] = {}
-    beside: dict[str, Floats] = {}
+    companion_scores: dict[str, Floats] = {}
 
     def one(metric: Metric) -> None:
         with progress.step(f"{scorer.dataset}: {metric.spec}"):
             scores[metric.spec] = scorer.score(metric, store)
             for spec in metric.companions:
-                beside[spec] = scorer.score(metric_of(spec), store, companion=True)
+                companion_scores[spec] = scorer.score(metric_of(spec), store, companion=True)
 
     run_side_by_side(one, sorted(metrics, key=lambda m: m.starts_slowly))
-    asked = {m.spec: scores[m.spec] for m in metrics}
-    companions = {spec: beside[spec] for m in metrics for spec in m.companions}
-    return asked | {spec: column for spec, column in companions.items() if spec not in asked}
+    requested = {m.spec: scores[m.spec] for m in metrics}
+    companions = {spec: companion_scores[spec] for m in metrics for spec in m.companions}
+    return requested | {
+        spec: column for spec, column in companions.items() if spec not in requested
+    }
 
 
 def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) -> None:
@@ -235,13 +238,13 @@ def run_side_by_side(do: Callable[[Metric], None], metrics: Sequence[Metric]) ->
     def work() -> None:
         while not failed:
             with lock:
-                place, metric = next(waiting, (-1, None))
+                index, metric = next(waiting, (-1, None))
             if metric is None:
                 return
             try:
                 do(metric)
             except BaseException as error:  # raised again below, in the caller's thread
-                failed[place] = error
+                failed[index] = error
 
     workers = [
         threading.Thread(target=work, daemon=True)

@@ -28,15 +28,15 @@ def find_unavailable(
     Raises:
         InputError: where that leaves none.
     """
-    found = {
+    reasons = {
         metric: reason.removeprefix(f"metric {metric.spec} ")
         for metric in metrics
         if metric.spec in optional and (reason := metric.unavailable_reason(items)) is not None
     }
-    if metrics and len(found) == len(metrics):
+    if metrics and len(reasons) == len(metrics):
         first = metrics[0]
-        raise InputError(f"metric {first.spec} {found[first]}")
-    return found
+        raise InputError(f"metric {first.spec} {reasons[first]}")
+    return reasons
 
 
 def split_available(
@@ -56,7 +56,7 @@ def split_available(
 def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetrics) -> pd.DataFrame:
     """Make a row for each missing metric and each coefficient of the others: NaN, with the reason."""
     columns = ["dataset", "protocol", "dimension", "coefficient"]
-    asked = correlations[columns].drop_duplicates().to_dict("records")
+    groups = correlations[columns].drop_duplicates().to_dict("records")
     return make_correlations(
         {
             **{str(k): v for k, v in row.items()},
@@ -68,7 +68,7 @@ def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetric
             "note": f"missing: {reason}",
         }
         for metric, reason in missing.items()
-        for row in asked
+        for row in groups
     )
 
 
@@ -84,25 +84,25 @@ def add_unavailable_rows(
         table: whose first rows are those of `metrics`.
         remarks: what these remarked, by spec; equal remarks stand once, with all their labels.
     """
-    said: dict[str, list[str]] = {}
+    labels_by_note: dict[str, list[str]] = {}
     for metric in metrics:
         for text in remarks.get(metric.spec, ()):
-            said.setdefault(text.removesuffix("."), []).append(metric_style(metric).label)
+            labels_by_note.setdefault(text.removesuffix("."), []).append(metric_style(metric).label)
     for metric, reason in missing.items():
-        said.setdefault(f"missing: {reason}", []).append(metric_style(metric).label)
+        labels_by_note.setdefault(f"missing: {reason}", []).append(metric_style(metric).label)
     rows = list(table.rows)
     rows[len(metrics) : len(metrics)] = [
         (metric_style(m).label, [MISSING] * len(table.columns)) for m in missing
     ]
-    notes = [f"{', '.join(labels)}: {text}." for text, labels in said.items()]
+    notes = [f"{', '.join(labels)}: {text}." for text, labels in labels_by_note.items()]
     return replace(table, rows=rows, notes=[*table.notes, *notes])
 
 
 def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
     """Return how to install the missing metrics, for the end of a run; empty where none is missing."""
     wanting: dict[str, dict[str, None]] = {}
-    for one in missing:
-        for metric, reason in one.items():
+    for reasons in missing:
+        for metric, reason in reasons.items():
             wanting.setdefault(reason, {})[metric.spec] = None
     lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in wanting.items()]
     return "\n".join(["missing (see docs/neural.md):", *lines]) if lines else ""
