@@ -15,13 +15,12 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from .cache import cache_folder
+from .cache import cache_folder, replacing
 from .errors import unknown
 from .registry import dataset
 from .schema import (
@@ -371,9 +370,8 @@ def pictures() -> Path | None:
         for scene in scenes():
             path = folder / scene.image_id
             if not path.is_file():
-                with NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as stream:
+                with replacing(path) as stream:
                     render(scene.image_id).save(stream, format="png")
-                Path(stream.name).replace(path)
     except OSError:
         return None
     return folder
