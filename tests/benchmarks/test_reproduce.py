@@ -7,14 +7,16 @@ import pytest
 
 from captau.benchmarks.commands.reproduce import (
     COMPARISON_COLUMNS,
-    KINDS,
-    Cell,
-    Workshop,
-    agrees,
     compare,
-    summary,
+    matches,
+    summarise,
 )
 from captau.benchmarks.evaluation.published_numbers import read_published
+from captau.benchmarks.evaluation.published_tables import (
+    TABLE_KINDS,
+    TableCell,
+    TableRebuilder,
+)
 from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
@@ -36,7 +38,7 @@ from captau.datasets.errors import InputError
     ],
 )
 def test_agrees_at_the_printed_precision(value, published, decimals, match):
-    assert agrees(value, published, decimals) == match
+    assert matches(value, published, decimals) == match
 
 
 def table(**changes):
@@ -71,9 +73,9 @@ PUBLISHED = pd.DataFrame(
 
 def test_compare_says_match_difference_and_missing():
     cells = {
-        ("A", "tau_c"): Cell(43.8908),
-        ("B", "tau_c"): Cell(31.0),
-        ("C", "tau_c"): Cell.missing("this metric is not part of captau"),
+        ("A", "tau_c"): TableCell(43.8908),
+        ("B", "tau_c"): TableCell(31.0),
+        ("C", "tau_c"): TableCell.missing("this metric is not part of captau"),
     }
     frame = compare("p", table(), cells, PUBLISHED)
     assert tuple(frame.columns) == COMPARISON_COLUMNS
@@ -86,12 +88,14 @@ def test_compare_says_match_difference_and_missing():
         "drawn by lot",
         "missing: this metric is not part of captau; marked *",
     ]
-    assert summary(frame) == "1 of 2 cells match; 1 differ (see comparison.csv); 1 not computed yet"
+    assert (
+        summarise(frame) == "1 of 2 cells match; 1 differ (see comparison.csv); 1 not computed yet"
+    )
 
 
 def test_a_printed_row_without_a_rule_is_an_error():
     with pytest.raises(InputError, match="no row 'B'"):
-        compare("p", table(), {("A", "tau_c"): Cell(1.0)}, PUBLISHED)
+        compare("p", table(), {("A", "tau_c"): TableCell(1.0)}, PUBLISHED)
 
 
 @pytest.mark.parametrize("paper", group("paper"))
@@ -108,7 +112,7 @@ def test_every_printed_number_belongs_to_a_table(paper):
     for cell in published.to_dict("records"):
         assert (cell["table"], cell["dataset"], cell["row"], cell["column"]) in known
         float(cell["published"])
-    assert {t["kind"] for t in read_config("paper", paper)["tables"]} <= set(KINDS)
+    assert {t["kind"] for t in read_config("paper", paper)["tables"]} <= set(TABLE_KINDS)
 
 
 def test_printed_means_are_the_means_of_the_printed_categories():
@@ -120,11 +124,11 @@ def test_printed_means_are_the_means_of_the_printed_categories():
 
 
 def test_a_row_may_say_why_it_cannot_be_computed():
-    config = ReproduceOptions(papers={}, leave_out=("spice",))
-    workshop = Workshop(config=config, store=None, progress=None)
-    assert workshop.absent(table(), "spice") == "leave_out=spice"
-    assert workshop.absent(table(), "missing: no such thing") == "no such thing"
-    assert workshop.absent(table(), None) == "this metric is not part of captau"
-    assert workshop.absent(table(), "absent(x=1)") == (
+    options = ReproduceOptions(papers={}, leave_out=("spice",))
+    rebuilder = TableRebuilder(options=options, store=None, progress=None)
+    assert rebuilder.unavailable_reason(table(), "spice") == "leave_out=spice"
+    assert rebuilder.unavailable_reason(table(), "missing: no such thing") == "no such thing"
+    assert rebuilder.unavailable_reason(table(), None) == "this metric is not part of captau"
+    assert rebuilder.unavailable_reason(table(), "absent(x=1)") == (
         "metric absent(x=1) is not in this version of captau"
     )

@@ -211,7 +211,7 @@ def test_the_metric_column_may_use_a_name_that_results_need(tmp_path):
 def test_a_missing_score_is_an_error(keys, tmp_path):
     instance = write(tmp_path / "scores.csv", ITEMS[keys].assign(score=SCORES).iloc[:1])
     with pytest.raises(
-        InputError, match=r"scores\.csv: no score for (8|008).*2 of 3 items lack instance"
+        InputError, match=r"scores\.csv: no score for (8|008).*2 of 3 items lack one"
     ):
         instance.score(ITEMS)
 

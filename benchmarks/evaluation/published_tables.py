@@ -1,0 +1,291 @@
+"""Published tables rebuilt from their protocols, for `captau reproduce`.
+
+A paper is a file in `conf/paper/` (the dataset, protocol and metric that each cell comes from) and a
+CSV in `results/published/` (the numbers as printed). Kinds of tables:
+
+- `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
+- `system_means`: a cell is the mean rating or score (column) of a system (row);
+- `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
+- `agreement`: a measure of `captau agree` (row);
+- `human`: a metric's score (row) of one human caption an image against references (column), from files in the
+  data folder;
+- `counts`: how many images or captions (column) a file of references has (row).
+
+To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets import registry
+from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
+from ...metrics.registry import metric, metric_names
+from ..options.reproduce import PaperTable, ReproduceOptions
+from ..runs.progress_bar import StepProgress
+from ..scoring.caption_files import read_candidates, read_references
+from ..scoring.catalog import usual_protocol
+from ..scoring.protocol import Protocol
+from ..scoring.score_store import ScoreStore
+from ..statistics.rater_agreement import compute_measures
+from ..statistics.rating_table import RatingTable
+from .evaluation_set import EvaluationSet
+from .held_out_captions import score_trials
+from .measured_dataset import MeasuredDataset, measure
+from .published_numbers import UNAVAILABLE
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A recomputed cell in the table's unit, or NaN and the reason."""
+
+    value: float
+    note: str = ""
+
+    @classmethod
+    def missing(cls, reason: str) -> TableCell:
+        """Return a cell that is not computed."""
+        return cls(float("nan"), f"missing: {reason}")
+
+
+#: By row and column.
+Cells = dict[tuple[str, str], TableCell]
+
+
+@dataclass(frozen=True)
+class TableRebuilder:
+    """The rebuilding of the tables of a run, which share datasets, scores and measurements.
+
+    Attributes:
+        options: those of the run.
+        store, progress: where scores are kept and steps are counted.
+        caption_sets: the datasets that were read, by name.
+        measured: the measurements of `correlation` and `system_means` tables.
+        metrics: those that were computed, by spec.
+        protocols: by table, as `run.json` has them.
+    """
+
+    options: ReproduceOptions
+    store: ScoreStore
+    progress: StepProgress
+    caption_sets: dict[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
+    measured: list[MeasuredDataset] = field(default_factory=list[MeasuredDataset])
+    metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
+    protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    def rebuild(self, paper: str, table: PaperTable) -> Cells:
+        """Recompute the cells of a table.
+
+        Raises:
+            InputError: on missing or malformed data.
+        """
+        return TABLE_KINDS[table.kind](self, table, f"{paper} {table.table} {table.dataset}")
+
+    def unavailable_reason(self, table: PaperTable, spec: str | None) -> str:
+        """Return the reason why a row's metric is not computed here; empty where it is."""
+        if spec is None:
+            return "this metric is not part of captau"
+        if spec.startswith(UNAVAILABLE):
+            return spec.removeprefix(UNAVAILABLE)
+        name = spec.partition("(")[0]
+        if name in self.options.leave_out:
+            return f"leave_out={name}"
+        if name not in metric_names():
+            return f"metric {spec} is not in this version of captau"
+        key = (table.dataset, spec)
+        if key not in self._reasons:
+            items = self.load(table.dataset).items
+            self._reasons[key] = metric(spec).unavailable_reason(items) or ""
+        return self._reasons[key]
+
+    def load(self, name: str) -> CaptionSet:
+        """Read a dataset once."""
+        if name not in self.caption_sets:
+            root = self.options.locations.data_root
+            self.caption_sets[name] = registry.load(name, root)
+        return self.caption_sets[name]
+
+    def resolve_protocol(
+        self, table: PaperTable, label: str, changes: Mapping[str, Any]
+    ) -> Protocol:
+        """Resolve the protocol of a table, and note it for `run.json`."""
+        merged = {**table.protocol, **{k: v for k, v in changes.items() if v is not None}}
+        merged["name"] = label
+        protocol = Protocol.resolve(table.dataset, usual_protocol(table.dataset), merged)
+        self.protocols[label] = vars(protocol)
+        return protocol
+
+    def measure(self, table: PaperTable, protocol: Protocol, specs: list[str]) -> MeasuredDataset:
+        """Score a table's dataset with metrics, and correlate."""
+        metrics = [metric(spec) for spec in dict.fromkeys(specs)]
+        self.metrics.update({m.spec: m for m in metrics})
+        caption_set = self.load(table.dataset)
+        measured = measure(caption_set, protocol, metrics, self.store, self.progress)
+        self.measured.append(measured)
+        return measured
+
+    def data_file(self, name: str) -> Path:
+        """Return the path of a file in the data folder."""
+        return registry.data_root(self.options.locations.data_root) / name
+
+
+def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    reasons = {row: rebuilder.unavailable_reason(table, spec) for row, spec in table.rows.items()}
+    specs = {row: spec for row, spec in table.rows.items() if not reasons[row]}
+    cells: Cells = {
+        (row, column): TableCell.missing(reason)
+        for row, reason in reasons.items()
+        if reason
+        for column in table.columns
+    }
+    if not specs:
+        return cells
+    # Columns that differ in nothing but coefficient and dimension come from one measurement.
+    groups: dict[str, list[str]] = {}
+    for column, options in table.columns.items():
+        groups.setdefault(repr(options.get("protocol") or {}), []).append(column)
+    for columns in groups.values():
+        changes = dict(table.columns[columns[0]].get("protocol") or {})
+        coefficients = [table.columns[c]["coefficient"] for c in columns]
+        changes["coefficients"] = list(dict.fromkeys(coefficients))
+        name = label + (f" {columns[0]}" if len(groups) > 1 else "")
+        protocol = rebuilder.resolve_protocol(table, name, changes)
+        correlations = rebuilder.measure(table, protocol, list(specs.values())).correlations
+        by_key = {
+            (r["metric"], r["dimension"], r["coefficient"]): TableCell(
+                float(r["value"]) * table.scale, str(r["note"])
+            )
+            for r in correlations.to_dict("records")
+        }
+        for column in columns:
+            options = table.columns[column]
+            dimension = options.get("dimension") or protocol.dimension[0]
+            for row, spec in specs.items():
+                cells[row, column] = by_key[metric(spec).spec, dimension, options["coefficient"]]
+    return cells
+
+
+def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    specs = {
+        column: options["metric"]
+        for column, options in table.columns.items()
+        if options.get("metric") and not rebuilder.unavailable_reason(table, options["metric"])
+    }
+    protocol = rebuilder.resolve_protocol(table, label, {"coefficients": ["pearson"]})
+    measured = rebuilder.measure(table, protocol, list(specs.values()))
+    items, cells = measured.items, Cells()
+    for column, options in table.columns.items():
+        scale = options.get("scale", table.scale)
+        if "dimension" in options:
+            points = measured.selection.points(options["dimension"])
+            values = points.set_index("item_id")["value"].reindex(items["item_id"])
+        elif column in specs:
+            values = measured.by_metric[metric(specs[column]).spec]
+        else:
+            reason = rebuilder.unavailable_reason(table, options["metric"])
+            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+            continue
+        means = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"]).mean()
+        for row, system in table.rows.items():
+            cells[row, column] = TableCell(float(means[system]) * scale + 0.0)
+    return cells
+
+
+def _best_worst_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    protocol = rebuilder.resolve_protocol(table, label, {})
+    selection = EvaluationSet.select(rebuilder.load(table.dataset), protocol)
+    items = selection.items
+    is_best = is_worst = np.ones(len(items), dtype=bool)
+    for dimension in selection.protocol.dimension:
+        points = selection.points(dimension).set_index("item_id")["value"]
+        values = points.reindex(items["item_id"]).reset_index(drop=True)
+        by_image = values.groupby(items["image_id"])
+        is_best = is_best & (values == by_image.transform("max")).to_numpy()
+        is_worst = is_worst & (values == by_image.transform("min")).to_numpy()
+    counts = {
+        "best": pd.Series(is_best).groupby(items["system"]).sum(),
+        "worst": pd.Series(is_worst).groupby(items["system"]).sum(),
+    }
+    return {
+        (row, column): TableCell(float(counts[rank][options["system"]]))
+        for row, rank in table.rows.items()
+        for column, options in table.columns.items()
+    }
+
+
+def _agreement_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    protocol = rebuilder.resolve_protocol(table, label, {"ratings": "per_rating"})
+    selection = EvaluationSet.select(rebuilder.load(table.dataset), protocol)
+    caption_set, dimension = selection.caption_set, selection.protocol.dimension[0]
+    ratings = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
+    measures, _ = compute_measures(ratings, caption_set.card.scales[dimension])
+    return {
+        (row, column): TableCell(measures[name].value * table.scale, measures[name].note)
+        for row, name in table.rows.items()
+        for column in table.columns
+    }
+
+
+def _human_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    cells = Cells()
+    for column, options in table.columns.items():
+        names = options["references"], options["held_out"]
+        files = [rebuilder.data_file(name) for name in names]
+        absent = [name for name, path in zip(names, files, strict=True) if not path.is_file()]
+        for row, spec in table.rows.items():
+            name = spec.partition("(")[0]
+            if absent:
+                reason = f"no file {absent[0]} under data.root; {options['why']}"
+                cells[row, column] = TableCell.missing(reason)
+            elif name in rebuilder.options.leave_out:
+                cells[row, column] = TableCell.missing(f"leave_out={name}")
+            else:
+                rebuilder.metrics[spec] = metric(spec)
+        specs = {row: s for row, s in table.rows.items() if (row, column) not in cells}
+        if not specs:
+            continue
+        references, held_out = read_references(files[0]).texts, read_candidates(files[1]).captions
+        if missing := [image for image in references if image not in held_out]:
+            raise InputError(f"{files[1]}: no caption of image '{missing[0]}' of {files[0]}")
+        trial = label, {image: held_out[image] for image in references}, references
+        metrics = [metric(spec) for spec in specs.values()]
+        scores, _ = score_trials([trial], metrics, rebuilder.store, rebuilder.progress, seed=0)
+        for row, spec in specs.items():
+            value = float(scores[metric(spec).spec].values[0])
+            cells[row, column] = TableCell(value * table.scale)
+    return cells
+
+
+def _count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    cells = Cells()
+    for row, file in table.rows.items():
+        path = rebuilder.data_file(str(file))
+        if str(file).startswith(UNAVAILABLE) or not path.is_file():
+            reason = str(file).removeprefix(UNAVAILABLE)
+            reason = reason if reason != file else f"no file {file} under data.root; {table.note}"
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            continue
+        references = read_references(path).texts
+        counts = {"images": len(references), "captions": sum(map(len, references.values()))}
+        for column, options in table.columns.items():
+            cells[row, column] = TableCell(float(counts[options["of"]]))
+    return cells
+
+
+TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
+    "correlation": _correlation_cells,
+    "system_means": _system_mean_cells,
+    "best_worst": _best_worst_cells,
+    "agreement": _agreement_cells,
+    "human": _human_cells,
+    "counts": _count_cells,
+}
