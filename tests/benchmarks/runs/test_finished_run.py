@@ -10,7 +10,7 @@ import pytest
 
 import captau
 from captau.benchmarks.runs.finished_run import check_same_data, read_run
-from tests.benchmarks.made_runs import rewrite
+from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import says
 
 

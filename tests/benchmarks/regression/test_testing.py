@@ -17,7 +17,7 @@ from captau.benchmarks.regression.baseline_file import read
 from captau.testing import assert_scores
 from tests.conftest import run_captau, says
 
-DOCS = Path(__file__).parents[2] / "docs" / "ci_gate.md"
+DOCS = Path(__file__).parents[3] / "docs" / "ci_gate.md"
 
 
 def words(items):

@@ -1,7 +1,7 @@
 """`captau table`: runs and published numbers as one table, to the letter in every style.
 
 The golden files under `tests/golden/tables/` are what the made-up runs of `made_runs.py` give. After a
-wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/test_table.py` writes them anew; read the
+wanted change `CAPTAU_GOLDEN=write pytest tests/benchmarks/reporting/test_joined_table.py` writes them anew; read the
 difference before it is committed.
 """
 
@@ -31,11 +31,10 @@ from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.conftest import run_captau, says
 
-from .made_runs import ROWS, made_run, rewrite
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "tables"
+GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 ENDINGS = {"markdown": "md", "latex": "tex", "html": "html", "csv": "csv", "json": "json"}
 PAPERS = ("clipscore_2021", "umic_2021", "thumb_2022")
 #: Name of a golden file, and what makes it.

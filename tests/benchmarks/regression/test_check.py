@@ -44,7 +44,7 @@ from captau.datasets.errors import InputError
 from captau.metrics.text.cider import Cider
 from tests.conftest import run_captau, says
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "results" / "golden"
 NAMES = ["bleu_1", "cider", "rouge_score_l"]
 

@@ -16,7 +16,7 @@ from captau.metrics.base import Metric
 from captau.metrics.neural import text
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.benchmarks.large_sets import plain, put, rows_of, score, scores_in, write
+from tests.benchmarks.large.large_sets import plain, put, rows_of, score, scores_in, write
 
 pytestmark = pytest.mark.neural
 

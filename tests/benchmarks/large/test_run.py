@@ -22,7 +22,7 @@ from captau.benchmarks.large import stages
 from captau.datasets.shards.row_reader import Columns, read_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.metrics.registry import metric
-from tests.benchmarks.large_sets import (
+from tests.benchmarks.large.large_sets import (
     METRICS,
     command,
     plain,

@@ -16,7 +16,7 @@ from captau.benchmarks.large.filtering import wilson
 from captau.benchmarks.large.folders import alone
 from captau.benchmarks.options.declaration import Composed
 from captau.benchmarks.options.large import FilterOptions
-from tests.benchmarks.large_sets import command, rows_of, score, scores_in, write
+from tests.benchmarks.large.large_sets import command, rows_of, score, scores_in, write
 from tests.conftest import says
 
 

@@ -20,7 +20,7 @@ from captau.benchmarks.runs import folder_claim as claim
 from captau.benchmarks.runs.folder_claim import FolderClaim, FolderInUseError, claim_holder
 from captau.benchmarks.sweeps import launchers
 from captau.benchmarks.sweeps.jobs import read_sweep
-from tests.benchmarks.slurm import stand_in
+from tests.benchmarks.sweeps.slurm import stand_in
 
 pytestmark = pytest.mark.cluster
 

@@ -24,9 +24,8 @@ from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
 from captau.datasets import registry
 from captau.metrics.registry import metric_names
+from tests.benchmarks.reporting.made_runs import ROWS, made_run
 from tests.conftest import run_captau
-
-from .made_runs import ROWS, made_run
 
 #: Metrics of nobody's paper: a user's own.
 OWN = ("file", "python", "rater")

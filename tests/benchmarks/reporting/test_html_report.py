@@ -24,9 +24,8 @@ from captau.benchmarks.options.report import ReportOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.html_report import build
+from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import AWKWARD, run_captau
-
-from .made_runs import rewrite
 
 #: What a page must not take for its own, and must show as it stands.
 HOSTILE = [

@@ -22,9 +22,8 @@ from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.charts import charts_of, parts_of, slug
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
+from tests.benchmarks.reporting.made_runs import rewrite
 from tests.conftest import run_captau, says
-
-from .made_runs import rewrite
 
 METRICS = ["bleu_1", "rouge_l", "cider"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from captau.benchmarks.large.engines import Ray
-from tests.benchmarks.large_sets import METRICS, command, rows_of, score, scores_in, write
-from tests.benchmarks.test_large import equal_to
+from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
+from tests.benchmarks.large.test_run import equal_to
 from tests.conftest import says
 
 pytestmark = pytest.mark.cluster

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from captau.benchmarks.large.folders import Folder
-from tests.benchmarks.large_sets import command, rows_of, score, write
+from tests.benchmarks.large.large_sets import command, rows_of, score, write
 from tests.conftest import says
 
 pytestmark = pytest.mark.cluster
