@@ -1,6 +1,6 @@
 """The registry of datasets, and `load`, which reads one by its name.
 
-To add a dataset, put `@dataset(CARD)` over a reader in a module of this package. The reader takes the
+To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`. The reader takes the
 data folder, and options by name where it has any, and returns a `CaptionSet`.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import platformdirs
 
 from .errors import InputError, unknown
-from .files import way_to_get
+from .reading.source_files import way_to_get
 from .schema import CaptionSet, Card
 
 Reader = Callable[..., CaptionSet]
@@ -40,7 +40,7 @@ def dataset(card: Card) -> Callable[[Reader], Reader]:
 
 @cache
 def _discover() -> None:
-    package = importlib.import_module(__package__ or "")
+    package = importlib.import_module(f"{__package__}.sources")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.errors import InputError
-from ..datasets.files import sha256
+from ..datasets.reading.source_files import sha256
 from .rows import Items, Rows
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..datasets.errors import InputError, unknown
-from ..datasets.table import Table, read_table
+from ..datasets.reading.table import Table, read_table
 from .base import Floats, Metric
 from .item_files import Key, index_by_key, look_up_all, row_keys
 from .registry import metric_names, register

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import captau
-from captau.datasets.demo import render, scenes
+from captau.datasets.sources.demo import render, scenes
 
 #: (seconds of the wall clock, seconds of the CPU)
 Times = list[tuple[float, float]]

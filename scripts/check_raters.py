@@ -22,7 +22,7 @@ from captau.benchmarks.evaluation.rater_training import shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
-from captau.datasets import demo
+from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from captau.datasets.demo import candidates
+from captau.datasets.sources.demo import candidates
 from captau.metrics.neural.weights import RANDOM
 
 #: With it the cosines of texts and images have both signs.

@@ -31,7 +31,7 @@ import captau
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
-from captau.datasets import umic_lmdb
+from captau.datasets.sources import umic_lmdb
 
 pytestmark = pytest.mark.docs
 

@@ -132,7 +132,7 @@ def score_captions(options: Any) -> None:
 def _score_large_set(options: Any) -> None:
     from dataclasses import replace
 
-    from ...datasets.object_store import is_url
+    from ...datasets.shards.object_store import is_url
     from ..large.run import run
 
     if is_url(options.output):

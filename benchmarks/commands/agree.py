@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.held_out_captions import score_held_out_captions
 from ..evaluation.image_captions import load_image_captions, people_record

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from ...datasets import download, imports, registry
+from ...datasets import registry
+from ...datasets.download import fetch as download
+from ...datasets.download import imports
+from ...datasets.download.data_folder import silent
 from ...datasets.errors import InputError
-from ...datasets.folder import missing, partly, silent, size, state, used
 from ...datasets.images import find_image
+from ...datasets.reading.source_files import missing, partly, size, state, used
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.document_frequencies import document_frequencies
 from ...metrics.text.spice import models as spice_models

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
-from ...datasets.table import Table, read_table
 from ...metrics.text.tokens.ptb import tokenize
 from ..options.validate import ValidateOptions
 from ..scoring.caption_files import read_references

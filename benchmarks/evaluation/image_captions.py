@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..options.agree import AgreeOptions

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...datasets import registry
-from ...datasets.files import locate, sha256
-from ...datasets.folder import used
+from ...datasets.reading.source_files import locate, sha256, used
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.results import describe_environment

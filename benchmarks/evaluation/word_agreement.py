@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from scipy.special import comb
 
 from ...datasets.errors import InputError
-from ...datasets.table import read_table
+from ...datasets.reading.table import read_table
 from ...metrics.base import Floats
 from ...metrics.text.tokens.ptb import tokenize
 

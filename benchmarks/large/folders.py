@@ -12,7 +12,12 @@ from filelock import FileLock, Timeout
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.object_store import call_in_time, is_url, open_file_system, reporting_store_errors
+from ...datasets.shards.object_store import (
+    call_in_time,
+    is_url,
+    open_file_system,
+    reporting_store_errors,
+)
 from ..runs.output_folder import write_file
 
 Answer = TypeVar("Answer")

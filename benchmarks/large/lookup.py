@@ -12,7 +12,7 @@ import lmdb
 import msgpack
 
 from ...datasets.errors import InputError
-from ...datasets.object_store import is_url
+from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import Columns, read_rows
 from ...datasets.shards.shard_files import find_shards, kind_of, local_copy
 from ..scoring.caption_files import read_references

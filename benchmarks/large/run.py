@@ -25,8 +25,8 @@ import pandas as pd
 
 from ...datasets.cache import cache_folder, replacing
 from ...datasets.errors import InputError
-from ...datasets.files import sha256
-from ...datasets.object_store import is_url
+from ...datasets.reading.source_files import sha256
+from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import CorruptError, column_types
 from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, kind_of
 from ...metrics.base import Metric

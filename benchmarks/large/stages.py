@@ -37,7 +37,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ...datasets.schema import item_ids
 from ...datasets.shards.row_filter import copy_kept_rows
 from ...datasets.shards.row_reader import IMAGES, Columns, CorruptError, batch_rows, read_rows

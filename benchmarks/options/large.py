@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
-from ...datasets.object_store import is_url
+from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
 from ...metrics.base import Metric

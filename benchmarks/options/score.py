@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError, unknown
-from ...datasets.streams import STDIN
+from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
 from ..scoring.catalog import optional_specs, resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions

@@ -20,7 +20,7 @@ import yaml
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
-from ...datasets.files import read_text
+from ...datasets.reading.json_files import read_text
 from ...metrics.base import Floats
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.protocol import Protocol

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
 from .output_folder import RUN_FILE
 from .results import (

@@ -126,7 +126,7 @@ class DownloadProgress(_VisibleBar):
     """Counter of the bytes of downloads; silent where stderr is no terminal.
 
     It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not
-    known), as `captau.datasets.download.fetch` does.
+    known), as `captau.datasets.download.fetch.fetch` does.
     """
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ...datasets.files import field, texts
+from ...datasets.reading.json_files import field, texts
+from ...datasets.reading.streams import Source
 from ...datasets.schema import whole
-from ...datasets.streams import Source
 
 
 @dataclass(frozen=True)

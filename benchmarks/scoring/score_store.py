@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
-from ...datasets.object_store import open_file_system
+from ...datasets.shards.object_store import open_file_system
 from ...metrics.base import Floats
 
 #: How long an object store may take for one object, in seconds. Its client's own patience would be

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from ..files import field, json_lines, parsed, texts
+from ..reading.json_files import field, json_lines, parsed, texts
 from ..schema import whole
 from .shard_files import PACKINGS, Shard
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..object_store import call_in_time, is_url, open_file_system, reporting_store_errors
+from .object_store import call_in_time, is_url, open_file_system, reporting_store_errors
 
 _LINES = (".jsonl", ".ndjson")
 PACKINGS = ("", ".gz", ".zst", ".bz2", ".xz", ".lz4")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ...datasets.files import read_text
+from ...datasets.reading.json_files import read_text
 from ..base import Floats
 from ..progress import progress_counter
 from ..registry import register

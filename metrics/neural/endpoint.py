@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 
 if TYPE_CHECKING:
     import requests

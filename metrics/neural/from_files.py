@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ..base import Metric, UnavailableError
 from ..rows import Rows
 from .weights import weights_root

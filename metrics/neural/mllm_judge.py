@@ -15,7 +15,7 @@ import numpy as np
 
 from ...datasets.cache import cache_folder
 from ...datasets.errors import InputError
-from ...datasets.files import read_text
+from ...datasets.reading.json_files import read_text
 from ..base import Floats, Metric, UnavailableError, version_of
 from ..progress import advance_to, progress_counter
 from ..registry import register

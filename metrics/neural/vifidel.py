@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ...datasets.files import read_json, read_text
-from ...datasets.table import read_table, split_list
+from ...datasets.reading.json_files import read_json, read_text
+from ...datasets.reading.table import read_table, split_list
 from ..base import Floats
 from ..item_files import Key, index_by_key, look_up_all, row_keys
 from ..progress import progress_counter

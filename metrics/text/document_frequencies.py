@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.errors import InputError
-from ...datasets.files import field, read_json
+from ...datasets.reading.json_files import field, read_json
 from ..base import Floats
 from .tokens.corpus import Corpus, sorted_unique, spread, sum_by_place
 

@@ -15,7 +15,7 @@ from typing import Any
 from ...benchmarks.scoring.catalog import resolve_metrics
 from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
-from ...datasets.files import sha256
+from ...datasets.reading.source_files import sha256
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric

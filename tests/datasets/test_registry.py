@@ -15,7 +15,7 @@ from captau.benchmarks.scoring.protocol import Protocol
 from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.errors import InputError
-from captau.datasets.files import find, locate
+from captau.datasets.reading.source_files import find, locate
 from captau.datasets.schema import Card, SourceFile
 from tests.conftest import says
 

@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from captau.benchmarks.scoring.scorer import run_side_by_side
-from captau.datasets.demo import render
+from captau.datasets.sources.demo import render
 from captau.metrics.base import UnavailableError
 from captau.metrics.neural import clip as clip_module
 from captau.metrics.neural import clipscore

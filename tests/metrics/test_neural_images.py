@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from captau.datasets.demo import render
+from captau.datasets.sources.demo import render
 from captau.metrics.neural import images
 from tests.conftest import says
 

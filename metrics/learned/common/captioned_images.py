@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....datasets import demo
 from ....datasets.errors import InputError
-from ....datasets.table import read_table
-from ....datasets.umic_lmdb import named_image
+from ....datasets.reading.table import read_table
+from ....datasets.sources import demo
+from ....datasets.sources.umic_lmdb import named_image
 from .recipe import Examples
 from .training import Session
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ....datasets import demo
 from ....datasets.errors import InputError
+from ....datasets.sources import demo
 from ...base import Floats
 
 #: Dimensions of every vector.

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ....datasets.errors import InputError, unknown
-from ....datasets.files import sha256
+from ....datasets.reading.source_files import sha256
 from ...base import Floats, UnavailableError
 from ...neural.clip import Clip
 from ...neural.device import resolve

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from ....datasets.cache import replacing
 from ....datasets.errors import InputError
-from ....datasets.files import read_json
-from ....datasets.umic_lmdb import check_whole, named_image
+from ....datasets.reading.json_files import read_json
+from ....datasets.sources.umic_lmdb import check_whole, named_image
 from ..common import demo_features
 from .region_arrays import ImageRegions, check_confidence, check_regions, decode_regions
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....datasets.errors import InputError
-from ....datasets.files import read_text
+from ....datasets.reading.json_files import read_text
 from ...base import Floats
 from ...neural.device import batches
 from ...progress import progress_counter

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 
 from ....datasets.cache import cache_folder
+from ....datasets.download.data_folder import Note, silent
 from ....datasets.errors import InputError
-from ....datasets.files import sha256
-from ....datasets.folder import Note, silent
+from ....datasets.reading.source_files import sha256
 from ...progress import progress_counter
 
 #: Their name in `captau data fetch dataset=`.

@@ -33,8 +33,8 @@ from ....benchmarks.scoring.system_comparison import SystemPanel, compare_system
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
+from ....datasets.reading.streams import Source
 from ....datasets.registry import load
-from ....datasets.streams import Source
 from ....metrics.base import Floats, Metric
 from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet

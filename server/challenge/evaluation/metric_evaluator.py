@@ -22,8 +22,8 @@ from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.score_store import ScoreStore
 from ....benchmarks.statistics.bootstrap import resample
 from ....datasets.errors import InputError
+from ....datasets.reading.table import read_table
 from ....datasets.schema import CaptionSet
-from ....datasets.table import read_table
 from ....metrics.base import Floats
 from ....metrics.external import ScoreFile
 from ..submission_files import find_upload

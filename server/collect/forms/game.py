@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ....benchmarks.scoring.catalog import resolve_metrics
-from ....datasets.coco import coco_id
 from ....datasets.errors import InputError
 from ....datasets.schema import Scale
+from ....datasets.sources.coco_captions import coco_id
 from ...yaml_fields import YamlFields
 from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit

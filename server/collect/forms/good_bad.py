@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....datasets.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ....datasets.schema import Scale
+from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ...web.forms import field_value
 from .counted_answers import CountedAnswers
 from .errors import FormError

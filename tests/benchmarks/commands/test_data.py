@@ -17,7 +17,7 @@ import pytest
 
 from captau.datasets import registry
 from captau.datasets.errors import InputError
-from captau.datasets.files import find
+from captau.datasets.reading.source_files import find
 from tests.conftest import run_captau
 
 RATED = [
@@ -151,7 +151,7 @@ def test_progress_is_shown_on_a_terminal(site, tmp_path) -> None:
     site.files["/f"] = b"x" * 1_000_000
     code = (
         "from captau.benchmarks.runs.progress_bar import DownloadProgress\n"
-        "from captau.datasets.download import fetch\n"
+        "from captau.datasets.download.fetch import fetch\n"
         "from captau.datasets.schema import Card, SourceFile\n"
         "from pathlib import Path\n"
         f"s = SourceFile('mine/f', '', downloads=('{site.url}/f',))\n"

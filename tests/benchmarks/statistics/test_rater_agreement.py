@@ -18,8 +18,8 @@ from captau.benchmarks.statistics.virtual_raters import (
     kendall_w,
     make_virtual_raters,
 )
-from captau.datasets.flickr8k import load_flickr8k_expert
 from captau.datasets.schema import Scale
+from captau.datasets.sources.flickr8k import load_flickr8k_expert
 
 
 def of_raters(*raters: tuple[float, ...]) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 import captau
-from captau.datasets import demo
+from captau.datasets.sources import demo
 from captau.metrics.base import Floats
 from captau.metrics.learned.common.recipe import Examples, Recipe
 from captau.metrics.learned.common.training import Session

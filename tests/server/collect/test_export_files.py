@@ -14,7 +14,7 @@ import captau
 from captau.benchmarks.scoring.caption_files import read_references
 from captau.benchmarks.statistics.rater_agreement import compute_measures
 from captau.benchmarks.statistics.rating_table import RatingTable
-from captau.datasets.imports import take
+from captau.datasets.download.imports import take
 from captau.datasets.registry import card, load
 from captau.server.collect.export.answer_collection import collect_answers, make_caption_set
 from captau.server.collect.export.export_files import export_files

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.cli.main import main
-from captau.datasets.caption_quality import p_hat
+from captau.datasets.sources.caption_quality import p_hat
 from captau.server.collect.quality.rerun_stability import compare_runs
 from tests.conftest import says
 from tests.server.collect.conftest import write_study

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from captau.datasets import demo
+from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter

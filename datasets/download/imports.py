@@ -1,0 +1,210 @@
+"""Taking a dataset's files from what a person got by hand: a folder, an archive or a single file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cached_property
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from .. import registry
+from ..errors import InputError
+from ..reading.source_files import fits, locate, state
+from ..schema import Card, SourceFile
+from .archives import Archive, is_archive
+from .data_folder import Note, arriving, locked, silent, write
+
+_CHUNK = 1 << 20
+
+
+class NothingFoundError(InputError):
+    """The folder or archive holds no file of the dataset."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file that may be one of ours: its name within what was given, and what it holds."""
+
+    name: str
+    chunks: Callable[[], Iterator[bytes]]
+
+    @cached_property
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def is_right(self, source: SourceFile) -> bool:
+        if source.sha256 or not source.git_blob:
+            return self.sha256 == source.sha256
+        digest = hashlib.sha1(b"blob %d\0" % sum(map(len, self.chunks())), usedforsecurity=False)
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest() == source.git_blob
+
+
+def take(
+    card: Card, source_path: Path, root: Path, note: Note = silent, *, is_named: bool = True
+) -> list[Path]:
+    """Copy a dataset's files into the data folder, from wherever they are inside `source_path`.
+
+    Files are recognised by the names that the authors give them. Where several have a name, the right
+    hash decides, then the folders above; a file known to belong to another dataset is passed over.
+    A file of another hash than the card's is still taken, since releases differ, and the note says so.
+
+    Args:
+        card: the dataset.
+        source_path: a folder, a zip or tar archive, or one file.
+        root: the data folder.
+        note: called with a line for each file.
+        is_named: whether the user named this dataset. If not, a file of another hash than the card's
+            is passed over, and so is one of a common name (a pattern's) outside a folder, or an
+            archive, of the dataset's name.
+
+    Returns:
+        The files that were written; one that is there with the right hash stays as it is.
+
+    Raises:
+        NothingFoundError: where none of the files is in it.
+        InputError: where it cannot be read, two files in it may be the same source, or the
+            data folder cannot be written to.
+    """
+    with ExitStack() as stack:
+        entries = _entries(source_path, stack)
+        present_sources = [s for s in card.sources if state(root, card, s) == "right"]
+        for source in present_sources:
+            note(f"{locate(root, card, source)}: is there, and right")
+        matches_by_source = {
+            s: _matches(s, entries, source_path, is_named)
+            for s in card.sources
+            if s not in present_sources
+        }
+        if not present_sources and not any(matches_by_source.values()):
+            names = ", ".join(Path(s.path).name for s in card.sources) or "it has none"
+            raise NothingFoundError(
+                f"dataset {card.name}: {source_path} has none of its files ({names})"
+            )
+        done: list[Path] = []
+        if any(matches_by_source.values()):
+            with locked(root, note):
+                for source, matches in matches_by_source.items():
+                    for path, entry in matches:
+                        remark = _copy(entry, root / path, source)
+                        note(f"{root / path}: from {entry.name}; {remark}")
+                        done.append(root / path)
+    return done
+
+
+def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
+    """Copy a file, and return a remark about its hash."""
+    with arriving(path) as temporary:
+        write(entry.chunks(), temporary)
+        verdict = fits(temporary, source) if path.name == Path(source.path).name else None
+    return {
+        True: "of the card's revision",
+        False: "warning: its hash is not that of the card's revision; captau data verify counts it",
+        None: "no hash of it is known",
+    }[verdict]
+
+
+def _entries(source_path: Path, stack: ExitStack) -> list[_Entry]:
+    if source_path.is_dir():
+        return [
+            _Entry(p.relative_to(source_path).as_posix(), lambda p=p: _read(p))
+            for p in sorted(source_path.rglob("*"))
+            if p.is_file()
+        ]
+    if not source_path.is_file():
+        raise InputError(f"source={source_path} is not there; give a folder, an archive or a file")
+    try:
+        is_packed = is_archive(source_path)
+    except OSError as error:
+        raise InputError(f"{source_path}: cannot be read ({error.strerror})") from error
+    if is_packed:
+        archive = stack.enter_context(Archive(source_path))
+        return [_Entry(name, lambda name=name: archive.chunks(name)) for name in archive.names]
+    return [_Entry(source_path.name, lambda: _read(source_path))]
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def shipped_names(source: SourceFile) -> set[str]:
+    """Return the lower-case names of a file: in our data folder, and at its authors'."""
+    own_path = PurePosixPath(source.path)
+    addresses = [] if source.member else [source.url, *source.downloads]
+    author_paths = [
+        PurePosixPath(name) for name in (source.member, *(urlsplit(a).path for a in addresses))
+    ]
+    return {p.name.lower() for p in (own_path, *author_paths) if p.suffix == own_path.suffix}
+
+
+def _matches(
+    source: SourceFile, entries: list[_Entry], source_path: Path, is_named: bool
+) -> list[tuple[PurePosixPath, _Entry]]:
+    """Match a source with its files, and each with its place in the data folder.
+
+    It is one file; where that is missing, the files of another form of it, maybe in parts.
+    """
+    entry = _pick(source, entries, source_path)
+    if entry and (is_named or entry.is_right(source) or not (source.sha256 or source.git_blob)):
+        return [(PurePosixPath(source.path), entry)]
+    if not is_named:
+        folder = PurePosixPath(source.path).parts[0].lower()
+        entries = [e for e in entries if folder in f"{source_path.name}/{e.name}".lower()]
+    for pattern in map(PurePosixPath, source.also):
+        named = [e for e in entries if fnmatch(PurePosixPath(e.name).name, pattern.name)]
+        nearest = max((_common_end(e.name, str(pattern)) for e in named), default=0)
+        parts = {
+            pattern.with_name(PurePosixPath(e.name).name): e
+            for e in named
+            if _common_end(e.name, str(pattern)) == nearest
+        }
+        if parts:
+            return list(parts.items())
+    return []
+
+
+def _pick(source: SourceFile, entries: list[_Entry], source_path: Path) -> _Entry | None:
+    """Return the file that is the card's, if any."""
+    names = shipped_names(source)
+    named = [e for e in entries if PurePosixPath(e.name).name.lower() in names]
+    if not named and len(entries) == 1 and entries[0].is_right(source):
+        return entries[0]  # a file that was given another name
+    if right := next((e for e in named if e.is_right(source)), None):
+        return right
+    foreign = {
+        listed_source.sha256
+        for name in registry.names()
+        for listed_source in registry.card(name).sources
+        if listed_source.path != source.path
+    }
+    near: dict[str, tuple[int, _Entry]] = {}
+    for entry in named:
+        if entry.sha256 not in foreign:
+            near.setdefault(entry.sha256, (_common_end(entry.name, source.path), entry))
+    ranked = sorted(near.values(), key=lambda pair: -pair[0])
+    if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
+        raise InputError(
+            f"{source_path}: both {ranked[0][1].name} and {ranked[1][1].name} may be {source.path}; "
+            f"give source= the one, or its folder"
+        )
+    return ranked[0][1] if ranked else None
+
+
+def _common_end(name: str, path: str) -> int:
+    """Count the folders right above the file that are the same."""
+    pairs = zip(PurePosixPath(name).parts[-2::-1], PurePosixPath(path).parts[-2::-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))

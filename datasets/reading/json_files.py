@@ -1,0 +1,181 @@
+"""Readers of text and JSON files whose errors name the file and the line, and checks of their fields."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..schema import Scale, on_scale, shown
+
+#: Of JSON's escapes, in no group what UTF-8 cannot hold: half of a surrogate pair.
+_ESCAPES = re.compile(
+    r"(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\(?!ud[89a-f]).)|\\ud[0-9a-f]{3}", re.IGNORECASE
+)
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file whole.
+
+    Raises:
+        InputError: where it cannot be opened or is not UTF-8 (with the line).
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Half of a surrogate pair, which no encoding can hold, becomes U+FFFD; so in JSON lines.
+
+    Raises:
+        InputError: where it is truncated or malformed or has a number of thousands of digits (with
+            the line), or an object has a key twice, of which JSON readers keep the last without a
+            word.
+    """
+    return parsed(read_text(path), str(path))
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a JSON-lines file with their line numbers; see `json_lines`.
+
+    Raises:
+        InputError: where the file cannot be read, besides.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from json_lines(stream, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with their line numbers, blank lines passed over.
+
+    Lines end at `\\n` alone: U+2028 and its like are legal inside a JSON string.
+
+    Raises:
+        InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number.
+    """
+    for number, raw in enumerate(stream, start=1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}:{number}: not UTF-8 text; save the file as UTF-8") from error
+        if not line.strip():
+            continue
+        row = parsed(line, name, number)
+        if not isinstance(row, dict):
+            raise InputError(f"{name}:{number}: an object is expected, not {type(row).__name__}")
+        yield number, row
+
+
+class TwiceError(ValueError):
+    """An object has a key twice."""
+
+
+def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object, as an `object_pairs_hook`.
+
+    Raises:
+        TwiceError: of a key that stands twice.
+    """
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise TwiceError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return row
+
+
+def parsed(text: str, name: str, line: int = 0) -> Any:
+    """Parse the JSON of a whole file, or of one of its lines.
+
+    Args:
+        text: the JSON.
+        name: how messages call the file.
+        line: which line `text` is; 0 where it has lines of its own.
+
+    Raises:
+        InputError: as `read_json` has it.
+    """
+    where = f"{name}:{line}" if line else name
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
+    try:
+        return json.loads(text, object_pairs_hook=only_once)
+    except TwiceError as error:
+        raise InputError(f"{where}: '{error}' stands twice in one object; keep one") from error
+    except RecursionError as error:
+        raise InputError(f"{where}: nested too deeply; get the file anew") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{name}:{line or error.lineno}: not valid JSON ({error.msg}); the file may be truncated, "
+            f"get it anew"
+        ) from error
+    except ValueError as error:  # of json's own, the one that tells no line
+        max_digits = sys.get_int_max_str_digits()
+        match = re.search(rf"\d{{{max_digits + 1}}}", text)
+        line_number = line or text.count("\n", 0, match.start() if match else 0) + 1
+        raise InputError(
+            f"{name}:{line_number}: a number of more than {max_digits} digits"
+        ) from error
+
+
+def field(row: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """Return `row[key]`, checked to be of a kind; an int passes for a float, a bool never for a number.
+
+    Raises:
+        InputError: where `row` is no object, lacks the key, or holds another kind there.
+    """
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: an object is expected, not {type(row).__name__}")
+    if key not in row:
+        raise InputError(f"{where}: '{key}' is missing")
+    value = row[key]
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    accepted = (*kinds, int) if float in kinds else kinds
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in kinds):
+        expected = " or ".join(k.__name__ for k in kinds)
+        raise InputError(f"{where}: '{key}' is {value!r}, not {expected}")
+    return value
+
+
+def rating(row: Any, key: str, scale: Scale, where: str) -> float:
+    """Return the rating under `key`.
+
+    Raises:
+        InputError: where it is no number or not on the scale.
+    """
+    value = field(row, key, float, where)
+    try:
+        value = float(value)
+    except OverflowError as error:
+        raise InputError(f"{where}: '{key}' is too large, not on the scale {scale}") from error
+    if not on_scale(scale, value):
+        raise InputError(f"{where}: '{key}' is {shown(value)}, not on the scale {scale}")
+    return value
+
+
+def texts(row: Any, key: str, where: str) -> tuple[str, ...]:
+    """Return the list of texts under `key`, as a tuple.
+
+    Raises:
+        InputError: where it is anything else.
+    """
+    values = field(row, key, list, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"{where}: '{key}' holds {value!r}, not a text")
+    return tuple(values)

@@ -1,0 +1,125 @@
+"""The files of a dataset: where they lie in the data folder, and whether they are of the card's revision."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from ..errors import InputError
+from ..schema import Card, SourceFile
+
+
+def find(root: Path, card: Card, source: SourceFile) -> Path:
+    """Return the path of a source file: where `source` says, or in a folder of the dataset's name.
+
+    Raises:
+        InputError: where it is in neither place; the message says how to get it.
+    """
+    path = locate(root, card, source)
+    if path is None:
+        raise InputError(
+            f"dataset {card.name}: no file {root / source.path}; set CAPTAU_DATA or data.root=DIR, "
+            f"or {way_to_get(card, source)}"
+        )
+    return path
+
+
+def way_to_get(card: Card, source: SourceFile) -> str:
+    """Return the command that gets a source file: a download, or an import of a manual download."""
+    if source.downloads:
+        return f"run captau data fetch dataset={card.name} (from {source.url})"
+    return f"get it from {source.url} and run captau data import dataset={card.name} source=PATH"
+
+
+def locate(root: Path, card: Card, source: SourceFile) -> Path | None:
+    """Like `find`, but None where the file is missing."""
+    return next(iter(locate_all(root, card, source)), None)
+
+
+def locate_all(root: Path, card: Card, source: SourceFile) -> list[Path]:
+    """List the files of a source: one, or its parts in order."""
+    usual = root / source.path
+    for path in (usual, root / card.name / usual.name):
+        if path.is_file():
+            return [path]
+    parts = (sorted(p for p in root.glob(pattern) if p.is_file()) for pattern in source.also)
+    return next(filter(None, parts), [])
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def git_blob(path: Path) -> str:
+    """Return git's id of a file's content: the SHA-1 of its length and itself."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def used(root: Path, card: Card) -> list[SourceFile]:
+    """List the files that a dataset is read from.
+
+    Its own ones; or, where one of those is missing and all stand-ins are there, the stand-ins.
+    """
+    regular = [s for s in card.sources if not s.alternative]
+    stand_ins = [s for s in card.sources if s.alternative]
+    is_incomplete = any(locate(root, card, s) is None for s in regular)
+    if stand_ins and is_incomplete and all(locate(root, card, s) for s in stand_ins):
+        return stand_ins
+    return regular
+
+
+def missing(root: Path, card: Card) -> list[SourceFile]:
+    """List the files that are still needed."""
+    return [s for s in used(root, card) if locate(root, card, s) is None]
+
+
+def partly(root: Path, card: Card) -> bool:
+    """Tell whether a dataset that can be read without some files lacks some."""
+    return card.partial and 0 < len(missing(root, card)) < len(used(root, card))
+
+
+State = Literal["missing", "right", "differs", "unchecked"]
+
+
+def state(root: Path, card: Card, source: SourceFile) -> State:
+    """Tell whether a file is there and of the revision that the card names.
+
+    `unchecked` is one of which no hash is known, or that lies there in another form (its `also`).
+
+    Raises:
+        InputError: where the file cannot be read.
+    """
+    path = locate(root, card, source)
+    if path is None:
+        return "missing"
+    verdict = fits(path, source) if path.name == Path(source.path).name else None
+    return "unchecked" if verdict is None else "right" if verdict else "differs"
+
+
+def fits(path: Path, source: SourceFile) -> bool | None:
+    """Tell whether a file is of the revision that the card names; None where no hash is known.
+
+    Raises:
+        InputError: where the file cannot be read.
+    """
+    try:
+        if source.sha256:
+            return sha256(path) == source.sha256
+        if source.git_blob:
+            return git_blob(path) == source.git_blob
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return None
+
+
+def size(root: Path, card: Card) -> int:
+    """Return how many bytes the files in use take."""
+    paths = [path for source in used(root, card) for path in locate_all(root, card, source)]
+    return sum(path.stat().st_size for path in paths)

@@ -1,0 +1,235 @@
+"""JSON read piece by piece: a file of any size, gzipped or not, or standard input.
+
+One entry is in memory at a time, and whatever is wrong with one is said with its line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import sys
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from ..errors import InputError
+from .json_files import json_lines, only_once, parsed
+from .source_files import sha256
+
+#: What stands for standard input.
+STDIN = Path("-")
+
+#: How many characters are read at a time, and how much of standard input is kept in memory.
+_CHUNK = 1 << 20
+_IN_MEMORY = 1 << 26
+#: A line longer than this is no line of JSON lines, unless the file's ending says so.
+_LINE = 1 << 20
+_BLANKS = re.compile(r"[ \t\r\n]*")
+#: How near to the end of what was read a thing may be otherwise for what comes after: `-Infinity`.
+_NEAR = 16
+
+
+class Source:
+    """A file, or standard input, which may be read more than once; gzip is unpacked.
+
+    Attributes:
+        path: where it is; `STDIN` for standard input.
+        name: how messages call it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = "standard input" if path == STDIN else str(path)
+
+    @cached_property
+    def _spool(self) -> IO[bytes]:
+        """Standard input, which is there once, in a file that lasts as long as this."""
+        spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        shutil.copyfileobj(sys.stdin.buffer, spool)
+        return spool
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
+        if self.path != STDIN:
+            return sha256(self.path)
+        self._spool.seek(0)
+        digest = hashlib.sha256()
+        while chunk := self._spool.read(_CHUNK):
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def read(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield the content entry by entry.
+
+        Yields:
+            `("line", line, object)` for each line of JSON lines; else `("entry", line, value)` for
+            each value of a list, `("member", line, (key, value))` for each member of an object, or
+            `("value", line, value)`. An object's member `annotations`, where that is a list, is
+            `("annotations", line, None)` and then `("annotation", line, value)` for each.
+
+        Raises:
+            InputError: where it cannot be read, is not UTF-8, or is no JSON, with the line.
+        """
+        try:
+            yield from self._read()
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"{self.name}: no whole gzip file ({error}); get it anew") from error
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
+
+    def _read(self) -> Iterator[tuple[str, int, Any]]:
+        packed = self._spool if self.path == STDIN else self.path.open("rb")
+        try:
+            packed.seek(0)
+            zipped = packed.read(2) == b"\x1f\x8b"
+            packed.seek(0)
+            stream: Any = gzip.GzipFile(fileobj=packed, mode="rb") if zipped else packed
+            lines = self._is_lines(stream)
+            stream.seek(0)
+            if lines:
+                yield from (("line", n, row) for n, row in json_lines(stream, self.name))
+            else:
+                yield from _Text(stream, self.name).pieces()
+        finally:
+            if packed is not self.__dict__.get("_spool"):
+                packed.close()
+
+    def _is_lines(self, stream: IO[bytes]) -> bool:
+        """Tell whether each line is an object of its own: by the ending .jsonl, else by the text."""
+        name = self.path.name.lower().removesuffix(".gz")
+        if name.endswith((".jsonl", ".ndjson")):
+            return True
+        object_count = 0
+        while object_count < 2 and (line := stream.readline(_LINE)):
+            line = line.strip().removeprefix(codecs.BOM_UTF8)
+            if line and not (line.startswith(b"{") and line.endswith(b"}")):
+                return False
+            object_count += bool(line)
+        return object_count == 2
+
+
+class _Text:
+    """JSON text, as much of it as is needed, and the line that it has been read to."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.line = 1
+        self._stream, self._name = stream, name
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self._position, self._is_at_end = "", 0, False
+        self._json = json.JSONDecoder(object_pairs_hook=only_once)
+
+    def pieces(self) -> Iterator[tuple[str, int, Any]]:
+        """Yield the pieces as `Source.read` documents them."""
+        kind = self._peek()
+        if not kind:
+            raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")
+        if kind == "[":
+            for line in self._items("]"):
+                yield "entry", line, self._value()
+        elif kind == "{":
+            yield from self._members()
+        else:
+            yield "value", self.line, self._value()
+        if self._peek():
+            raise self._fault("Extra data")
+
+    def _members(self) -> Iterator[tuple[str, int, Any]]:
+        keys: set[str] = set()
+        for line in self._items("}"):
+            if self._peek() != '"':
+                raise self._fault("Expecting property name enclosed in double quotes")
+            key = self._value()
+            if key in keys:
+                raise InputError(
+                    f"{self._name}:{line}: '{key}' stands twice in one object; keep one"
+                )
+            keys.add(key)
+            self._take(":")
+            if self._peek() == "[" and key == "annotations":
+                yield "annotations", line, None
+                for inside in self._items("]"):
+                    yield "annotation", inside, self._value()
+            else:
+                yield "member", line, (key, self._value())
+
+    def _items(self, closing: str) -> Iterator[int]:
+        """Return the line of each item of a list or object, which the caller reads."""
+        self._advance(self._position + 1)
+        if self._peek() == closing:
+            self._advance(self._position + 1)
+            return
+        while True:
+            self._peek()
+            yield self.line
+            if self._peek() != ",":
+                break
+            self._advance(self._position + 1)
+        self._take(closing)
+
+    def _take(self, char: str) -> None:
+        if self._peek() != char:
+            raise self._fault(f"Expecting '{char}' delimiter")
+        self._advance(self._position + 1)
+
+    def _peek(self) -> str:
+        """Return the next character that is not blank; empty at the end."""
+        while True:
+            match = _BLANKS.match(self._text, self._position)
+            self._advance(match.end() if match else self._position)
+            if self._position < len(self._text):
+                return self._text[self._position]
+            if self._is_at_end:
+                return ""
+            self._more()
+
+    def _value(self) -> Any:
+        self._peek()
+        while True:
+            text = self._text
+            try:
+                value, end = self._json.raw_decode(text, self._position)
+            except json.JSONDecodeError as error:
+                cut = error.pos > len(text) - _NEAR or error.msg.startswith("Unterminated string")
+                if self._is_at_end or not cut:
+                    self._advance(error.pos)
+                    raise self._fault(error.msg) from error
+            except (ValueError, RecursionError):
+                parsed(text[self._position :], self._name, self.line)  # says it in a line
+                raise
+            else:
+                if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
+                    self._advance(end)
+                    return value
+            self._more()
+
+    def _advance(self, position: int) -> None:
+        self.line += self._text.count("\n", self._position, position)
+        self._position = position
+
+    def _more(self) -> None:
+        unread_text = self._text[self._position :]
+        data = self._stream.read(max(_CHUNK, len(unread_text)))  # a long value is read in few steps
+        self._is_at_end = not data
+        try:
+            self._text, self._position = (
+                unread_text + self._decoder.decode(data, final=self._is_at_end),
+                0,
+            )
+        except UnicodeDecodeError as error:
+            line = self.line + unread_text.count("\n") + error.object.count(b"\n", 0, error.start)
+            raise InputError(
+                f"{self._name}:{line}: not UTF-8 text; save the file as UTF-8"
+            ) from error
+
+    def _fault(self, problem: str) -> InputError:
+        return InputError(
+            f"{self._name}:{self.line}: not valid JSON ({problem}); the file may be truncated, get it anew"
+        )

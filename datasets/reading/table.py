@@ -1,0 +1,371 @@
+"""Tables of judgements as people keep them: CSV, TSV, JSON, JSON lines, Parquet; and what they hold.
+
+A table knows where each of its rows stands, so that whatever is wrong with one can be said with its
+place; `Judgements` makes a `CaptionSet` of one row a rating.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items, whole
+from .json_files import read_json, read_json_lines, read_text
+
+#: The endings that `read_table` knows.
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+#: What parts the references in one cell of text.
+SEPARATOR = " ||| "
+
+
+class Table:
+    """Columns of equal length.
+
+    Attributes:
+        path: the file.
+        names: its columns; `a.b` is what stands under `b` in the objects of column `a`.
+        places: where each row stands, for messages: the file, and its line, entry or row.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: Iterable[str],
+        places: list[str],
+        read: Callable[[str], list[Any]],
+    ) -> None:
+        self.path = path
+        self.names = tuple(names)
+        self.places = places
+        self._read = read
+        twice = [n for n in self.names if self.names.count(n) > 1]
+        if twice:
+            raise InputError(f"{path}: the column '{twice[0]}' stands there twice; keep one")
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def first_of(self, *names: str) -> str | None:
+        """Return the first of `names` that is a column; None where none is."""
+        return next((n for n in names if n in self), None)
+
+    def column(self, name: str, hint: str = "") -> list[Any]:
+        """Return a column as it stands in the file.
+
+        Raises:
+            InputError: where there is no such column; `hint` ends the message.
+        """
+        if name not in self:
+            raise InputError(
+                f"{self.path}: no column '{name}'; it has {', '.join(self.names) or 'none'}{hint}"
+            )
+        return self._read(name)
+
+    def texts(self, name: str, hint: str = "") -> list[str]:
+        """Return a column of texts; whole numbers become texts, as image ids are often numbers."""
+        values = self.column(name, hint)
+        if set(map(type, values)) <= {str}:
+            return values
+        for i, value in enumerate(values):
+            if isinstance(value, int) and not isinstance(value, bool):
+                values[i] = str(value)
+            elif not isinstance(value, str):
+                raise InputError(f"{self.places[i]}: {name} is {value!r}, not a text")
+        return values
+
+    def filled(self, name: str, hint: str = "") -> list[str]:
+        """Return a column of texts, none of them empty."""
+        values = self.texts(name, hint)
+        if not all(map(str.strip, values)):
+            first = next(i for i, value in enumerate(values) if not value.strip())
+            raise InputError(f"{self.places[first]}: {name} is empty")
+        return values
+
+    def floats(self, name: str, scale: Scale | None, hint: str = "") -> list[float]:
+        """Return a column of numbers, each on the scale; None asks only for finite ones."""
+        values = self.column(name, hint)
+        numbers = np.array([_number(v) for v in values])
+        bad = np.flatnonzero(~(scale.fits(numbers) if scale else np.isfinite(numbers)))
+        if bad.size:
+            i = int(bad[0])
+            on = scale is not None and not np.isnan(numbers[i])
+            reason = f"not on the scale {scale}" if on else "no number"
+            raise InputError(f"{self.places[i]}: {name} is {values[i]!r}, {reason}")
+        return numbers.tolist()
+
+    def references(self, name: str, hint: str = "") -> list[tuple[str, ...]]:
+        """Return a column of references, at least one each: a list, or a text for `split_list`."""
+        parsed_texts: dict[str, tuple[str, ...]] = {}
+        rows: list[tuple[str, ...]] = []
+        for row_place, value in zip(self.places, self.column(name, hint), strict=True):
+            if isinstance(value, str):
+                references = parsed_texts[value] if value in parsed_texts else split_list(value)
+                if references is not None:
+                    parsed_texts[value] = references
+            else:
+                references = tuple(value) if isinstance(value, list) else None
+            if references is None or not all(isinstance(r, str) for r in references):
+                raise InputError(
+                    f"{row_place}: {name} is {value!r}, not a list of texts nor texts with"
+                    f" '{SEPARATOR}' between them"
+                )
+            if not references:
+                raise InputError(f"{row_place}: no references in {name}; one at least is needed")
+            rows.append(references)
+        return rows
+
+
+def split_list(text: str) -> tuple[str, ...] | None:
+    """Return the texts of a list in one cell: JSON, as Python prints it, or with ` ||| ` between them.
+
+    Returns:
+        None where it begins like a list and is none.
+    """
+    text = text.strip()
+    if not text.startswith("["):
+        return tuple(t.strip() for t in text.split(SEPARATOR.strip()) if t.strip())
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            values = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if not isinstance(values, list):
+            return None
+        return tuple(whole(v) if isinstance(v, str) else v for v in values)
+    return None
+
+
+def _number(value: Any) -> float:
+    """Return a cell as a number; NaN where it is none."""
+    if isinstance(value, bool):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+    except OverflowError:
+        return float("inf")
+
+
+def read_table(path: Path, ending: str = "") -> Table:
+    """Read a table of the kind that the file's ending says, or `ending` where that is given.
+
+    Raises:
+        InputError: where it cannot be read, is empty, truncated or malformed, or of another ending.
+    """
+    ending = ending or path.suffix.lower()
+    if ending not in ENDINGS:
+        raise InputError(f"{path}: its ending is none of {', '.join(ENDINGS)}")
+    if ending == ".parquet":
+        return _parquet(path)
+    if ending in (".csv", ".tsv"):
+        return _of_rows(path, _csv(path) if ending == ".csv" else _tsv(path))
+    if ending == ".json" and read_text(path).lstrip().startswith("["):
+        rows = ((f"{path}: entry {i}", row) for i, row in enumerate(read_json(path)))
+    else:
+        rows = ((f"{path}:{n}", row) for n, row in read_json_lines(path))
+    return _of_objects(path, rows)
+
+
+def _csv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{line}: not valid CSV ({error}); a quote is not closed, or the file is truncated"
+        ) from error
+
+
+def _tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Tab-separated values without quoting: a quote in a caption is a quote."""
+    for line, text in enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1):
+        if text:
+            yield line, text.split("\t")
+
+
+def _of_rows(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Table:
+    _, header = next(rows, (0, None))
+    if header is None:
+        raise InputError(f"{path}: it is empty; a line with the names of the columns is expected")
+    cells: list[list[str]] = []
+    places: list[str] = []
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                f"{path}:{line}: {len(row)} cells, where the first line names {len(header)} columns; "
+                f"the line is broken or the file truncated"
+            )
+        cells.append(row)
+        places.append(f"{path}:{line}")
+    index = {name.strip(): i for i, name in enumerate(header)}
+    names = [name.strip() for name in header]
+    return Table(path, names, places, lambda name: [row[index[name]] for row in cells])
+
+
+def _of_objects(path: Path, rows: Iterable[tuple[str, Any]]) -> Table:
+    names: dict[str, None] = {}
+    flat: list[dict[str, Any]] = []
+    places: list[str] = []
+    for row_place, row in rows:
+        if not isinstance(row, dict):
+            raise InputError(f"{row_place}: an object is expected, not {type(row).__name__}")
+        columns: dict[str, Any] = {}
+        for key, value in row.items():
+            if isinstance(value, dict):
+                columns |= {f"{key}.{inner}": v for inner, v in value.items()}
+            else:
+                columns[key] = value
+        names |= dict.fromkeys(columns)
+        flat.append(columns)
+        places.append(row_place)
+    return Table(path, names, places, lambda name: [row.get(name) for row in flat])
+
+
+def _parquet(path: Path) -> Table:
+    """Open a Parquet file, of which only the requested columns are read: images stay on the disk."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def guarded(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}: not a whole Parquet file ({str(error).splitlines()[0]}); it may be "
+                f"truncated, get it anew"
+            ) from error
+
+    def column(name: str) -> list[Any]:
+        table = guarded(lambda: file.read([name]))
+        values = (table if name in table.column_names else table.flatten()).column(name)
+        # The shortest text of a 32-bit number, so that 0.1 is 0.1 here as it is in CSV.
+        if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
+            return [None if v is None else float(str(np.float32(v))) for v in values.to_pylist()]
+        return guarded(values.to_pylist)
+
+    file = guarded(lambda: pq.ParquetFile(path))
+    names: list[str] = []
+    for field in file.schema_arrow:
+        names.append(field.name)
+        if pa.types.is_struct(field.type):
+            names[-1:] = [f"{field.name}.{inner.name}" for inner in field.type]
+    places = [f"{path}: row {i}" for i in range(1, file.metadata.num_rows + 1)]
+    return Table(path, names, places, column)
+
+
+@dataclass
+class Judgements:
+    """One row a rating, in columns of equal length.
+
+    Attributes:
+        places: where each row stands, for messages.
+        image_ids, captions, values: what was rated, and how.
+        raters: who rated; None where that is not known: an item's ratings are then numbered.
+        references: of each row; None for none.
+        systems, splits, images, dimensions: of each row, where there are any.
+        apart: rows of the same image, caption and system with other references are of another item,
+            and no fault.
+    """
+
+    places: Sequence[str]
+    image_ids: Sequence[str]
+    captions: Sequence[str]
+    values: Sequence[float]
+    raters: Sequence[str] | None = None
+    references: Sequence[tuple[str, ...]] | None = None
+    systems: Sequence[str | None] | None = None
+    splits: Sequence[str] | None = None
+    images: Sequence[str | None] | None = None
+    dimensions: Sequence[str] | None = None
+    apart: bool = False
+
+    def caption_set(self, card: Card) -> CaptionSet:
+        """Make a `CaptionSet` in which the rows of one image, caption and system are one item.
+
+        Raises:
+            InputError: where such rows differ in references or split, or a rater rates twice.
+        """
+        item_of, first = self._items()
+
+        def of_items(column: Sequence[Any] | None) -> list[Any] | None:
+            return None if column is None else [column[i] for i in first]
+
+        items = make_items(
+            [self.image_ids[i] for i in first],
+            [self.captions[i] for i in first],
+            of_items(self.references) or [()] * len(first),
+            systems=of_items(self.systems),
+            images=of_items(self.images),
+            splits=of_items(self.splits),
+        )
+        dimensions = self.dimensions or ["overall"] * len(item_of)
+        ids = items["item_id"].to_numpy(dtype=object)
+        columns = (ids[item_of], dimensions, self._raters(item_of, dimensions), self.values)
+        ratings = pd.DataFrame(dict(zip(RATING_COLUMNS, columns, strict=True)))
+        return CaptionSet(items, ratings, card=card)
+
+    def _items(self) -> tuple[list[int], list[int]]:
+        """Return each row's item, and each item's first row."""
+        item_by_key: dict[tuple[Any, ...], int] = {}
+        item_of: list[int] = []
+        first: list[int] = []
+        nothing = [None] * len(self.places)
+        shared_columns = {"references": self.references, "split": self.splits}
+        alike = {
+            k: v for k, v in shared_columns.items() if v and not (self.apart and k == "references")
+        }
+        keys = zip(
+            self.image_ids,
+            self.captions,
+            self.systems or nothing,
+            (self.references if self.apart else None) or nothing,
+            strict=True,
+        )
+        for row, key in enumerate(keys):
+            item = item_by_key.setdefault(key, len(item_by_key))
+            item_of.append(item)
+            if item == len(first):
+                first.append(row)
+            for column_name, column in alike.items():
+                if column[row] != column[first[item]]:
+                    raise InputError(
+                        f"{self.places[row]}: another {column_name} than in {self.places[first[item]]} for "
+                        f"the same image and caption"
+                    )
+        return item_of, first
+
+    def _raters(self, item_of: Sequence[int], dimensions: Sequence[str]) -> Sequence[str]:
+        raters: list[str] = []
+        if self.raters is None:
+            counts: dict[tuple[int, str], int] = {}
+            for key in zip(item_of, dimensions, strict=True):
+                counts[key] = counts.get(key, 0) + 1
+                raters.append(f"rating_{counts[key]}")
+            return raters
+        first_row: dict[tuple[int, str, str], int] = {}
+        for row, key in enumerate(zip(item_of, dimensions, self.raters, strict=True)):
+            before = first_row.setdefault(key, row)
+            if before != row:
+                raise InputError(
+                    f"{self.places[row]}: rater '{self.raters[row]}' has rated this caption before, "
+                    f"in {self.places[before]}; keep one rating each"
+                )
+        return self.raters

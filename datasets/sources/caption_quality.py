@@ -1,0 +1,234 @@
+"""Caption-Quality 1.0: crowd workers' yes and no to "Is this a good caption for the image?".
+
+Levinboim et al. 2021. Captions of Open Images by eleven models, without references. Each pair was
+shown to ten people, who could skip it. Pairs with more than two skips are dropped, so 8 to 10 answers
+remain, and p̂ = round(8 × their mean) / 8 (section 3.2).
+
+`overall` is p̂. Where a release has the answers too, they are ratings on `good` (1 yes, 0 no).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..reading.source_files import find
+from ..reading.table import Table, read_table
+from ..registry import dataset
+from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
+
+_PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Dataset"
+#: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
+FEWEST, MOST_SKIPS = 8, 2
+_FOLDS = {"train": "train", "dev": "validation", "test": "test"}
+
+#: p̂, or a mean that is yet to be rounded, by any of the names it goes by.
+SCORES = (
+    "ROUNDED_AVG_USER_RATING",
+    "AVG_USER_RATING",
+    "AVERAGE_USER_RATING",
+    "AVERAGE_RATING",
+    "HUMAN_RATING",
+    "AVERAGE",
+    "RATING",
+    "SCORE",
+)
+#: All of a pair's answers in one cell, with any of `, ; |` or blanks between them.
+LISTS = ("ANSWERS", "RATINGS", "HUMAN_RATINGS", "USER_RATINGS")
+#: One answer a column.
+SINGLE = re.compile(r"(ANSWER|RATING|RATER)_?\d+")
+#: How many said yes and no; or how many said yes, and how many said either.
+COUNTS = (("YES", "NO", "SKIP"), ("COUNT_YES", "COUNT_NO", "COUNT_SKIP"))
+TOTALS = ("COUNT_GOOD_RATINGS", "COUNT_RATINGS")
+ANSWERS = {"YES": 1.0, "1": 1.0, "NO": 0.0, "0": 0.0, "SKIP": np.nan, "-": np.nan}
+_BETWEEN = str.maketrans(dict.fromkeys(",;|[]'\"", " "))
+
+
+def _files(ending: str) -> tuple[SourceFile, ...]:
+    folder = "caption_quality/OID-rated-image-captions.v1."
+    also = f"{folder}{{}}.tsv.meta" if ending == "meta" else ""
+    return tuple(
+        SourceFile(
+            f"{folder}{fold}.{ending}",
+            _PAGE,
+            alternative=ending == "meta",  # it is not needed
+            also=(also.format(fold),) if also else (),
+        )
+        for fold in _FOLDS
+    )
+
+
+CARD = Card(
+    name="caption_quality",
+    title="Caption-Quality",
+    revision="v1.0",
+    licence="free for any purpose; Google asks to be named as the source",
+    citation="""@inproceedings{levinboim2021quality,
+  title={Quality Estimation for Image Captions Based on Large-scale Human Evaluations},
+  author={Levinboim, Tomer and Thapliyal, Ashish V. and Sharma, Piyush and Soricut, Radu},
+  booktitle={NAACL},
+  pages={3157--3166},
+  year={2021}
+}""",
+    homepage=_PAGE,
+    scales={"overall": Scale(0, 1, 1 / 8), "good": Scale(0, 1, 1)},
+    sources=(*_files("tsv"), *_files("meta")),
+    expected={"images": 12918, "items": 65338},
+    has_references=False,
+    needs_images=True,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataset(CARD)
+def load_caption_quality(root: Path) -> CaptionSet:
+    """Read Caption-Quality, its three folds as splits."""
+    tables = [read_table(find(root, CARD, source)) for source in CARD.sources[: len(_FOLDS)]]
+    judged_tables = [_judged(table) for table in tables]
+    row_indices = [np.flatnonzero(is_kept) for _, _, is_kept in judged_tables]
+    models = ["MODEL" in table for table in tables]
+    pairs = sum(map(len, tables))
+    if pairs and not sum(map(len, row_indices)):
+        raise InputError(
+            f"{tables[0].path.parent}: none of {pairs} pairs has {FEWEST} answers or more, besides skips, "
+            f"and {MOST_SKIPS} skips at most; the others are dropped as in the paper"
+        )
+
+    def joined(name: str) -> list[str]:
+        columns = [table.filled(name) for table in tables]
+        return [column[i] for column, rows in zip(columns, row_indices, strict=True) for i in rows]
+
+    items = make_items(
+        joined("IMAGE_KEY"),
+        joined("CAPTION_PRED"),
+        [()] * sum(map(len, row_indices)),
+        systems=joined("MODEL") if all(models) else None,
+        splits=np.repeat(list(_FOLDS.values()), [len(rows) for rows in row_indices]).tolist(),
+    )
+    ids = items["item_id"].to_numpy(dtype=object)
+    scores = np.concatenate([score[is_kept] for score, _, is_kept in judged_tables])
+    frames = [_frame(ids, "overall", "mean", scores)]
+    start = 0
+    for (_, answers, is_kept), rows in zip(judged_tables, row_indices, strict=True):
+        if answers is not None:
+            kept_answers = answers[is_kept]
+            row, rater = np.nonzero(~np.isnan(kept_answers))
+            rater_names = np.array(
+                [f"rater_{k + 1}" for k in range(kept_answers.shape[1])], dtype=object
+            )
+            frames.append(
+                _frame(ids[start + row], "good", rater_names[rater], kept_answers[row, rater])
+            )
+        start += len(rows)
+    return CaptionSet(items, pd.concat(frames, ignore_index=True), card=CARD)
+
+
+def original_urls(root: Path) -> dict[str, str]:
+    """Read each image's original address by image key, from the `.meta` files.
+
+    Raises:
+        InputError: where one is missing or malformed.
+    """
+    urls: dict[str, str] = {}
+    for source in CARD.sources[len(_FOLDS) :]:
+        table = read_table(find(root, CARD, source), ending=".tsv")
+        urls |= dict(zip(table.filled("IMAGE_KEY"), table.texts("OriginalURL"), strict=True))
+    return urls
+
+
+def p_hat(mean: Floats) -> Floats:
+    """Round a mean rating to the nearest eighth (section 3.2, equation 1)."""
+    return np.round(mean * 8) / 8
+
+
+def _frame(ids: NDArray, dimension: str, rater: str | NDArray, values: Floats) -> pd.DataFrame:
+    return pd.DataFrame({"item_id": ids, "dimension": dimension, "rater": rater, "value": values})
+
+
+def _judged(table: Table) -> tuple[Floats, Floats | None, NDArray[np.bool_]]:
+    """Return p̂ of each pair, its answers (NaN for none) if the table has them, and which pairs stay."""
+    answers_and_skips = _answers(table)
+    if answers_and_skips is None:
+        name = table.first_of(*SCORES)
+        if name is None:
+            raise InputError(
+                f"{table.path}: no column with what people said, such as {SCORES[0]}, {LISTS[0]} or "
+                f"{' and '.join(TOTALS)}; it has {', '.join(table.names)}"
+            )
+        scores = np.array(table.floats(name, Scale(0, 1)))
+        return p_hat(scores), None, np.ones(len(table), dtype=bool)
+    answers, skips = answers_and_skips
+    counts = (~np.isnan(answers)).sum(axis=1)
+    is_kept = (skips <= MOST_SKIPS) & (counts >= FEWEST)
+    return p_hat(np.nansum(answers, axis=1) / np.maximum(counts, 1)), answers, is_kept
+
+
+def _answers(table: Table) -> tuple[Floats, NDArray[np.int64]] | None:
+    """Read each pair's answers, shape (n_pairs, n_answers), and its skips; None if there are none."""
+    columns = [name for name in table.names if SINGLE.fullmatch(name)]
+    name = table.first_of(*LISTS)
+    if columns:
+        rows = zip(*(table.texts(c) for c in columns), strict=True)
+        return _of_words(table, "/".join(columns), [[w.strip() or "-" for w in r] for r in rows])
+    if name is not None:
+        return _of_words(table, name, [c.translate(_BETWEEN).split() for c in table.texts(name)])
+    for yes, no, skip in COUNTS:
+        if yes in table and no in table:
+            skips = _counts(table, skip) if skip in table else np.zeros(len(table), dtype=np.int64)
+            good = _counts(table, yes)
+            return _dealt(good, good + _counts(table, no)), skips
+    if all(name in table for name in TOTALS):
+        good, total = (_counts(table, name) for name in TOTALS)
+        bad = np.flatnonzero(good > total)
+        if bad.size:
+            raise InputError(
+                f"{table.places[bad[0]]}: {TOTALS[0]} {good[bad[0]]} is more than "
+                f"{TOTALS[1]} {total[bad[0]]}"
+            )
+        return _dealt(good, total), np.zeros(len(table), dtype=np.int64)
+    return None
+
+
+def _of_words(
+    table: Table, column: str, cells: list[list[str]]
+) -> tuple[Floats, NDArray[np.int64]]:
+    lengths = np.array([len(words) for words in cells], dtype=np.int64)
+    row = np.repeat(np.arange(len(cells)), lengths)
+    words = [word for cell in cells for word in cell]
+    strangers = {word for word in set(words) if word.upper() not in ANSWERS}
+    if strangers:
+        i = next(i for i, word in enumerate(words) if word in strangers)
+        raise InputError(
+            f"{table.places[row[i]]}: {column} has the answer '{words[i]}', which is none of YES, NO "
+            f"and SKIP"
+        )
+    value_of = {word: ANSWERS[word.upper()] for word in set(words)}
+    answers = np.full((len(cells), int(lengths.max(initial=0))), np.nan)
+    answer_index = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    answers[row, answer_index] = [value_of[word] for word in words]
+    skipped = np.array([word.upper() == "SKIP" for word in words], dtype=bool)
+    return answers, np.bincount(row[skipped], minlength=len(cells))
+
+
+def _counts(table: Table, name: str) -> NDArray[np.int64]:
+    return np.array(table.floats(name, Scale(0, 1000, 1))).astype(np.int64)
+
+
+def _dealt(good: NDArray[np.int64], total: NDArray[np.int64]) -> Floats:
+    """Deal out answers of which only the counts are known, in a seeded random order.
+
+    Who gave which answer is unknown, and raters' columns must not differ by rule.
+    """
+    width = int(total.max(initial=0))
+    column_index = np.arange(width)
+    answers = np.where(column_index < good[:, None], 1.0, 0.0)
+    order = np.random.default_rng(0).random((len(total), width))
+    order[column_index >= total[:, None]] = 2.0
+    answers[column_index >= total[:, None]] = np.nan
+    return np.take_along_axis(answers, np.argsort(order, axis=1), axis=1)

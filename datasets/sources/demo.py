@@ -1,0 +1,395 @@
+"""The synthetic `demo` dataset: coloured shapes, captions of them, and ratings that follow a rule.
+
+It needs no files and no network, so that a command can be tried, and a test run, anywhere. Every
+caption is written from structured claims, and its rating is what a rule finds when it compares the
+claims with the scene, plus a rater's bias and noise. How a metric does here says nothing about how
+it does on people's ratings of photographs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from ..cache import cache_folder, replacing
+from ..errors import unknown
+from ..registry import dataset
+from ..schema import PREFERENCE_COLUMNS, RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+T = TypeVar("T")
+
+SEED = 20
+SCENES = 60
+
+CARD = Card(
+    name="demo",
+    title="Demo",
+    revision="1",
+    licence="Apache-2.0",
+    citation="""@misc{captau,
+  title={captau: how well image-caption metrics agree with human ratings},
+  note={Synthetic dataset demo, revision 1}
+}""",
+    homepage="",
+    scales={"overall": Scale(1, 5, 1)},
+    expected={"images": SCENES, "items": 360, "ratings": 1080, "preferences": 240},
+    synthetic=True,
+)
+
+COLOURS = ("red", "blue", "green", "yellow", "purple", "orange", "black", "pink")
+# Corners, and how far out every second one is where that is not the whole radius.
+SHAPES = {"circle": 60, "square": 4, "triangle": 3, "star": 10, "diamond": 4, "hexagon": 6}
+WAISTS = {"star": 0.45, "diamond": 0.6}
+# Radii and places are in parts of the canvas. Centres lie near those of a 3 x 3 grid, so that along
+# either axis two are more than CLEAR apart or nearly level, and no two objects can touch.
+SIZES = {"small": 0.07, "medium": 0.095, "large": 0.125}
+JITTER = 0.04
+CLEAR = 0.2
+OPPOSITE = {"left": "right", "right": "left", "above": "below", "below": "above"}
+# What each is called, plainly and in everyday words.
+RELATIONS = {
+    "left": ("to the left of", "left of"),
+    "right": ("to the right of", "right of"),
+    "above": ("above", "over"),
+    "below": ("below", "under"),
+}
+EVERYDAY = {"circle": "disc", "diamond": "rhombus", "small": "tiny", "large": "big"}
+
+SYSTEMS = ("exact", "terse", "wrong_colour", "wrong_relation", "wrong_object", "unrelated")
+# A pair sets a right system against the one that errs in what the category names.
+PAIRS = {
+    "colour": ("exact", "wrong_colour"),
+    "relation": ("exact", "wrong_relation"),
+    "object": ("terse", "wrong_object"),
+    "unrelated": ("terse", "unrelated"),
+}
+# Each rater's bias and noise (a standard deviation), in points of the scale.
+RATERS = {"rater_1": (0.0, 0.5), "rater_2": (-0.5, 0.7), "rater_3": (0.3, 1.0)}
+PREFERENCE_NOISE = 1.3
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An object as a caption names it."""
+
+    colour: str
+    shape: str
+    size: str
+
+
+@dataclass(frozen=True)
+class Placed(Thing):
+    """An object of a scene, with its centre: `x` from the left, `y` from the top."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The content of a picture; no two of its objects have a colour or a shape in common."""
+
+    image_id: str
+    objects: tuple[Placed, ...]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The claims of a caption: its things, and how each but the last stands to the next."""
+
+    things: tuple[Thing, ...]
+    relations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system's caption of a scene, with the claims it was written from."""
+
+    scene: Scene
+    system: str
+    claims: Claims
+    caption: str
+
+
+@dataclass(frozen=True)
+class Style:
+    """A way to put claims into words.
+
+    `link` stands between the first two things and `then` between the next two, each with the
+    relation; without a link the things are listed and their relations left unsaid.
+    """
+
+    frame: str
+    link: str = ""
+    then: str = ""
+    article: str = "a"
+    sized: bool = False
+    everyday: bool = False
+    backwards: bool = False
+
+    def write(self, claims: Claims) -> str:
+        """The caption; one that ends in a full stop is a sentence and begins with a capital."""
+        things, relations = claims.things, claims.relations
+        if self.backwards:
+            things, relations = things[::-1], tuple(OPPOSITE[r] for r in relations[::-1])
+        nouns = [self._noun(thing) for thing in things]
+        text = nouns[0]
+        if self.link:
+            for i, relation in enumerate(relations):
+                link = self.then if i else self.link
+                text += link.format(RELATIONS[relation][self.everyday]) + nouns[i + 1]
+        elif len(nouns) > 1:
+            text = f"{', '.join(nouns[:-1])} and {nouns[-1]}"
+        text = self.frame.format(text, count=("one", "two", "three")[len(nouns) - 1])
+        return text[0].upper() + text[1:] if text.endswith(".") else text
+
+    def _noun(self, thing: Thing) -> str:
+        # A medium size goes without saying.
+        size = thing.size if self.sized and thing.size != "medium" else ""
+        words = [EVERYDAY.get(w, w) if self.everyday else w for w in (size, thing.shape)]
+        noun = f"{words[0]} {thing.colour} {words[1]}".strip()
+        article = "an" if self.article == "a" and noun[0] in "aeiou" else self.article
+        return f"{article} {noun}".strip()
+
+
+# The frames of references and of systems differ, so that no system quotes a reference.
+REFERENCE_STYLES = (
+    Style("There is {}.", " {} ", ", {} "),
+    Style("{}.", " sits {} ", ", which is {} ", sized=True, everyday=True),
+    Style("{}.", " can be seen {} ", " that is {} ", article="the", backwards=True),
+    Style("A picture with {}."),
+    Style("On a white background there are {count} shapes: {}.", sized=True, everyday=True),
+    Style("{}", " {} ", ", {} ", article="", everyday=True),
+    Style("I can see {}.", " {} ", " that is {} ", sized=True, backwards=True),
+    Style("Someone drew {}", " just {} ", ", this one {} ", everyday=True),
+)
+CANDIDATE_STYLES = (
+    Style("{}", " is {} ", " that is {} ", sized=True),
+    Style("an image of {}", " {} ", " which is {} "),
+    Style("{} on white", " placed {} ", " {} ", everyday=True),
+    Style("the drawing shows {}", " located {} ", ", {} ", sized=True, backwards=True),
+)
+TERSE_STYLES = (
+    Style("{}", sized=True),
+    Style("a drawing of {}"),
+    Style("there is {} here", everyday=True),
+)
+
+
+@cache
+def scenes() -> tuple[Scene, ...]:
+    """Every scene, in the order of the image ids."""
+    rng = np.random.default_rng([SEED, 0])
+    return tuple(_scene(rng, f"demo_{number:03d}.png") for number in range(SCENES))
+
+
+@cache
+def further(number: int) -> tuple[Scene, tuple[str, ...]]:
+    """One of endlessly many scenes beside the demo's, with ten captions that are true of it.
+
+    Nobody rated them: raters that learn from captioned images are trained on them, as on COCO for
+    people's ratings. Five captions are written as references are, three as long candidates are, and
+    two as terse ones.
+    """
+    rng = np.random.default_rng([SEED, 3, number])
+    scene = _scene(rng, f"further_{number:05d}.png")
+    long = [s.write(_truth(rng, scene)) for s in _shuffled(rng, CANDIDATE_STYLES)[:3]]
+    short: list[str] = []
+    for style in _shuffled(rng, TERSE_STYLES)[:2]:
+        thing = scene.objects[int(rng.integers(len(scene.objects)))]
+        short.append(style.write(Claims((thing,))))
+    return scene, (*_references(rng, scene), *long, *short)
+
+
+def _scene(rng: np.random.Generator, image_id: str) -> Scene:
+    colours, shapes = _shuffled(rng, COLOURS), _shuffled(rng, SHAPES)
+    objects: list[Placed] = []
+    for cell in _shuffled(rng, range(9))[: int(rng.integers(2, 4))]:
+        x, y = ((2 * i + 1) / 6 + float(rng.uniform(-JITTER, JITTER)) for i in divmod(cell, 3))
+        objects.append(Placed(colours.pop(), shapes.pop(), _shuffled(rng, SIZES)[0], x, y))
+    return Scene(image_id, tuple(objects))
+
+
+@cache
+def candidates() -> tuple[Candidate, ...]:
+    """Write each system's caption of each scene: scene by scene, in the order of `SYSTEMS`."""
+    rng = np.random.default_rng([SEED, 1])
+    out: list[Candidate] = []
+    for scene in scenes():
+        for system in SYSTEMS:
+            claims = _claims(rng, system, scene)
+            styles = TERSE_STYLES if system == "terse" else CANDIDATE_STYLES
+            out.append(Candidate(scene, system, claims, _shuffled(rng, styles)[0].write(claims)))
+    return tuple(out)
+
+
+def holds(first: Placed, relation: str, second: Placed) -> bool:
+    """Tell whether the first object clearly stands in the relation to the second."""
+    dx, dy = second.x - first.x, second.y - first.y
+    return {"left": dx, "right": -dx, "above": dy, "below": -dy}[relation] > CLEAR
+
+
+def quality(claims: Claims, scene: Scene) -> float:
+    """Rate claims from 0 to 1 by how right and how complete they are: the rule behind the ratings.
+
+    Each thing named is compared with the object most like it: 1 for the same colour and shape, 0.4
+    for one of the two. A relation that holds is worth the lesser of its two things, one that does
+    not 0. Precision is the mean of all these, coverage how well each object is named at all. Errors
+    weigh more than omissions, since people forgive a short caption sooner than a false one.
+    """
+    table = [[_likeness(thing, o) for o in scene.objects] for thing in claims.things]
+    worth = [max(row) for row in table]
+    meant = [scene.objects[row.index(best)] for row, best in zip(table, worth, strict=True)]
+    related = [
+        min(worth[i : i + 2]) if holds(meant[i], relation, meant[i + 1]) else 0.0
+        for i, relation in enumerate(claims.relations)
+    ]
+    coverage = fmean(max(column) for column in zip(*table, strict=True))
+    return fmean(worth + related) ** 2 * (0.6 + 0.4 * coverage)
+
+
+def rule() -> list[float]:
+    """Rate each candidate without raters' bias and noise, in the order of `candidates`."""
+    scale = CARD.scales["overall"]
+    worth = [quality(c.claims, c.scene) for c in candidates()]
+    return [scale.low + (scale.high - scale.low) * w for w in worth]
+
+
+def _likeness(first: Thing, second: Thing) -> float:
+    return (0.0, 0.4, 1.0)[(first.colour == second.colour) + (first.shape == second.shape)]
+
+
+def _claims(rng: np.random.Generator, system: str, scene: Scene) -> Claims:
+    """Draw a system's claims about a scene; its errors name what the scene does not show."""
+    truth = _truth(rng, scene)
+    things, relations = list(truth.things), list(truth.relations)
+    colours = _shuffled(rng, [c for c in COLOURS if all(c != o.colour for o in scene.objects)])
+    shapes = _shuffled(rng, [s for s in SHAPES if all(s != o.shape for o in scene.objects)])
+    i = int(rng.integers(len(relations) if system == "wrong_relation" else len(things)))
+    if system == "terse":
+        things, relations = [things[i]], []
+    elif system == "wrong_colour":
+        things[i] = replace(things[i], colour=colours[0])
+    elif system == "wrong_relation":
+        relations[i] = OPPOSITE[relations[i]]
+    elif system == "wrong_object":
+        things[i] = replace(things[i], colour=colours[0], shape=shapes[0])
+    elif system == "unrelated":
+        things = [Thing(colours[k], shapes[k], _shuffled(rng, SIZES)[0]) for k in range(2)]
+        relations = _shuffled(rng, RELATIONS)[:1]
+    return Claims(tuple(things), tuple(relations))
+
+
+def _truth(rng: np.random.Generator, scene: Scene) -> Claims:
+    """Claim all objects of a scene, each in a relation to the next that holds."""
+    relations = [
+        next(r for r in _shuffled(rng, RELATIONS) if holds(first, r, second))
+        for first, second in pairwise(scene.objects)
+    ]
+    return Claims(scene.objects, tuple(relations))
+
+
+def _references(rng: np.random.Generator, scene: Scene) -> tuple[str, ...]:
+    return tuple(s.write(_truth(rng, scene)) for s in _shuffled(rng, REFERENCE_STYLES)[:5])
+
+
+def _shuffled(rng: np.random.Generator, options: Iterable[T]) -> list[T]:
+    choices = list(options)
+    return [choices[int(i)] for i in rng.permutation(len(choices))]
+
+
+@dataset(CARD)
+def load_demo(root: Path) -> CaptionSet:
+    """Make the demo dataset, with its pictures drawn into the cache folder; `root` is not used."""
+    rng = np.random.default_rng([SEED, 2])
+    drawn_candidates, scale = candidates(), CARD.scales["overall"]
+    references = {scene.image_id: _references(rng, scene) for scene in scenes()}
+    images, captions = (
+        [c.scene.image_id for c in drawn_candidates],
+        [c.caption for c in drawn_candidates],
+    )
+    systems = [c.system for c in drawn_candidates]
+    folder = pictures()
+    items = make_items(
+        images,
+        captions,
+        [references[i] for i in images],
+        systems=systems,
+        images=[str(folder / i) if folder else None for i in images],
+    )
+    ids = list(items["item_id"])
+    deserved = list(rule())
+    ratings: list[tuple[str, str, str, float]] = []
+    for item_id, value in zip(ids, deserved, strict=True):
+        for rater, (bias, noise) in RATERS.items():
+            felt = float(rng.normal(value + bias, noise))
+            rating = float(min(max(round(felt), scale.low), scale.high))
+            ratings.append((item_id, "overall", rater, rating))
+    preferences: list[tuple[str, str, str, str, str]] = []
+    for category, compared in PAIRS.items():
+        for number in range(SCENES):
+            a, b = (number * len(SYSTEMS) + SYSTEMS.index(s) for s in _shuffled(rng, compared))
+            winner = "a" if rng.normal(deserved[a] - deserved[b], PREFERENCE_NOISE) > 0 else "b"
+            preferences.append((f"{category}-{number:03d}", ids[a], ids[b], category, winner))
+    return CaptionSet(
+        items,
+        pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)),
+        pd.DataFrame(preferences, columns=pd.Index(PREFERENCE_COLUMNS)),
+        card=CARD,
+    )
+
+
+def pictures() -> Path | None:
+    """Return the folder of the pictures, in the cache, after drawing those that are missing.
+
+    Returns:
+        None where the folder cannot be written, so that metrics that need no image go on.
+    """
+    folder = cache_folder("demo", CARD.revision)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for scene in scenes():
+            path = folder / scene.image_id
+            if not path.is_file():
+                with replacing(path) as stream:
+                    render(scene.image_id).save(stream, format="png")
+    except OSError:
+        return None
+    return folder
+
+
+def render(image_id: str, size: int = 256) -> Image.Image:
+    """Draw the picture of a scene, `size` pixels wide and high, on white.
+
+    Raises:
+        InputError: where no scene has that id; the nearest ones are named.
+    """
+    from PIL import Image, ImageDraw  # only drawing needs Pillow
+
+    scenes_by_image = {scene.image_id: scene for scene in scenes()}
+    if image_id not in scenes_by_image:
+        raise unknown("demo image", image_id, scenes_by_image)
+    picture = Image.new("RGB", (size, size), "white")
+    draw = ImageDraw.Draw(picture)
+    for thing in scenes_by_image[image_id].objects:
+        corners, outline = SHAPES[thing.shape], list[tuple[float, float]]()
+        for i in range(corners):
+            radius = SIZES[thing.size] * (WAISTS.get(thing.shape, 1.0) if i % 2 else 1.0)
+            # A square on its corner would pass for a diamond.
+            angle = 2 * math.pi * (i + 0.5 * (thing.shape == "square")) / corners
+            x, y = thing.x + radius * math.sin(angle), thing.y - radius * math.cos(angle)
+            outline.append((x * size, y * size))
+        draw.polygon(outline, fill=thing.colour)
+    return picture

@@ -1,0 +1,266 @@
+"""Flickr8k's references, and Flickr8k-Expert: three experts' ratings of retrieved captions.
+
+Hodosh et al. 2013. The candidates are other images' captions, found by retrieval, so most are
+unrelated. The 158 pairs whose candidate is one of the image's own references are left out, as the
+field does since Anderson et al. 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from dataclasses import field as field_
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..errors import InputError
+from ..reading.json_files import field, rating, read_json, read_text, texts
+from ..reading.source_files import find, locate
+from ..registry import dataset
+from ..schema import (
+    RATING_COLUMNS,
+    CaptionSet,
+    Card,
+    Scale,
+    SourceFile,
+    make_items,
+    on_scale,
+    shown,
+)
+from .fleur_release import COMMIT, fleur
+
+ZIP = "https://github.com/jbrownlee/Datasets/releases/download/Flickr8k/Flickr8k_text.zip"
+
+JSON = fleur(
+    "flickr8k/flickr8k.json",
+    sha256="835162c77b014cd2191bea942189272af1a54628e0b6c4693f08a2a8d2691fff",
+)
+# The same in every copy of Flickr8k_text.zip that was looked at.
+TOKENS = SourceFile(
+    "flickr8k/Flickr8k.token.txt",
+    ZIP,
+    "1e1f3a371ba1a1bf742e6930521c037e046b2bf3fcc2390ba8405e0301ed7689",
+    alternative=True,
+    downloads=(ZIP,),
+    member="Flickr8k.token.txt",
+)
+EXPERTS = SourceFile(
+    "flickr8k/ExpertAnnotations.txt",
+    ZIP,
+    "56c2b1a9e1a46ba73b8b151abd7c3c8b1676fbacadb559d0c2eb6524b166cf4f",
+    alternative=True,
+    downloads=(ZIP,),
+    member="ExpertAnnotations.txt",
+)
+
+CARD = Card(
+    name="flickr8k_expert",
+    title="Flickr8k-Expert",
+    revision=COMMIT,
+    licence="CC0-1.0 for the judgements; the photographs remain their owners'",
+    citation="""@article{hodosh2013framing,
+  title={Framing Image Description as a Ranking Task: Data, Models and Evaluation Metrics},
+  author={Hodosh, Micah and Young, Peter and Hockenmaier, Julia},
+  journal={Journal of Artificial Intelligence Research},
+  volume={47},
+  pages={853--899},
+  year={2013}
+}""",
+    homepage="https://hockenmaier.cs.illinois.edu/Framing_Image_Description/KCCA.html",
+    scales={"overall": Scale(1, 4, 1)},
+    sources=(JSON, TOKENS, EXPERTS),
+    expected={"images": 1000, "items": 5664, "ratings": 16992},
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A candidate of an image, the image's references, and how the candidate was rated."""
+
+    image_id: str
+    caption: str
+    references: tuple[str, ...]
+    ratings: list[float] = field_(default_factory=list[float])
+
+
+@dataset(CARD)
+def load_flickr8k_expert(root: Path) -> CaptionSet:
+    """Flickr8k-Expert, from the JSON where it is there, else from the two original text files."""
+    tokens, experts = locate(root, CARD, TOKENS), locate(root, CARD, EXPERTS)
+    if locate(root, CARD, JSON) is None and tokens is not None and experts is not None:
+        return from_text(tokens, experts, root)
+    return from_json(find(root, CARD, JSON), root)
+
+
+def from_json(path: Path, root: Path) -> CaptionSet:
+    """From the JSON that the CLIPScore authors' script writes: image → references, judgements."""
+    return _of_experts(pairs_of_json(path, CARD), root, path)
+
+
+def from_text(tokens: Path, experts: Path, root: Path) -> CaptionSet:
+    """From the original `Flickr8k.token.txt` and `ExpertAnnotations.txt`."""
+    pairs = pairs_of_text(tokens, experts, CARD, "three ratings", lambda values, _: values)
+    return _of_experts(pairs, root, experts)
+
+
+def _of_experts(pairs: list[Pair], root: Path, path: Path) -> CaptionSet:
+    foreign_pairs = [p for p in pairs if p.caption not in p.references]
+    for pair in foreign_pairs:
+        if len(pair.ratings) != 3:
+            raise InputError(
+                f"{path}: image '{pair.image_id}', caption '{pair.caption}': the ratings of three "
+                f"experts are expected, not {len(pair.ratings)}"
+            )
+    return caption_set_of(foreign_pairs, root, CARD, "expert")
+
+
+def pairs_of_json(path: Path, card: Card) -> list[Pair]:
+    """From the JSON of the CLIPScore authors' script; a pair rated several times is one.
+
+    Raises:
+        InputError: where the file is malformed, or a rating is not on the card's scale.
+    """
+    pairs: dict[tuple[str, str], Pair] = {}
+    for where, image_id, references, image in _images(path):
+        for judgement in field(image, "human_judgement", list, where):
+            caption = _squeeze(field(judgement, "caption", str, where))
+            pair = pairs.setdefault((image_id, caption), Pair(image_id, caption, references))
+            pair.ratings.append(rating(judgement, "rating", card.scales["overall"], where))
+    return list(pairs.values())
+
+
+def pairs_of_text(
+    tokens: Path,
+    judgements: Path,
+    card: Card,
+    numbers: str,
+    ratings: Callable[[list[float], str], list[float]],
+) -> list[Pair]:
+    """From a token file and a text file of judgements: image, caption id and three numbers a line.
+
+    Args:
+        tokens, judgements: the files.
+        card: has the scale.
+        numbers: what the three numbers are, for messages.
+        ratings: makes ratings of them; given the place too, for messages.
+
+    Raises:
+        InputError: where a file is malformed, or a rating is not on the scale.
+    """
+    captions = read_token_file(tokens)
+    references = references_of(captions)
+    pairs: dict[tuple[str, str], Pair] = {}
+    for number, line in enumerate(read_text(judgements).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{judgements}:{number}"
+        cells = line.split()
+        if len(cells) != 5:
+            raise InputError(
+                f"{where}: image, caption id and {numbers} are expected, not {len(cells)} columns"
+            )
+        image_id, caption_id, *rest = cells
+        if caption_id not in captions:
+            raise InputError(f"{where}: caption '{caption_id}' is not in {tokens.name}")
+        if image_id not in references:
+            raise InputError(f"{where}: image '{image_id}' is not in {tokens.name}")
+        try:
+            values = ratings([float(r) for r in rest], where)
+        except ValueError as error:
+            raise InputError(f"{where}: a rating is no number ({error})") from error
+        for value in values:
+            if not on_scale(card.scales["overall"], value):
+                raise InputError(
+                    f"{where}: rating {shown(value)} is not on the scale {card.scales['overall']}"
+                )
+        key = image_id, captions[caption_id]
+        pairs.setdefault(key, Pair(*key, references[image_id])).ratings.extend(values)
+    return list(pairs.values())
+
+
+def read_token_file(path: Path) -> dict[str, str]:
+    """Flickr's token file: caption id (`IMAGE.jpg#N`) → caption.
+
+    Raises:
+        InputError: at a line without a tab or without `#` in its caption id.
+    """
+    captions: dict[str, str] = {}
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        caption_id, tab, caption = line.partition("\t")
+        if not tab or "#" not in caption_id:
+            raise InputError(f"{path}:{number}: 'IMAGE.jpg#N', a tab and a caption are expected")
+        captions[caption_id] = _squeeze(caption)
+    return captions
+
+
+def references_of(captions: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Image id → its captions, from what `read_token_file` returns."""
+    references: dict[str, tuple[str, ...]] = {}
+    for caption_id, caption in captions.items():
+        image_id = caption_id.rpartition("#")[0]
+        references[image_id] = (*references.get(image_id, ()), caption)
+    return references
+
+
+def flickr8k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
+    """Image id → its five references, from the token file, else from the JSON.
+
+    Raises:
+        InputError: where neither is there.
+    """
+    tokens = locate(root, card, TOKENS)
+    if tokens is not None:
+        return references_of(read_token_file(tokens))
+    path = find(root, card, JSON)
+    return {image_id: references for _, image_id, references, _ in _images(path)}
+
+
+def _images(path: Path) -> Iterator[tuple[str, str, tuple[str, ...], Any]]:
+    """Each image of the JSON: its place for messages, its id, its references, and all of it."""
+    images = read_json(path)
+    if not isinstance(images, dict):
+        raise InputError(f"{path}: an object of images is expected; is this flickr8k.json?")
+    places: dict[str, str] = {}
+    for key, image in images.items():
+        where = f"{path}: image '{key}'"
+        image_id = Path(field(image, "image_path", str, where)).name
+        if places.setdefault(image_id, key) != key:
+            raise InputError(
+                f"{where}: its file {image_id} is that of image '{places[image_id]}' too"
+            )
+        yield (
+            where,
+            image_id,
+            tuple(_squeeze(t) for t in texts(image, "ground_truth", where)),
+            image,
+        )
+
+
+def caption_set_of(pairs: list[Pair], root: Path, card: Card, rater: str) -> CaptionSet:
+    """A set of pairs, whose k-th rating is by `RATER_k`; with images where the photographs are."""
+    folder = root / "flickr8k" / "Flickr8k_Dataset"
+    has_images = folder.is_dir()
+    items = make_items(
+        [p.image_id for p in pairs],
+        [p.caption for p in pairs],
+        [p.references for p in pairs],
+        images=[str(folder / p.image_id) if has_images else None for p in pairs],
+    )
+    ratings = pd.DataFrame(
+        [
+            (item_id, "overall", f"{rater}_{k}", value)
+            for item_id, pair in zip(items["item_id"], pairs, strict=True)
+            for k, value in enumerate(pair.ratings, start=1)
+        ],
+        columns=pd.Index(RATING_COLUMNS),
+    )
+    return CaptionSet(items, ratings, card=card)
+
+
+def _squeeze(text: str) -> str:
+    """Put one blank between words, as the CLIPScore authors' evaluation script does."""
+    return " ".join(text.split())

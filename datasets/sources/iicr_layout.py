@@ -1,0 +1,147 @@
+"""The three datasets of Scott et al. 2023: CocoG, FlickrG, and both together, IICR16k.
+
+Ratings of 1–5 from a game. The authors' release was not to be had, so captau reads one interchange
+format, into which a release is easily brought: CSV or JSON lines, one row a rating, with the
+columns `image` (COCO's or Flickr8k's file name), `caption`, `rater`, `value`, and if it is known
+`source`: where the caption comes from, such as `coco`, `pythia`, `glacnet`, `mismatch`. It becomes the
+item's system.
+
+Here is what the three have in common; each has a module of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..errors import InputError
+from ..reading.source_files import find
+from ..reading.table import Judgements, read_table
+from ..schema import CaptionSet, Card, Scale, SourceFile
+from .coco_captions import all_coco_references, coco_id
+from .flickr8k import flickr8k_references, load_flickr8k_expert
+
+_PAGE = "https://ai.youdescribe.org"
+
+
+def source_of(name: str) -> SourceFile:
+    """Return the file of one dataset."""
+    return SourceFile(f"{name}/{name}.jsonl", _PAGE, also=(f"{name}/{name}.csv",))
+
+
+def iicr_card(
+    name: str, title: str, sources: tuple[SourceFile, ...], expected: Mapping[str, int]
+) -> Card:
+    """Return the card of one of the three."""
+    return Card(
+        name=name,
+        title=title,
+        revision="2023",
+        licence="not stated by the paper",
+        citation="""@inproceedings{scott2023improved,
+  title={Improved Image Caption Rating -- Datasets, Game, and Model},
+  author={Scott, Andrew Taylor and Narins, Lothar D. and Kulkarni, Anagha and Castanon, Mar and
+          Kao, Benjamin and Ihorn, Shasta and Siu, Yue-Ting and Yoon, Ilmi},
+  booktitle={Extended Abstracts of CHI},
+  year={2023}
+}""",
+        homepage=_PAGE,
+        scales={"overall": Scale(1, 5, 1)},
+        sources=sources,
+        expected=expected,
+        has_references=False,
+    )
+
+
+class Row(NamedTuple):
+    """One rating."""
+
+    place: str
+    image_id: str
+    caption: str
+    rater: str
+    value: float
+    references: tuple[str, ...]
+    system: str | None
+
+
+def caption_set(rows: list[Row], card: Card) -> CaptionSet:
+    """Make a set of ratings; its card promises references where every item has some."""
+    places, image_ids, captions, raters, values, references, systems = (
+        zip(*rows, strict=True) if rows else ((),) * 7
+    )
+    complete_card = replace(card, has_references=all(references))
+    return Judgements(
+        places,
+        image_ids,
+        captions,
+        values,
+        raters=raters,
+        references=references,
+        systems=systems,
+    ).caption_set(complete_card)
+
+
+def cocog(root: Path, card: Card, source: SourceFile) -> list[Row]:
+    """Read CocoG's ratings, with COCO's captions as references where these are at hand.
+
+    Some of the captions are COCO's own; such a one is not among its own references.
+    """
+    rows = _read(find(root, card, source))
+    captions = all_coco_references(root, card)
+    return [
+        row._replace(
+            image_id=(image_id := coco_id(row.image_id)),
+            references=tuple(
+                r for r in captions.get(image_id, ()) if " ".join(r.split()) != row.caption
+            ),
+        )
+        for row in rows
+    ]
+
+
+def flickrg(root: Path, card: Card, source: SourceFile) -> list[Row]:
+    """Read FlickrG's ratings: the game's, and the experts' of the pairs that all three rated 1.
+
+    The pairs whose caption is one of the image's own references are out (section 3.3).
+    """
+    game = _read(find(root, card, source))
+    references = flickr8k_references(root, card)
+    rows: list[Row] = []
+    for row in game:
+        image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
+        if image_id not in references:
+            raise InputError(f"{row.place}: image '{row.image_id}' is none of Flickr8k's")
+        image_references = references[image_id]
+        if row.caption not in image_references:
+            rows.append(row._replace(image_id=image_id, references=image_references))
+    rated = {(row.image_id, row.caption) for row in rows}
+    experts = load_flickr8k_expert(root)
+    best = experts.ratings.groupby("item_id", sort=False)["value"].max()
+    for item in experts.items.to_dict("records"):
+        key = item["image_id"], item["caption"]
+        if best[item["item_id"]] == 1.0 and key not in rated:
+            place = f"Flickr8k-Expert, {item['item_id']}"
+            rows += [
+                Row(place, *key, f"expert_{k}", 1.0, item["references"], None) for k in (1, 2, 3)
+            ]
+    return rows
+
+
+def _read(path: Path) -> list[Row]:
+    table = read_table(path)
+    hint = "; image, caption, rater and value are needed"
+    return [
+        Row(place, image, " ".join(caption.split()), rater, value, (), system or None)
+        for place, image, caption, rater, value, system in zip(
+            table.places,
+            table.filled("image", hint),
+            table.texts("caption", hint),
+            table.filled("rater", hint),
+            table.floats("value", Scale(1, 5, 1), hint),
+            table.texts("source") if "source" in table else [None] * len(table),
+            strict=True,
+        )
+    ]

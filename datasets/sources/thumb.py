@@ -1,0 +1,110 @@
+"""THumB 1.0: expert ratings of precision, recall and text quality of strong systems on COCO.
+
+Kasai et al. 2022. Five systems, the human reference among them, on 500 images of the Karpathy test
+split. `precision` and `recall` lie on 1–5; `fluency`, `inclusive` and `conciseness` are penalties,
+stored negative as the release does; `total` is the mean of the first two plus the penalties.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..reading.json_files import field, rating, read_json_lines, texts
+from ..reading.source_files import find
+from ..registry import dataset
+from ..schema import CaptionSet, Card, Scale, SourceFile, github, make_items
+
+_COMMIT = "fd099b4f311d9c4fd24e6c58ef0df038ec1615f3"
+_RELEASE = f"https://github.com/jungokasai/THumB/blob/{_COMMIT}/mscoco"
+
+JUDGEMENTS = SourceFile(
+    "thumb/mscoco_THumB-1.0.jsonl",
+    f"{_RELEASE}/mscoco_THumB-1.0.jsonl",
+    "463ebf947c793a541922ead33eb10a885e77c19e9c7d27cf89e034bfff643efa",
+    downloads=github("jungokasai/THumB", _COMMIT, "mscoco/mscoco_THumB-1.0.jsonl"),
+)
+# JSON lines, whatever its ending says.
+REFERENCES = SourceFile(
+    "thumb/mscoco_references.json",
+    f"{_RELEASE}/mscoco_references.json",
+    "897672f1f53ed33a376237c33fabc89ebbd04b40e9ced82691c2e9c9324d8fdf",
+    downloads=github("jungokasai/THumB", _COMMIT, "mscoco/mscoco_references.json"),
+)
+
+# The release's key → our dimension.
+DIMENSIONS = {
+    "P": "precision",
+    "R": "recall",
+    "Fl": "fluency",
+    "Inc": "inclusive",
+    "Con": "conciseness",
+    "human_score": "total",
+}
+
+CARD = Card(
+    name="thumb",
+    title="THumB 1.0",
+    revision=_COMMIT,
+    licence="not stated by the release; captions CC BY 4.0 (COCO)",
+    citation="""@inproceedings{kasai2022transparent,
+  title={Transparent Human Evaluation for Image Captioning},
+  author={Kasai, Jungo and Sakaguchi, Keisuke and Dunagan, Lavinia and Morrison, Jacob and
+          Le Bras, Ronan and Choi, Yejin and Smith, Noah A.},
+  booktitle={NAACL},
+  year={2022}
+}""",
+    homepage="https://github.com/jungokasai/THumB",
+    scales={
+        "precision": Scale(1, 5),
+        "recall": Scale(1, 5),
+        "fluency": Scale(-5, 0),
+        "inclusive": Scale(-5, 0),
+        "conciseness": Scale(-5, 0),
+        "total": Scale(-9, 5),
+    },
+    sources=(JUDGEMENTS, REFERENCES),
+    expected={"images": 500, "items": 2500, "ratings": 15000},
+)
+
+
+@dataset(CARD)
+def load_thumb(root: Path) -> CaptionSet:
+    """THumB 1.0 with its four references an image (the fifth is what the system Human says)."""
+    references_path = find(root, CARD, REFERENCES)
+    references = {
+        field(row, "seg_id", str, f"{references_path}:{n}"): texts(
+            row, "refs", f"{references_path}:{n}"
+        )
+        for n, row in read_json_lines(references_path)
+    }
+    path = find(root, CARD, JUDGEMENTS)
+    rows: list[tuple[str, str, str]] = []
+    values: list[dict[str, float]] = []
+    for number, row in read_json_lines(path):
+        where = f"{path}:{number}"
+        image_id = field(row, "seg_id", str, where)
+        if image_id not in references:
+            raise InputError(f"{where}: image '{image_id}' has no line in {references_path}")
+        rows.append((image_id, field(row, "hyp", str, where), field(row, "SYS", str, where)))
+        # Adding 0.0 turns the release's -0.0 into 0.0.
+        values.append(
+            {d: rating(row, k, CARD.scales[d], where) + 0.0 for k, d in DIMENSIONS.items()}
+        )
+    items = make_items(
+        [r[0] for r in rows],
+        [r[1] for r in rows],
+        [references[r[0]] for r in rows],
+        systems=[r[2] for r in rows],
+    )
+    ratings = pd.DataFrame(
+        [
+            (item_id, dimension, "authors", value)
+            for item_id, row in zip(items["item_id"], values, strict=True)
+            for dimension, value in row.items()
+        ],
+        columns=pd.Index(["item_id", "dimension", "rater", "value"]),
+    )
+    return CaptionSet(items, ratings, card=CARD)

@@ -1,0 +1,358 @@
+"""The LMDB text databases of the UMIC authors (Lee et al. 2021): CapEval1k and Composite.
+
+A value is LZ4-framed msgpack `{input_ids, img_fname, target}`. The candidate is stored as
+bert-base-cased word pieces and is joined back at `##`, which keeps blanks around punctuation: that
+is the text the authors scored. References are joined from elsewhere, by image.
+
+Where Composite's databases are not there, its judgements are read from the FLEUR release's JSON, which
+holds the captions as text and the references too. CapEval1k's may be a table, `capeval.csv`, with the
+columns `image, caption, references, value` (0 to 1) and `system`: what `captau collect export` writes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import lz4.frame
+import msgpack
+import pandas as pd
+
+from ..errors import InputError
+from ..reading.json_files import field, rating, read_json, read_text, texts
+from ..reading.source_files import find, locate, sha256
+from ..reading.table import read_table
+from ..registry import dataset
+from ..schema import CaptionSet, Card, Scale, SourceFile, github, make_items
+from .coco_captions import COCO_REFERENCES, coco_id, coco_references
+from .fleur_release import fleur
+from .flickr8k import TOKENS, flickr8k_references, read_token_file, references_of
+
+_COMMIT = "9d897ee575d754dada84e00da426bbceabffc450"
+_UMIC = f"https://github.com/hwanheelee1993/UMIC/tree/{_COMMIT}/txt_db"
+
+VOCABULARY = SourceFile(
+    "capeval1k/bert-base-cased-vocab.txt",
+    "https://huggingface.co/google-bert/bert-base-cased/blob/main/vocab.txt",
+    "eeaa9875b23b04b4c54ef759d03db9d1ba1554838f8fb26c5d96fa551df93d02",
+    downloads=(
+        "https://huggingface.co/google-bert/bert-base-cased/resolve/"
+        "cd5ef92a9fb2f889e972770a36d4ed042daf221e/vocab.txt",
+        "https://s3.amazonaws.com/models.huggingface.co/bert/bert-base-cased-vocab.txt",
+    ),
+)
+# In flickr30k.tar.gz, whose address is sent to those who fill in the form there.
+FLICKR30K_TOKENS = SourceFile(
+    "flickr30k/results_20130124.token", "https://shannon.cs.illinois.edu/DenotationGraph/"
+)
+FLICKR8K_TOKENS = replace(TOKENS, alternative=False)
+#: `{"flickr8k": [...], "flickr30k": [...], "coco": [...]}`, with the references in each row.
+COMPOSITE_JSON = fleur(
+    "composite/composite.json",
+    git_blob="7e2807562168bf83fe4a744b3426e51aefad9f43",
+    alternative=True,
+)
+
+#: A study of one's own in CapEval1k's place.
+CAPEVAL_TABLE = SourceFile(
+    "capeval1k/capeval.csv", "https://github.com/hwanheelee1993/UMIC", alternative=True
+)
+
+_LEE = """@inproceedings{lee2021umic,
+  title={UMIC: An Unreferenced Metric for Image Captioning via Contrastive Learning},
+  author={Lee, Hwanhee and Yoon, Seunghyun and Dernoncourt, Franck and Bui, Trung and Jung, Kyomin},
+  booktitle={ACL-IJCNLP (Volume 2: Short Papers)},
+  pages={220--226},
+  year={2021}
+}"""
+_ADITYA = """@article{aditya2015images,
+  title={From Images to Sentences through Scene Description Graphs using Commonsense Reasoning
+         and Knowledge},
+  author={Aditya, Somak and Yang, Yezhou and Baral, Chitta and Fermuller, Cornelia and
+          Aloimonos, Yiannis},
+  journal={arXiv preprint arXiv:1511.03292},
+  year={2015}
+}"""
+
+
+def _card(
+    name: str,
+    title: str,
+    citation: str,
+    scale: Scale,
+    references: SourceFile,
+    sha256: str,
+    expected: Mapping[str, int],
+    *stand_ins: SourceFile,
+) -> Card:
+    return Card(
+        name=name,
+        title=title,
+        revision=_COMMIT,
+        licence="MIT (the UMIC release)",
+        citation=citation,
+        homepage="https://github.com/hwanheelee1993/UMIC",
+        scales={"overall": scale},
+        sources=(
+            SourceFile(
+                f"{name}/data.mdb",
+                f"{_UMIC}/{name}",
+                sha256,
+                downloads=github("hwanheelee1993/UMIC", _COMMIT, f"txt_db/{name}/data.mdb"),
+            ),
+            VOCABULARY,
+            references,
+            *stand_ins,
+        ),
+        expected=expected,
+    )
+
+
+# The mean of five ratings of 1–5, scaled to 0–1; a few are means of fewer, so there is no step.
+CAPEVAL1K = _card(
+    "capeval1k",
+    "CapEval1k",
+    _LEE,
+    Scale(0, 1),
+    COCO_REFERENCES,
+    "08b4deeefd32c2371b566cecc744434d06de4a9a84673f6cbd82ad54b3f5d8f2",
+    {"images": 250, "items": 1000, "ratings": 1000},
+    CAPEVAL_TABLE,
+)
+COMPOSITE_8K = _card(
+    "composite_8k",
+    "Composite (Flickr8k)",
+    _ADITYA,
+    Scale(1, 5, 1),
+    FLICKR8K_TOKENS,
+    "149481ba1e1b78773383656a925b990c6e621eb934a6999d025638e619078568",
+    {"images": 997, "items": 2991, "ratings": 2991},
+    COMPOSITE_JSON,
+)
+COMPOSITE_30K = _card(
+    "composite_30k",
+    "Composite (Flickr30k)",
+    _ADITYA,
+    Scale(1, 5, 1),
+    FLICKR30K_TOKENS,
+    "06964aba2343f7c186bcaba4350b24137e9a6cb1d5d2775018eec67d5957fa78",
+    {"images": 991, "items": 2973, "ratings": 2973},
+    COMPOSITE_JSON,
+)
+COMPOSITE_COCO = _card(
+    "composite_coco",
+    "Composite (COCO)",
+    _ADITYA,
+    Scale(1, 5, 1),
+    COCO_REFERENCES,
+    "8a2ad8771818afe2736e393911c64863ff655734f889f43288775d616145e830",
+    {"images": 2007, "items": 6021, "ratings": 6021},
+    COMPOSITE_JSON,
+)
+
+#: Of file names that bear their source: what is behind it is the image's id.
+_SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
+
+_RELEASED_HASHES = {
+    c.sources[0].sha256 for c in (CAPEVAL1K, COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
+}
+
+
+@dataset(CAPEVAL1K)
+def load_capeval1k(root: Path) -> CaptionSet:
+    """CapEval1k: four systems' captions of 250 COCO images (Lee et al. 2021, section 4.3)."""
+    path = locate(root, CAPEVAL1K, CAPEVAL_TABLE)
+    if path is not None and locate(root, CAPEVAL1K, CAPEVAL1K.sources[0]) is None:
+        return _from_table(path)
+    return _caption_set(root, CAPEVAL1K, coco_references(root, CAPEVAL1K))
+
+
+def _from_table(path: Path) -> CaptionSet:
+    table = read_table(path)
+    hint = "; image, caption and value are needed"
+    has = "references" in table
+    references = table.references("references") if has else [()] * len(table)
+    return _rated(
+        replace(CAPEVAL1K, has_references=all(references)),
+        [coco_id(image) for image in table.filled("image", hint)],
+        table.filled("caption", hint),
+        references,
+        table.floats("value", CAPEVAL1K.scales["overall"], hint),
+        [s or None for s in table.texts("system")] if "system" in table else None,
+    )
+
+
+@dataset(COMPOSITE_8K)
+def load_composite_8k(root: Path) -> CaptionSet:
+    """Read the Flickr8k part of Composite (Aditya et al. 2015)."""
+    return _composite(root, COMPOSITE_8K, "flickr8k", flickr8k_references)
+
+
+@dataset(COMPOSITE_30K)
+def load_composite_30k(root: Path) -> CaptionSet:
+    """Read the Flickr30k part of Composite (Aditya et al. 2015)."""
+    return _composite(root, COMPOSITE_30K, "flickr30k", _flickr30k_references)
+
+
+@dataset(COMPOSITE_COCO)
+def load_composite_coco(root: Path) -> CaptionSet:
+    """Read the COCO part of Composite (Aditya et al. 2015)."""
+    return _composite(root, COMPOSITE_COCO, "coco", coco_references)
+
+
+def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:
+    return references_of(read_token_file(find(root, card, FLICKR30K_TOKENS)))
+
+
+def _composite(
+    root: Path,
+    card: Card,
+    part: str,
+    references: Callable[[Path, Card], Mapping[str, tuple[str, ...]]],
+) -> CaptionSet:
+    """A part of Composite, from its database, or from the JSON where the database is not there."""
+    path = locate(root, card, COMPOSITE_JSON)
+    if path is not None and locate(root, card, card.sources[0]) is None:
+        return _from_json(path, part, card)
+    return _caption_set(root, card, references(root, card))
+
+
+def _from_json(path: Path, part: str, card: Card) -> CaptionSet:
+    rows: list[tuple[str, str, tuple[str, ...], float]] = []
+    for number, row in enumerate(field(read_json(path), part, list, str(path))):
+        where = f"{path}: {part}[{number}]"
+        image = field(row, "image", str, where)
+        value = rating(row, "human", card.scales["overall"], where)
+        references = tuple(" ".join(r.split()) for r in texts(row, "references", where))
+        if not references:
+            raise InputError(f"{where}: 'references' is empty; one at least is needed")
+        caption = " ".join(field(row, "caption", str, where).split())
+        image_id = coco_id(image) if part == "coco" else Path(image).name
+        rows.append((image_id, caption, references, value))
+    return _rated(
+        card, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows]
+    )
+
+
+def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
+    """Read the rows of one text database, in the order of its keys as numbers.
+
+    Args:
+        folder: the folder that holds `data.mdb`; it is opened read-only and without a lock.
+        vocabulary: word pieces, one a line.
+
+    Returns:
+        (image file name without its `.npz`, candidate, target) of each row.
+
+    Raises:
+        InputError: where the database or a value in it is damaged, with its key.
+    """
+    if sha256(folder / "data.mdb") not in _RELEASED_HASHES:
+        check_whole(folder)
+    pieces = read_text(vocabulary).removesuffix("\n").split("\n")
+    rows: list[tuple[bytes, bytes]] = []
+    try:
+        env = lmdb.open(str(folder), readonly=True, lock=False)
+        with env, env.begin() as transaction:
+            rows = [(bytes(k), bytes(v)) for k, v in transaction.cursor()]
+    except lmdb.Error as error:
+        raise InputError(
+            f"{folder / 'data.mdb'}: not a whole LMDB ({error}); it may be truncated, get it anew"
+        ) from error
+    out: list[tuple[str, str, float]] = []
+    for key, value in sorted(rows, key=lambda row: (len(row[0]), row[0])):
+        where = f"{folder / 'data.mdb'}: key '{key.decode('utf-8', 'replace')}'"
+        try:
+            row: Any = msgpack.unpackb(lz4.frame.decompress(value), raw=False)
+        except (RuntimeError, ValueError, msgpack.exceptions.UnpackException) as error:
+            raise InputError(
+                f"{where}: not LZ4-framed msgpack ({error}); get the file anew"
+            ) from error
+        ids = field(row, "input_ids", list, where)
+        if not all(isinstance(i, int) and 0 <= i < len(pieces) for i in ids):
+            raise InputError(
+                f"{where}: a word piece is not in {vocabulary}; is it bert-base-cased's?"
+            )
+        candidate = " ".join(pieces[i] for i in ids).replace(" ##", "")
+        image = field(row, "img_fname", str, where).removesuffix(".npz")
+        out.append((image, candidate, float(field(row, "target", float, where))))
+    return out
+
+
+# What `check_whole` runs in a process of its own: are all pages there, can all be read?
+_READ_ALL = """
+import os, sys, lmdb
+with lmdb.open(sys.argv[1], readonly=True, lock=False) as env, env.begin() as transaction:
+    pages = env.info()["last_pgno"] + 1
+    assert os.path.getsize(sys.argv[1] + "/data.mdb") >= pages * env.stat()["psize"]
+    for _ in transaction.cursor().iternext(values=sys.argv[2] == "values"):
+        pass
+"""
+
+
+def check_whole(folder: Path, *, values: bool = True) -> None:
+    """Check that a database is not truncated, and that its keys (and values, if asked) can be read.
+
+    LMDB maps its file and trusts it: a truncated or damaged one kills the process that reads it. So
+    another process reads it first.
+
+    Raises:
+        InputError: where that one ended badly.
+    """
+    command = [sys.executable, "-c", _READ_ALL, str(folder), "values" if values else "keys"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        path = folder / "data.mdb"
+        raise InputError(f"{path}: not a whole LMDB; it is truncated or damaged, get it anew")
+
+
+def named_image(name: str) -> str | None:
+    """Return the image's id where a file's name bears its source in front; None elsewhere."""
+    return image_id_of(name) if _SOURCE.match(name) else None
+
+
+def image_id_of(name: str) -> str:
+    """`coco_val2014_000000060623` → `60623`, `flickr8k_3482974845_db4f` → `3482974845_db4f.jpg`."""
+    source, _, rest = name.partition("_")
+    if source == "coco":
+        return rest.rpartition("_")[2].lstrip("0")
+    return f"{rest.lstrip('0')}.jpg"
+
+
+def _caption_set(root: Path, card: Card, references: Mapping[str, tuple[str, ...]]) -> CaptionSet:
+    database = find(root, card, card.sources[0])
+    rows = read_lmdb(database.parent, find(root, card, VOCABULARY))
+    image_ids = [image_id_of(image) for image, _, _ in rows]
+    for image_id in image_ids:
+        if image_id not in references:
+            raise InputError(
+                f"dataset {card.name}: image '{image_id}' has no references in {card.sources[2].path}"
+            )
+    return _rated(
+        card,
+        image_ids,
+        [candidate for _, candidate, _ in rows],
+        [references[i] for i in image_ids],
+        [target for _, _, target in rows],
+    )
+
+
+def _rated(
+    card: Card,
+    image_ids: list[str],
+    candidates: list[str],
+    references: list[tuple[str, ...]],
+    values: list[float],
+    systems: list[str | None] | None = None,
+) -> CaptionSet:
+    items = make_items(image_ids, candidates, references, systems=systems)
+    ratings = pd.DataFrame(
+        {"item_id": items["item_id"], "dimension": "overall", "rater": "mean", "value": values}
+    )
+    return CaptionSet(items, ratings, card=card)

@@ -1,0 +1,247 @@
+"""Tables in every format: the same columns from each, and each way in which one can be broken."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from captau.datasets.reading.table import Judgements, read_table, split_list
+from captau.datasets.schema import Card, Scale
+from tests.conftest import says
+
+ROWS = [
+    {"image": "a.jpg", "text": 'a dog, "big"\nand brown', "score": 1.5, "refs": ["x", "y ||| z"]},
+    {"image": "b.jpg", "text": "un café ☕", "score": 2.0, "refs": ["w"]},
+]
+FORMATS = ["csv", "json", "jsonl", "parquet"]
+
+
+def write(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Rows in the format that the path's ending says; lists become JSON in a cell of CSV."""
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            cells = {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()}
+            writer.writerow(cells)
+        path.write_text(text.getvalue(), newline="")
+    return path
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_every_format_holds_the_same(ending: str, tmp_path: Path) -> None:
+    table = read_table(write(ROWS, tmp_path / f"t.{ending}"))
+    assert table.names == ("image", "text", "score", "refs")
+    assert len(table) == 2
+    assert table.texts("text") == [row["text"] for row in ROWS]
+    assert table.floats("score", Scale(1, 2)) == [1.5, 2.0]
+    assert table.references("refs") == [("x", "y ||| z"), ("w",)]
+    assert table.first_of("none", "score", "text") == "score"
+    assert table.first_of("none") is None
+
+
+def test_places(tmp_path: Path) -> None:
+    """A line is the one that a row begins in; a row of Parquet is counted from 1."""
+    found = {e: read_table(write(ROWS, tmp_path / f"t.{e}")).places[1] for e in FORMATS}
+    assert found == {
+        "csv": f"{tmp_path}/t.csv:4",
+        "json": f"{tmp_path}/t.json: entry 1",
+        "jsonl": f"{tmp_path}/t.jsonl:2",
+        "parquet": f"{tmp_path}/t.parquet: row 2",
+    }
+
+
+@pytest.mark.parametrize("text", ["\ufeffa,b\n1,2\n\n", "a,b\r\n1,2\r\n", "a, b\n1,2"])
+def test_a_byte_order_mark_and_line_ends_are_legal(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    table = read_table(path)
+    assert (table.names, table.texts("b")) == (("a", "b"), ["2"])
+    path = tmp_path / "t.tsv"
+    path.write_bytes(text.replace(",", "\t").encode())
+    table = read_table(path)
+    assert (table.names, table.texts("b")) == (("a", "b"), ["2"])
+
+
+def test_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text('a\tb\n"x\ty"\n')
+    assert read_table(path).texts("a") == ['"x']
+
+
+def test_objects_are_read_by_what_is_in_them(tmp_path: Path) -> None:
+    """So that a struct of an image's bytes and its path costs the path alone."""
+    rows = [{"img": {"bytes": b"x" * 9, "path": "a.jpg"}}, {"img": None}]
+    table = read_table(write(rows, tmp_path / "t.parquet"))
+    assert table.names == ("img.bytes", "img.path")
+    assert table.column("img.path") == ["a.jpg", None]
+    table = read_table(write([{"img": {"path": "a.jpg"}}], tmp_path / "t.jsonl"))
+    assert table.column("img.path") == ["a.jpg"]
+
+
+def test_a_number_of_32_bits_is_what_it_was_written_as(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"v": pa.array([0.1, None], pa.float32())}), path)
+    assert read_table(path).column("v") == [0.1, None]
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("one ||| two|||three ", ("one", "two", "three")),
+        ('["a", "b ||| c"]', ("a", "b ||| c")),
+        ("['a', \"it's\"]", ("a", "it's")),
+        ("", ()),
+        (" ||| ", ()),
+        ("[", None),
+        ("[1", None),
+        ("[a]", None),
+        ("[dog] on a mat", None),
+        (r'["\ud800", "\ud83d\ude00"]', ("\ufffd", "\U0001f600")),
+        (r"['\ud800', '\ud83d\ude00']", ("\ufffd", "\U0001f600")),
+    ],
+)
+def test_references_in_one_cell(cell: str, wanted: Any) -> None:
+    assert split_list(cell) == wanted
+
+
+BROKEN = {
+    "empty": ("t.csv", b"", ["t.csv: it is empty"]),
+    "ragged": ("t.csv", b"a,b\n1,2\n3\n", [":3: 1 cells", "names 2 columns", "truncated"]),
+    "an open quote": ("t.csv", b'a,b\n1,2\n3,"4\n', [":3: not valid CSV", "truncated"]),
+    "a column twice": ("t.csv", b"a,a\n1,2\n", ["'a' stands there twice"]),
+    "not UTF-8": ("t.csv", b"a,b\n1,2\ncaf\xe9,3\n", [":3: not UTF-8"]),
+    "short TSV": ("t.tsv", b"a\tb\n1\n", [":2: 1 cells"]),
+    "no object": ("t.jsonl", b'{"a": 1}\n[2]\n', [":2: an object is expected, not list"]),
+    "no object in JSON": ("t.json", b'[{"a": 1}, 2]', ["entry 1: an object is expected, not int"]),
+    "cut JSON lines": ("t.jsonl", b'{"a": 1}\n{"a":', [":2: not valid JSON", "truncated"]),
+    "a key twice": ("t.jsonl", b'{"a": 1}\n{"a": 1, "a": 2}', [":2: 'a' stands twice"]),
+    "many digits": ("t.json", b'[{"a":\n' + b"9" * 5000 + b"}]", [":2: a number of more than"]),
+    "another ending": ("t.xlsx", b"", ["t.xlsx: its ending is none of .csv, "]),
+    "no Parquet": ("t.parquet", b"PAR1 or so", ["not a whole Parquet file", "truncated"]),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_what_is_broken_is_named_by_its_place(fault: str, tmp_path: Path) -> None:
+    name, content, parts = BROKEN[fault]
+    (tmp_path / name).write_bytes(content)
+    with says(str(tmp_path / name), *parts):
+        read_table(tmp_path / name)
+
+
+def test_parquet_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())}), path)
+    with says(f"{path}: not a whole Parquet file"):
+        read_table(path).texts("a")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    for ending in FORMATS:
+        with says(f"{tmp_path}/t.{ending}", "No such file" if ending == "parquet" else "cannot be"):
+            read_table(tmp_path / f"t.{ending}")
+
+
+def test_parquet_cut_at_any_byte(tmp_path: Path) -> None:
+    whole = write(ROWS, tmp_path / "t.parquet").read_bytes()
+    for end in range(0, len(whole), 97):
+        (tmp_path / "t.parquet").write_bytes(whole[:end])
+        with says("not a whole Parquet file"):
+            read_table(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        (3.0, ["score is 3.0, not on the scale 1 to 2"]),
+        (None, ["score is None, no number"]),
+        ("much", ["score is 'much', no number"]),
+        (True, ["score is True, no number"]),
+        (float("nan"), ["score is nan, no number"]),
+        ([1], ["score is [1], no number"]),
+        pytest.param(10**400, ["score is 1000", "not on the scale 1 to 2"], id="without end"),
+    ],
+)
+def test_values(value: Any, parts: list[str], tmp_path: Path) -> None:
+    path = write([ROWS[0], {**ROWS[1], "score": value}], tmp_path / "t.json")
+    with says(f"{path}: entry 1: ", *parts):
+        read_table(path).floats("score", Scale(1, 2))
+
+
+def test_columns_of_another_kind(tmp_path: Path) -> None:
+    table = read_table(write([{"a": 7, "b": [1], "c": "[", "d": [], "e": ""}], tmp_path / "t.json"))
+    assert table.texts("a") == ["7"]
+    with says("t.json: no column 'z'; it has a, b, c, d, e; do this"):
+        table.column("z", "; do this")
+    with says("entry 0: b is [1], not a text"):
+        table.texts("b")
+    with says("entry 0: e is empty"):
+        table.filled("e")
+    for name in "abc":
+        with says(f"entry 0: {name} is ", "not a list of texts"):
+            table.references(name)
+    for name in "de":
+        with says(f"entry 0: no references in {name}"):
+            table.references(name)
+
+
+# One row a rating, to items.
+
+CARD = Card("toy", "Toy", "1", "", "", "", scales={"overall": Scale(0, 5)}, has_references=False)
+
+
+def judged(**changes: Any) -> Judgements:
+    columns: dict[str, Any] = {
+        "places": ["f:2", "f:3", "f:4", "f:5"],
+        "image_ids": ["a", "a", "a", "b"],
+        "captions": ["dog", "cat", "dog", "dog"],
+        "values": [1, 2, 3, 4],
+    }
+    return Judgements(**(columns | changes))
+
+
+def test_rows_become_items() -> None:
+    made = judged().caption_set(CARD)
+    assert made.items[["image_id", "caption"]].to_numpy().tolist() == [
+        ["a", "dog"],
+        ["a", "cat"],
+        ["b", "dog"],
+    ]
+    one, two, three = made.items["item_id"]
+    assert made.ratings.to_numpy().tolist() == [
+        [one, "overall", "rating_1", 1.0],
+        [two, "overall", "rating_1", 2.0],
+        [one, "overall", "rating_2", 3.0],
+        [three, "overall", "rating_1", 4.0],
+    ]
+    assert len(judged(systems=["A", "A", "B", "A"]).caption_set(CARD).items) == 4
+
+
+def test_a_rater_rates_once() -> None:
+    assert len(judged(raters=["r", "r", "s", "r"]).caption_set(CARD).ratings) == 4
+    with says("f:4: rater 'r' has rated this caption before, in f:2"):
+        judged(raters=["r", "s", "r", "r"]).caption_set(CARD)
+
+
+def test_an_item_has_one_set_of_references_and_one_split() -> None:
+    references = [("x",), ("x",), ("y",), ("x",)]
+    with says("f:4: another references than in f:2"):
+        judged(references=references).caption_set(CARD)
+    assert len(judged(references=references, apart=True).caption_set(CARD).items) == 4
+    with says("f:4: another split than in f:2"):
+        judged(splits=["train", "train", "test", "test"]).caption_set(CARD)

@@ -1,0 +1,168 @@
+"""Caption-Quality: the reader on small files in the authors' format, with every kind of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from captau.datasets.sources.caption_quality import CARD, load_caption_quality, original_urls, p_hat
+from tests.conftest import says
+
+FOLDS = {"train": "train", "dev": "validation", "test": "test"}
+# Ten answers: 7 of 10 are yes; 4 of 9 with a skip; with three skips the pair is dropped; 8 of 8.
+WORDS = {
+    "k1": ["YES"] * 7 + ["NO"] * 3,
+    "k2": ["NO"] * 5 + ["SKIP"] + ["yes"] * 4,
+    "k3": ["SKIP"] * 3 + ["YES"] * 7,
+    "k4": ["SKIP"] * 2 + ["YES"] * 8,
+}
+P_HAT = {"k1": 0.75, "k2": 0.5, "k4": 1.0}  # round(5.6) / 8, round(3.56) / 8, 8 / 8
+
+
+def columns(kind: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The columns of what people said, and each pair's cells."""
+    counts = {k: [w.upper() for w in words] for k, words in WORDS.items()}
+    if kind == "list":
+        return ["ANSWERS"], {k: [",".join(w)] for k, w in WORDS.items()}
+    if kind == "JSON list":
+        return ["RATINGS"], {k: [str(w)] for k, w in WORDS.items()}
+    if kind == "single":
+        return [f"RATING_{i}" for i in range(10)], WORDS
+    if kind == "counts":
+        words = ("YES", "NO", "SKIP")
+        return list(words), {k: [str(c.count(w)) for w in words] for k, c in counts.items()}
+    if kind == "totals":  # without the pairs that were dropped, as they are gone from the release
+        kept = {k: c for k, c in counts.items() if k in P_HAT}
+        return ["COUNT_RATINGS", "COUNT_GOOD_RATINGS"], {
+            k: [str(10 - c.count("SKIP")), str(c.count("YES"))] for k, c in kept.items()
+        }
+    means = {"k1": 0.7, "k2": 4 / 9, "k4": 1.0} if kind == "RATING" else P_HAT
+    return [kind], {k: [str(v)] for k, v in means.items()}
+
+
+def write(root: Path, kind: str, fold: str, end: str = "\n") -> Path:
+    names, rows = columns(kind)
+    lines = ["\t".join(["IMAGE_KEY", "CAPTION_PRED", *names])]
+    lines += ["\t".join([f"{fold}_{k}", f'{k} says "hi', *cells]) for k, cells in rows.items()]
+    path = root / "caption_quality" / f"OID-rated-image-captions.v1.{fold}.tsv"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(end.join([*lines, ""]), newline="", encoding="utf-8-sig")
+    return path
+
+
+def make(root: Path, kind: str, end: str = "\n") -> Path:
+    for fold in FOLDS:
+        write(root, kind, fold, end)
+    return root
+
+
+KINDS = ["list", "JSON list", "single", "counts", "totals"]
+SCORES = ["ROUNDED_AVG_USER_RATING", "HUMAN_RATING", "RATING"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *SCORES])
+def test_every_field(kind: str, tmp_path: Path) -> None:
+    made = load_caption_quality(make(tmp_path, kind))
+    items = made.items
+    assert items["image_id"].tolist() == [f"{f}_{k}" for f in FOLDS for k in P_HAT]
+    assert items["caption"].tolist() == [f'{k} says "hi' for _ in FOLDS for k in P_HAT]
+    assert items["split"].tolist() == [split for split in FOLDS.values() for _ in P_HAT]
+    assert items["references"].tolist() == [()] * 9
+    assert items["image"].tolist() == items["system"].tolist() == [None] * 9
+    overall = made.ratings[made.ratings["dimension"] == "overall"]
+    assert overall["value"].tolist() == list(P_HAT.values()) * 3
+    assert overall["item_id"].tolist() == items["item_id"].tolist()
+    assert made.dimensions == (("overall",) if kind in SCORES else ("overall", "good"))
+    assert made.card is CARD
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_answers_are_ratings(kind: str, tmp_path: Path) -> None:
+    made = load_caption_quality(make(tmp_path, kind))
+    good = made.ratings[made.ratings["dimension"] == "good"]
+    found = good.groupby("item_id", sort=False)["value"].agg(["size", "sum"]).to_numpy().tolist()
+    assert found == [[10, 7], [9, 4], [8, 8]] * 3
+    assert set(good["rater"]) <= {f"rater_{k}" for k in range(1, 11)}
+    if kind not in ("counts", "totals"):  # where the place of an answer is known, it is kept
+        first = good[good["item_id"] == made.items["item_id"].iloc[1]]
+        assert first["rater"].tolist() == [f"rater_{k}" for k in (1, 2, 3, 4, 5, 7, 8, 9, 10)]
+        assert first["value"].tolist() == [0.0] * 5 + [1.0] * 4
+
+
+def test_counts_are_dealt_alike_every_time(tmp_path: Path) -> None:
+    make(tmp_path, "counts")
+    assert load_caption_quality(tmp_path).digest == load_caption_quality(tmp_path).digest
+
+
+def test_line_ends_change_nothing(tmp_path: Path) -> None:
+    before = load_caption_quality(make(tmp_path, "list")).digest
+    assert load_caption_quality(make(tmp_path, "list", "\r\n")).digest == before
+
+
+def test_models_are_systems(tmp_path: Path) -> None:
+    for path in (write(tmp_path, "RATING", fold) for fold in FOLDS):
+        lines = path.read_text("utf-8-sig").splitlines()
+        path.write_text("\n".join([f"{lines[0]}\tMODEL", *(f"{line}\tm7" for line in lines[1:])]))
+    assert set(load_caption_quality(tmp_path).items["system"]) == {"m7"}
+
+
+def test_p_hat() -> None:
+    """Levinboim et al. 2021, equation 1: to the nearest eighth, of 8, 9 or 10 answers."""
+    assert p_hat(np.array([0.7, 0.3, 5 / 9, 0.5, 1.0])).tolist() == [0.75, 0.25, 0.5, 0.5, 1.0]
+    for n in (8, 9, 10):  # never half-way between two eighths
+        assert not any((8 * k / n) % 1 == 0.5 for k in range(n + 1) if n != 8)
+
+
+@pytest.mark.parametrize("ending", ["meta", "tsv.meta"])
+def test_original_urls(ending: str, tmp_path: Path) -> None:
+    folder = tmp_path / "caption_quality"
+    folder.mkdir()
+    for fold in FOLDS:
+        path = folder / f"OID-rated-image-captions.v1.{fold}.{ending}"
+        path.write_text(f"IMAGE_KEY\tOriginalURL\n{fold}_k1\thttps://example.org/{fold}.jpg\n")
+    assert original_urls(tmp_path) == {
+        f"{fold}_k1": f"https://example.org/{fold}.jpg" for fold in FOLDS
+    }
+
+
+FAULTS = {
+    "unknown word": ("list", 2, "dev_k1\ta\tYES,MAYBE", [":2: ANSWERS has the answer 'MAYBE'"]),
+    "unknown answer": (
+        "single",
+        3,
+        "dev_k2\ta\t" + "\t".join(["YES"] * 9 + ["OK"]),
+        [":3: RATING_0/", "'OK'", "YES, NO and SKIP"],
+    ),
+    "off scale": ("RATING", 2, "dev_k1\ta\t1.5", [":2: RATING is '1.5', not on the scale 0 to 1"]),
+    "no number": ("HUMAN_RATING", 2, "dev_k1\ta\tx", [":2: HUMAN_RATING is 'x', no number"]),
+    "half a vote": ("counts", 2, "dev_k1\ta\t1.5\t2\t0", [":2: YES is '1.5'"]),
+    "more than all": ("totals", 2, "dev_k1\ta\t8\t9", [":2: COUNT_GOOD_RATINGS 9 is more than"]),
+    "short": ("list", 4, "dev_k3\ta", [":4: 2 cells", "3 columns", "truncated"]),
+    "no key": ("list", 2, "\ta\tYES", [":2: IMAGE_KEY is empty"]),
+    "no answers": ("list", 1, "IMAGE_KEY\tCAPTION_PRED\tX", ["no column with what people said"]),
+    "no caption": ("list", 1, "IMAGE_KEY\tX\tANSWERS", ["no column 'CAPTION_PRED'; it has"]),
+    "not UTF-8": ("list", 3, "dev_k2\tcaf\udce9\tYES", [":3: not UTF-8"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
+    kind, line, text, parts = FAULTS[fault]
+    path = make(tmp_path, kind) / "caption_quality" / "OID-rated-image-captions.v1.dev.tsv"
+    lines = path.read_text("utf-8").split("\n")
+    lines[line - 1] = text
+    path.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
+    with says(str(path), *parts):
+        load_caption_quality(tmp_path)
+
+
+def test_pairs_of_too_few_answers_are_told(tmp_path):
+    folder = tmp_path / "caption_quality"
+    folder.mkdir()
+    for fold in FOLDS:
+        text = f"IMAGE_KEY\tCAPTION_PRED\tANSWERS\n{fold}_k\ta dog\tYES,NO,YES\n"
+        (folder / f"OID-rated-image-captions.v1.{fold}.tsv").write_text(text, encoding="utf-8")
+    with says("caption_quality", "none of 3 pairs has 8 answers or more", "2 skips at most"):
+        load_caption_quality(tmp_path)

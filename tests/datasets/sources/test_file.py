@@ -1,0 +1,200 @@
+"""Judgements of one's own: the walk-through in the docs as it stands, and what can go wrong."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import captau
+from captau.datasets.registry import load
+from tests.conftest import run_captau, says
+
+DOCS = (Path(__file__).parents[3] / "docs" / "own_judgements.md").read_text(encoding="utf-8")
+PLAIN = "image,caption,value\na,b,1\na,b,2\nc,d,3\n"
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", DOCS, re.S)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text(block("csv"), encoding="utf-8")
+    return tmp_path / "mine.csv"
+
+
+def write(folder: Path, text: str, name: str = "t.csv") -> Path:
+    (folder / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    return folder / name
+
+
+def test_the_walk_through_on_the_command_line(template: Path, capsys) -> None:
+    command = block("console").removeprefix("$ captau ").replace("\\\n", " ")
+    assert run_captau(*shlex.split(command), "output_dir=out") == 0
+    assert "mine: agreement with people" in capsys.readouterr().out
+    found = pd.read_csv("out/correlations.csv")
+    assert set(found["dataset"]) == {"mine"}
+    assert (found["n_items"].max(), found["n_ratings"].max()) == (6, 12)
+
+
+def test_the_walk_through_in_python(template: Path, capsys) -> None:
+    namespace: dict[str, Any] = {}
+    exec(block("python"), namespace)
+    assert "mine" in capsys.readouterr().out
+    made = namespace["judged"]
+    assert (len(made.items), len(made.ratings)) == (6, 12)
+    assert made.items["references"].tolist()[2] == (
+        "a man is cooking in a kitchen",
+        "someone stirs a pot, smiling",
+    )
+    assert made.items["system"].tolist() == ["A", "B"] * 3
+    assert made.card.scales["overall"].low == 1
+    assert set(made.ratings["rater"]) == {"ann", "bob"}
+    # A pair's unigram matches, by hand: "a dog runs along the beach" has `a`, `dog`, `the` of six.
+    values = namespace["results"].scores
+    first = values[(values["metric"] == "bleu_1") & (values["item_id"] == made.items["item_id"][0])]
+    assert first["score"].tolist() == pytest.approx([3 / 6])
+
+
+def test_agree_reads_it_too(template: Path, capsys) -> None:
+    ended = run_captau(
+        *shlex.split(
+            "agree dataset=file file.path=mine.csv file.image=img file.caption=text "
+            "file.value=score file.rater=who file.references=refs file.name=mine output_dir=out"
+        )
+    )
+    assert ended == 0
+    assert set(pd.read_csv("out/agreement.csv")["dataset"]) == {"mine"}
+
+
+def test_the_usual_names_need_no_options(tmp_path: Path) -> None:
+    text = "image,caption,value,rater,references,dimension,system,split\n7,b,1,r,x,fit,s,train\n"
+    made = load("file", path=write(tmp_path, text))
+    assert made.items.iloc[0].drop("item_id").tolist() == ["7", None, "b", ("x",), "s", "train"]
+    assert made.ratings.iloc[0].tolist()[1:] == ["fit", "r", 1.0]
+    assert (made.name, made.card.title) == ("file", "t.csv")
+
+
+def test_without_them_there_are_none(tmp_path: Path) -> None:
+    made = load("file", path=write(tmp_path, PLAIN))
+    assert made.items["references"].tolist() == [(), ()]
+    assert not made.card.has_references
+    assert made.ratings["rater"].tolist() == ["rating_1", "rating_2", "rating_1"]
+    assert (made.card.scales["overall"].low, made.card.scales["overall"].high) == (1, 3)
+
+
+def test_several_dimensions_are_all_used(tmp_path: Path) -> None:
+    rows = [f"i{i},c{i},{d},{(i * 7 + len(d)) % 5},r" for i in range(6) for d in ("fit", "fluency")]
+    path = write(tmp_path, "\n".join(["image,caption,what,value,references", *rows]))
+    options = {"path": path, "dimension": "what"}
+    found = captau.bench("file", ["bleu_1"], file=options, ceilings=False).correlations
+    assert set(found["dimension"]) == {"fit", "fluency"}
+    assert set(found["protocol"]) == {"usual"}
+    made = load("file", path=path, dimension="what", low=0, high=4)
+    assert made.dimensions == ("fit", "fluency")
+    assert load("file", path=path, dimension="adequacy").dimensions == ("adequacy",)
+
+
+def test_images_are_seen_from_the_table(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    path = write(tmp_path, f"{PLAIN}{'n' * 300},e,1\n")
+    assert load("file", path=path).items["image"].tolist() == [str(tmp_path / "a"), None, None]
+
+
+FAULTS = {
+    "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
+    "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),
+    "off step": (f"{PLAIN}e,f,1.5\n", {"step": 1}, ":5: value is 1.5, not on"),
+    "no number": (f"{PLAIN}e,f,\n", {}, ":5: value is '', no number"),
+    "no image": (f"{PLAIN},f,1\n", {}, ":5: image is empty"),
+    "cut": (f"{PLAIN}e,f\n", {}, ":5: 2 cells"),
+    "not UTF-8": (f"{PLAIN}e,caf\udce9,1\n", {}, ":5: not UTF-8"),
+    "twice": (
+        "image,caption,value,rater\na,b,1,r\na,b,1,r\n",
+        {},
+        ":3: rater 'r' has rated this caption before, in",
+    ),
+    "wide": (
+        "image,caption,r1,r2\na,b,1,2\n",
+        {},
+        ": no column 'value'; it has image, caption, r1, r2; name the column with file.value=; one "
+        "row a rating is expected",
+    ),
+    "no column": (PLAIN, {"image": "img"}, ": no column 'img'; it has", "file.image="),
+    "no rater": (PLAIN, {"rater": "who"}, ": no column 'who'; it has", "file.rater="),
+    "no references": (PLAIN, {"references": "refs"}, ": no column 'refs'", "file.references="),
+    "empty references": (
+        "image,caption,value,references\na,b,1,x\nc,d,1,\n",
+        {},
+        ":3: no references in references; one at least is needed",
+    ),
+    "broken list": (
+        'image,caption,value,references\na,b,1,"[""x"""\n',
+        {},
+        ":2: references is '[\"x\"', not a list of texts",
+    ),
+    "other references": (
+        "image,caption,value,references\na,b,1,x\na,b,1,y\n",
+        {},
+        ":3: another references than in",
+    ),
+    "no scale": (PLAIN, {"low": 5, "high": 1}, "file.low=5, file.high=1"),
+    "no step": (PLAIN, {"step": 0}, "file.step=0: no scale"),
+    "empty": ("", {}, ": it is empty"),
+    "header alone": ("image,caption,value\n", {}, "it has no items"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
+    text, options, *parts = FAULTS[fault]
+    path = write(tmp_path, text)
+    whole = ("no scale", "no step", "header alone")
+    with says(*parts[:1] if fault in whole else (f"{path}{parts[0]}",), *parts[1:]):
+        load("file", path=path, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({}, "dataset file: the option file.path=FILE is needed"),
+        ({"path": "none.csv"}, "none.csv: cannot be read (No such file"),
+        ({"path": "none.doc"}, "none.doc: its ending is none of .csv"),
+        ({"path": "none.csv", "name": "a/b"}, "file.name is 'a/b'"),
+        ({"path": "none.csv", "name": "thumb"}, "file.name=thumb is one of captau's datasets"),
+        ({"pth": "none.csv"}, "unknown option of dataset file 'pth': did you mean path or split?"),
+    ],
+)
+def test_faults_in_the_options(options: dict[str, Any], part: str) -> None:
+    with says(part):
+        load("file", **options)
+
+
+def test_other_datasets_have_no_options() -> None:
+    with says("unknown option of dataset demo 'path': known: none"):
+        load("demo", path="x")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("bench dataset=file", "the option file.path=FILE is needed"),
+        ("bench file.path=mine.csv", "file.path=… belongs to dataset=file"),
+        ("bench dataset=file file.pth=mine.csv", "unknown option of captau bench 'file.pth'"),
+        ("bench dataset=file file.low=much", "could not be converted to Float"),
+    ],
+)
+def test_faults_on_the_command_line(words: str, part: str, capsys) -> None:
+    ended = run_captau(*words.split())
+    assert ended == 2
+    said = capsys.readouterr().err
+    assert part in said
+    assert said.count("\n") == 1

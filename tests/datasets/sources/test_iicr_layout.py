@@ -1,0 +1,187 @@
+"""CocoG, FlickrG and IICR16k: small files of our own making in the interchange format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captau.datasets.registry import load
+from captau.datasets.sources.coco_captions import COCO_CAPTIONS, COCO_REFERENCES
+from captau.datasets.sources.flickr8k import JSON
+from captau.datasets.splits import split_of
+from tests.conftest import says
+
+NAMES = ["cocog", "flickrg", "iicr16k"]
+# A caption of COCO's own, with the blanks of a person; and two of systems.
+COCOG = [
+    ("COCO_val2014_000000000042.jpg", "A dog  runs.", "p1", 5, "coco"),
+    ("COCO_val2014_000000000042.jpg", "A dog  runs.", "p2", 4, "coco"),
+    ("000000000042.jpg", "a dog", "p1", 3, "pythia"),
+    ("7", "a cow", "p3", 1, ""),
+]
+CAPTIONS = {"42": ("A dog runs.", "Dogs run."), "7": ("A cat.",)}
+# b.jpg's pairs were played; of a.jpg's, one is all ones, one is not, and one is its own reference.
+FLICKRG = [
+    ("b.jpg", "A dog .", "p1", 2, "game"),
+    ("b", "A dog .", "p2", 3, "game"),
+    ("b.jpg", "Two cats .", "p1", 5, "game"),
+]
+PAIRS = [
+    ("a.jpg", "Two cats .", 1, 1, 1),
+    ("b.jpg", "A cow .", 1, 1, 2),
+    ("b.jpg", "A dog .", 1, 1, 1),
+]
+REFERENCES = {"a.jpg": ("A dog .", "Dogs ."), "b.jpg": ("Two cats .",)}
+
+
+def write(root: Path, path: str, content: str) -> Path:
+    (root / path).parent.mkdir(exist_ok=True)
+    (root / path).write_text(content)
+    return root / path
+
+
+def rows(of: list[tuple[Any, ...]], ending: str) -> str:
+    names = ("image", "caption", "rater", "value", "source")
+    if ending == "jsonl":
+        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in of)
+    return "\n".join(",".join(map(str, row)) for row in [names, *of])
+
+
+@pytest.fixture(params=["jsonl", "csv"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    for name, of in (("cocog", COCOG), ("flickrg", FLICKRG)):
+        write(tmp_path, f"{name}/{name}.{request.param}", rows(of, request.param))
+    experts = {
+        image: {
+            "image_path": f"Flickr8k_Dataset/{image}",
+            "ground_truth": list(references),
+            "human_judgement": [
+                {"caption": caption, "rating": rating}
+                for of, caption, *ratings in PAIRS
+                if of == image
+                for rating in ratings
+            ],
+        }
+        for image, references in REFERENCES.items()
+    }
+    write(tmp_path, JSON.path, json.dumps(experts))
+    write(tmp_path, COCO_REFERENCES.path, json.dumps(CAPTIONS))
+    return tmp_path
+
+
+def told(made: Any) -> list[tuple[Any, ...]]:
+    items = made.items
+    columns = ("image_id", "caption", "references", "system")
+    return list(zip(*(items[c] for c in columns), strict=True))
+
+
+COCOG_ITEMS = [
+    ("42", "A dog runs.", ("Dogs run.",), "coco"),
+    ("42", "a dog", CAPTIONS["42"], "pythia"),
+    ("7", "a cow", CAPTIONS["7"], None),
+]
+FLICKRG_ITEMS = [
+    ("b.jpg", "A dog .", ("Two cats .",), "game"),
+    ("a.jpg", "Two cats .", REFERENCES["a.jpg"], None),
+]
+
+
+def test_cocog(folder: Path) -> None:
+    made = load("cocog", folder)
+    assert told(made) == COCOG_ITEMS
+    assert made.ratings["value"].tolist() == [5.0, 4.0, 3.0, 1.0]
+    assert made.ratings["rater"].tolist() == ["p1", "p2", "p1", "p3"]
+    assert made.items["split"].tolist() == [split_of(i) for i in ("42", "42", "7")]
+    assert made.card.has_references
+
+
+def test_flickrg_has_the_pairs_that_all_experts_rated_one(folder: Path) -> None:
+    """And not the one that is its image's own reference, nor again the one that was played."""
+    made = load("flickrg", folder)
+    assert told(made) == FLICKRG_ITEMS
+    assert made.ratings["value"].tolist() == [2.0, 3.0, 1.0, 1.0, 1.0]
+    assert made.ratings["rater"].tolist() == ["p1", "p2", "expert_1", "expert_2", "expert_3"]
+
+
+def test_iicr16k_is_both(folder: Path) -> None:
+    made = load("iicr16k", folder)
+    assert told(made) == COCOG_ITEMS + FLICKRG_ITEMS
+    assert len(made.ratings) == 9
+
+
+def test_the_papers_counts_add_up() -> None:
+    """Scott et al. 2023, section 3.3."""
+    from captau.datasets.registry import card
+
+    one, two, both = (card(name).expected for name in NAMES)
+    assert {k: one[k] + two[k] for k in both} == both
+    assert both == {"images": 9990, "items": 15646, "ratings": 68217}
+
+
+def test_real_pairs_that_all_experts_rated_one(data_root: Path, tmp_path: Path) -> None:
+    """Section 3.3 held out 2,350 pairs; with 3,472 − 158 played ones they make FlickrG's 5,664."""
+    write(tmp_path, JSON.path, (data_root / JSON.path).read_text("utf-8"))
+    write(tmp_path, "flickrg/flickrg.csv", "image,caption,rater,value\n")
+    made = load("flickrg", tmp_path)
+    assert (len(made.items), len(made.ratings)) == (2350, 3 * 2350)
+    assert made.card.expected["items"] == 2350 + 3472 - 158
+
+
+def test_cocos_own_captions_and_none_at_all(folder: Path) -> None:
+    annotations = [
+        {"image_id": 42, "id": 1, "caption": "Dogs\nrun."},
+        {"image_id": 42, "id": 2, "caption": "A dog runs."},
+    ]
+    path = write(folder, COCO_CAPTIONS.path, json.dumps({"annotations": annotations}))
+    made = load("cocog", folder)
+    assert made.items["references"].tolist() == [("Dogs run.",), ("Dogs run.", "A dog runs."), ()]
+    assert not made.card.has_references
+    path.unlink()
+    (folder / COCO_REFERENCES.path).unlink()
+    assert load("cocog", folder).items["references"].tolist() == [()] * 3
+
+
+FAULTS = {
+    "off scale": ("42,a dog,p1,6", ":2: value is '6', not on the scale 1 to 5 in steps of 1"),
+    "half a point": ("42,a dog,p1,2.5", ":2: value is '2.5', not on"),
+    "no number": ("42,a dog,p1,good", ":2: value is 'good', no number"),
+    "no rater": ("42,a dog,,1", ":2: rater is empty"),
+    "no image": (",a dog,p1,1", ":2: image is empty"),
+    "rated twice": ("42,a dog,p1,1\n42,a dog,p1,2", ":3: rater 'p1' has rated this caption before"),
+    "cut": ("42,a dog", ":2: 2 cells"),
+    "not UTF-8": ("42,caf\udce9,p1,1", ":2: not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", ["cocog", "flickrg"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_file_and_line(name: str, fault: str, folder: Path) -> None:
+    text, part = FAULTS[fault]
+    if name == "flickrg":
+        text = text.replace("42,", "b.jpg,")
+    (folder / name / f"{name}.jsonl").unlink(missing_ok=True)
+    path = folder / name / f"{name}.csv"
+    path.write_bytes(f"image,caption,rater,value\n{text}\n".encode("utf-8", "surrogateescape"))
+    for of in (name, "iicr16k"):
+        with says(f"{path}{part}"):
+            load(of, folder)
+
+
+def test_other_faults(folder: Path) -> None:
+    for name in ("cocog", "flickrg"):
+        (folder / name / f"{name}.jsonl").write_text('{"image": "b", "rater": "p", "value": 1}\n')
+        with says(
+            f"{name}.jsonl: no column 'caption'", "image, caption, rater and value are needed"
+        ):
+            load(name, folder)
+    (folder / "flickrg" / "flickrg.jsonl").write_text(
+        '{"image": "z.jpg", "caption": "c", "rater": "p", "value": 1}\n'
+    )
+    with says("flickrg.jsonl:1: image 'z.jpg' is none of Flickr8k's"):
+        load("flickrg", folder)
+    (folder / "cocog" / "cocog.jsonl").write_text("")
+    with says("cocog"):
+        load("cocog", folder)
