@@ -1,7 +1,7 @@
 """THumB 1.0: expert ratings of precision, recall and text quality of strong systems on COCO.
 
 Kasai et al. 2022. Five systems, the human reference among them, on 500 images of the Karpathy test
-split. `precision` and `recall` lie on 1–5; `fluency`, `inclusive` and `conciseness` are penalties,
+split. `precision` and `recall` are whole numbers from 1 to 5; `fluency`, `inclusive` and `conciseness` are penalties,
 stored negative as the release does; `total` is the mean of the first two plus the penalties.
 """
 
@@ -58,8 +58,8 @@ CARD = Card(
 }""",
     homepage="https://github.com/jungokasai/THumB",
     scales={
-        "precision": Scale(1, 5),
-        "recall": Scale(1, 5),
+        "precision": Scale(1, 5, 1),
+        "recall": Scale(1, 5, 1),
         "fluency": Scale(-5, 0),
         "inclusive": Scale(-5, 0),
         "conciseness": Scale(-5, 0),

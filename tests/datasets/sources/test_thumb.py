@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from captau.benchmarks.statistics.rating_table import count_by_level
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.schema import CaptionSet
 from captau.datasets.sources.thumb import CARD, DIMENSIONS, JUDGEMENTS, REFERENCES, load_thumb
@@ -117,6 +118,7 @@ def test_faults_name_file_and_line(fault: str, folder: Path) -> None:
     ("key", "value", "part"),
     [
         ("P", 0.5, "'P' is 0.5, not on the scale 1 to 5"),
+        ("R", 4.5, "'R' is 4.5, not on the scale 1 to 5 in steps of 1"),
         ("Fl", 0.1, "'Fl' is 0.1, not on the scale -5 to 0"),
         ("human_score", float("nan"), "'human_score' is NaN, not on"),
     ],
@@ -215,6 +217,32 @@ def test_the_total_is_made_of_the_parts(real: CaptionSet) -> None:
     made = (wide["precision"] + wide["recall"]) / 2
     made += wide["fluency"] + wide["inclusive"] + wide["conciseness"]
     assert made.sub(wide["total"]).abs().max() < 1e-9
+
+
+def test_precision_and_recall_are_counted_by_whole_points(real: CaptionSet) -> None:
+    """The release rates both in whole points; the counts were taken from the file by hand."""
+    scales = real.card.scales
+    counts = {
+        dimension: count_by_level(
+            real.ratings[real.ratings["dimension"] == dimension], scales[dimension]
+        )
+        for dimension in ("precision", "recall")
+    }
+    assert counts["precision"] == {1: 3, 2: 77, 3: 298, 4: 424, 5: 1698}
+    assert counts["recall"] == {1: 0, 2: 96, 3: 771, 4: 899, 5: 734}
+
+
+def test_images_of_ties_do_not_explain_the_printed_worst_counts(real: CaptionSet) -> None:
+    """docs/reproduction.md, on "# Worst" of Kasai et al. 2022, Table 3 (printed 65 128 150 190 269)."""
+    wide = real.ratings.pivot_table(index="item_id", columns="dimension", values="value")
+    judged = wide.reindex(real.items["item_id"])[["precision", "recall"]].reset_index(drop=True)
+    images = real.items["image_id"].reset_index(drop=True)
+    is_tied = (judged.groupby(images).transform("nunique") == 1).all(axis=1)
+    is_worst = (judged == judged.groupby(images).transform("min")).all(axis=1)
+    assert images[is_tied].nunique() == 29
+    counts = real.items["system"].reset_index(drop=True)[is_worst & ~is_tied].value_counts()
+    systems = ["Human", "VinVL-large", "VinVL-base", "Unified-VLP", "Up-Down"]
+    assert counts[systems].tolist() == [44, 107, 129, 170, 255]
 
 
 @pytest.mark.parametrize("source", [JUDGEMENTS, REFERENCES])
