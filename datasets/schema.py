@@ -88,7 +88,11 @@ def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Card:
-    """The description of a dataset, before it is read; a `partial` one can be read without some files."""
+    """The description of a dataset, before it is read; a `partial` one can be read without some files.
+
+    Raters are anonymous where their names only number an item's ratings. `summaries` has the dimensions
+    that are made of the ratings of another dimension, by name, with that dimension.
+    """
 
     name: str
     title: str
@@ -103,6 +107,8 @@ class Card:
     synthetic: bool = False
     needs_images: bool = False
     partial: bool = False
+    anonymous_raters: bool = False
+    summaries: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def item_ids(

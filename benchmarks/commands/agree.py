@@ -5,7 +5,7 @@ Agreement of raters gives ceilings for metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +104,16 @@ class RaterAgreement:
         rows: those of `agreement.csv`.
         histograms: by dataset and dimension, how far two halves of an item's raters are apart.
         distributions: likewise, the number of items by the level nearest to their mean rating.
+        unrepeated: the datasets and dimensions in which no item has two ratings.
+        notes: sentences on which ratings the agreement is of.
     """
 
     selection: EvaluationSet
     rows: list[dict[str, Any]]
     histograms: dict[str, dict[float, float]]
     distributions: dict[str, dict[float, int]]
+    unrepeated: set[str]
+    notes: list[str]
 
 
 def _measure_raters(config: AgreeOptions) -> RunOutput:
@@ -139,8 +143,12 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
             **clock.record(),
         },
         [
-            _agreement_table(agreement, [c.name for c in caption_sets if c.card.synthetic]),
-            *(_distribution_table(name, counts) for name, counts in distributions.items()),
+            *_agreement_tables(measured),
+            *(
+                _distribution_table(name, counts, name in of_dataset.unrepeated)
+                for of_dataset in measured
+                for name, counts in of_dataset.distributions.items()
+            ),
             *([_histogram_table(histograms)] if histograms else []),
         ],
     )
@@ -148,30 +156,60 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
 
 def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgreement:
     selection.require_ratings("it has preferences and no ratings to agree on")
-    caption_set, dimensions = selection.caption_set, selection.protocol.dimension
+    card, ratings = selection.caption_set.card, selection.ratings
+    dimensions = selection.protocol.dimension
+    several = len(dimensions) > 1
+    sources = {d: card.summaries.get(d, d) for d in dimensions}
+    sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
-    distributions: dict[str, dict[float, int]] = {}
-    for dimension in dimensions:
-        several = len(dimensions) > 1
-        table = RatingTable.from_ratings(caption_set.ratings, selection.items["item_id"], dimension)
-        scale = caption_set.card.scales[dimension]
+    unrepeated: set[str] = set()
+
+    def subject(dimension: str) -> str:
+        return f"{selection.name} {dimension}" if several else selection.name
+
+    for dimension in dict.fromkeys(sources.values()):
+        table = RatingTable.from_ratings(
+            ratings, selection.items["item_id"], dimension, is_anonymous=card.anonymous_raters
+        )
+        if not table.n_items:
+            unrepeated.add(subject(dimension))
+        scale = card.scales[dimension]
         measures, histogram = compute_measures(table, scale, config.seed, config.draws)
         for name, measure in measures.items():
             label = f"{dimension}:{name}" if several else name
             rows.append(
-                {"dataset": selection.name, "measure": label, "note": measure.note, **vars(measure)}
+                {
+                    "dataset": selection.name,
+                    "measure": label,
+                    "note": measure.note,
+                    "has_pairs": table.n_items > 0,
+                    **vars(measure),
+                }
             )
-        subject = f"{selection.name} {dimension}" if several else selection.name
-        ratings = selection.ratings
-        distributions[subject] = count_by_level(ratings[ratings["dimension"] == dimension], scale)
         if histogram:
-            histograms[subject] = histogram
-    return RaterAgreement(selection, rows, histograms, distributions)
+            histograms[subject(dimension)] = histogram
+    distributions = {
+        subject(d): count_by_level(ratings[ratings["dimension"] == d], card.scales[d])
+        for d in dimensions
+    }
+    notes = [
+        f"{selection.name}: {dimension} is made of the ratings {source}, which are measured here."
+        for dimension, source in sources.items()
+        if source != dimension
+    ]
+    return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
 
 
-def _agreement_table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTable:
-    """Return measures as rows, datasets as columns; ×100, with the standard deviation over draws."""
+def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
+    """Return measures as rows, datasets as columns; ×100, with the standard deviation over draws.
+
+    Dimensions in which no item has two ratings are left out; without any other there is no table.
+    """
+    agreement = pd.DataFrame([row for of_dataset in measured for row in of_dataset.rows])
+    agreement = agreement[agreement["has_pairs"]]
+    if agreement.empty:
+        return []
     datasets = list(dict.fromkeys(agreement["dataset"]))
     cells: dict[tuple[str, str], str] = {}
     measures: list[str] = []
@@ -187,14 +225,16 @@ def _agreement_table(agreement: pd.DataFrame, synthetic: list[str]) -> ResultTab
         cells[measure, dataset] = text
     rows = [(m, [cells.get((m, d), "") for d in datasets]) for m in measures]
     counts = agreement.groupby("dataset", sort=False)["n_items"].max()
-    notes = [f"{name}: {synthetic_note('raters')}" for name in synthetic]
+    caption_sets = [of_dataset.selection.caption_set for of_dataset in measured]
+    notes = [f"{c.name}: {synthetic_note('raters')}" for c in caption_sets if c.card.synthetic]
     notes.append(
         "Measures ×100; ± is the standard deviation over draws. Items with two ratings or more: "
         + ", ".join(f"{name} {int(n):,}" for name, n in counts.items())
         + "."
     )
+    notes += [note for of_dataset in measured for note in of_dataset.notes]
     notes += _measure_notes(agreement, len(datasets))
-    return ResultTable("How well the raters agree", "measure", datasets, rows, notes=notes)
+    return [ResultTable("How well the raters agree", "measure", datasets, rows, notes=notes)]
 
 
 def _measure_notes(agreement: pd.DataFrame, n_datasets: int) -> list[str]:
@@ -215,7 +255,7 @@ def _measure_notes(agreement: pd.DataFrame, n_datasets: int) -> list[str]:
     return notes
 
 
-def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
+def _distribution_table(name: str, counts: Mapping[float, int], is_unrepeated: bool) -> ResultTable:
     """Return the distribution of the items' mean ratings, with bars."""
     total, largest = sum(counts.values()), max(counts.values())
     rows = [
@@ -226,19 +266,27 @@ def _distribution_table(name: str, counts: Mapping[float, int]) -> ResultTable:
         for level, n in counts.items()
     ]
     title = f"{name}: mean ratings of the items, to the nearest level"
-    return ResultTable(title, "rating", ["items", "%", ""], rows, numeric=False)
+    notes = (
+        ["No item has two ratings, so that there is no agreement to measure."]
+        if is_unrepeated
+        else []
+    )
+    return ResultTable(title, "rating", ["items", "%", ""], rows, notes=notes, numeric=False)
 
 
 def _histogram_table(histograms: Mapping[str, Mapping[float, float]]) -> ResultTable:
     """Return how far two halves of an item's raters are apart, in text."""
-    steps = next(iter(histograms.values()))
+    steps = sorted({step for histogram in histograms.values() for step in histogram})
     rows = [
         (
-            f"{step:+.2f}" if step else "0.00",
-            [format_number(h[step], 100, 1) for h in histograms.values()],
+            f"{step:+.3g}" if step else "0",
+            [format_number(h[step], 100, 1) if step in h else "" for h in histograms.values()],
         )
         for step in steps
     ]
     title = "Differences of the mean ratings by two halves of the raters"
-    notes = ["Differences in parts of the scale's width, to the nearest quarter; shares in %."]
+    notes = [
+        "Differences in parts of the scale's width; to the nearest eighth where they have no common step of "
+        "1/12 or more. Shares in %."
+    ]
     return ResultTable(title, "difference", list(histograms), rows, notes=notes)

@@ -50,6 +50,7 @@ def provenance(
             "title": card.title,
             "synthetic": card.synthetic,
             "scales": {name: vars(scale) for name, scale in card.scales.items()},
+            "anonymous_raters": card.anonymous_raters,
             "licence": card.licence,
             "citation": card.citation,
             "digest": caption_set.digest,

@@ -121,6 +121,11 @@ class Part:
             return _FLOORS_AND_CEILINGS[metric]
         return self.run.run.get("metrics", {}).get(metric, {}).get("label", metric)
 
+    @property
+    def has_anonymous_raters(self) -> bool:
+        """Whether the names of raters only number an item's ratings."""
+        return self.run.run["data"][self.dataset].get("anonymous_raters", False)
+
     def metric_kind(self, metric: str) -> str:
         """One of `METRIC_KINDS`, or what stands beside metrics."""
         if metric in _FLOORS_AND_CEILINGS:
@@ -557,7 +562,9 @@ def _cut(scale: Scale) -> Scale:
 
 def _agreement(part: Part) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
-        table = RatingTable.from_ratings(part.ratings, part.items.index, dimension)
+        table = RatingTable.from_ratings(
+            part.ratings, part.items.index, dimension, is_anonymous=part.has_anonymous_raters
+        )
         if not table.n_items:
             continue
         # As captau agree has them, whose seed and number of draws are the usual ones as well.

@@ -110,6 +110,8 @@ def cohen_kappas(
         remarks.append(remark(Note.CONSTANT_PAIRS, n_pairs=n_flat))
     if _has_sorted_ratings(table):
         remarks.append(remark(Note.SORTED_RATINGS))
+    elif table.is_anonymous:
+        remarks.append(remark(Note.ANONYMOUS_RATERS))
     n_items = len(np.unique(table.item[left]))
     if flat.all():
         undefined = AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, n_items)
@@ -216,13 +218,16 @@ def stability(halves: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str
     """Compute correlation and differences of the mean ratings by two disjoint halves of the raters.
 
     Levinboim et al. 2021, section 3.3, who had two sets of raters. Differences are in parts of the
-    scale's width.
+    scale's width, and undefined on a scale of a single value.
 
     Args:
         halves: see `draw_halves`.
         scale: of the ratings.
     """
     width = scale.high - scale.low
+    if not width:
+        undefined = AgreementMeasure.undefined(Undefined.SINGLE_VALUE, len(halves[0][0]))
+        return dict.fromkeys(HALF_MEASURES[1:], undefined)
     differences = [(first - second) / width for first, second in halves]
     n_items = len(halves[0][0])
 
@@ -241,11 +246,20 @@ def stability(halves: Sequence[tuple[Floats, Floats]], scale: Scale) -> dict[str
 def difference_histogram(
     halves: Sequence[tuple[Floats, Floats]], scale: Scale
 ) -> dict[float, float]:
-    """Return the share of `stability`'s differences nearest to -1, -0.75, …, 1, over all draws."""
+    """Return the share of `stability`'s differences at each step from -1 to 1, over all draws.
+
+    A step is the greatest 1/n, n up to 12, of which all differences are multiples, as p̂'s eighths are;
+    where there is none, differences are rounded to eighths. Empty on a scale of a single value.
+    """
+    if scale.high == scale.low:
+        return {}
     differences = np.concatenate([first - second for first, second in halves])
-    nearest = np.rint(np.round(4 * differences / (scale.high - scale.low), 6)).astype(np.int64)
-    shares = np.bincount(nearest + 4, minlength=9) / len(nearest)
-    return {step / 4 - 1: float(share) for step, share in enumerate(shares)}
+    differences /= scale.high - scale.low
+    multiples = (n for n in range(1, 13) if np.abs(n * differences % 1 - 0.5).min() > 0.5 - 1e-6)
+    n_steps = next(multiples, 8)
+    nearest = np.rint(np.round(n_steps * differences, 6)).astype(np.int64)
+    shares = np.bincount(nearest + n_steps, minlength=2 * n_steps + 1) / len(nearest)
+    return {(step - n_steps) / n_steps: float(share) for step, share in enumerate(shares)}
 
 
 def compute_measures(

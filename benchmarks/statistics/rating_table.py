@@ -67,6 +67,7 @@ class RatingTable:
         source_index: each item's index among those that the table was made of, shape (n_items,).
         n_left_out: the number of items that had fewer ratings than `min_ratings`.
         min_ratings: the number of ratings that an item has at least.
+        is_anonymous: whether a rater's number says only where a rating stands among an item's.
     """
 
     item: Ints
@@ -75,10 +76,16 @@ class RatingTable:
     source_index: Ints
     n_left_out: int = 0
     min_ratings: int = 2
+    is_anonymous: bool = False
 
     @classmethod
     def from_ratings(
-        cls, ratings: pd.DataFrame, items: Iterable[str], dimension: str
+        cls,
+        ratings: pd.DataFrame,
+        items: Iterable[str],
+        dimension: str,
+        *,
+        is_anonymous: bool = False,
     ) -> RatingTable:
         """Make a table of a `CaptionSet`'s ratings: those of one dimension and of the given items."""
         index = pd.Index(list(items)).get_indexer(pd.Index(ratings["item_id"]))
@@ -88,7 +95,9 @@ class RatingTable:
         value = ratings.loc[mask, "value"].to_numpy(dtype=np.float64)[order]
         index = index[mask][order]
         source = np.unique(index).astype(np.int64)
-        return cls(_renumber(index), codes[order].astype(np.int64), value, source).at_least(2)
+        rater = codes[order].astype(np.int64)
+        table = cls(_renumber(index), rater, value, source, is_anonymous=is_anonymous)
+        return table.at_least(2)
 
     @classmethod
     def from_matrix(cls, ratings: Floats) -> RatingTable:
@@ -109,6 +118,7 @@ class RatingTable:
             self.source_index[keeps_item],
             self.n_left_out + int((~keeps_item).sum()),
             min_ratings,
+            self.is_anonymous,
         )
 
     @cached_property
@@ -204,4 +214,5 @@ def nearest_level(values: Floats, scale: Scale) -> Ints:
 
 
 def _step(scale: Scale) -> float:
-    return scale.step or (scale.high - scale.low) / 10
+    """Return the distance of two levels; 1 on a scale of a single value."""
+    return scale.step or (scale.high - scale.low) / 10 or 1.0

@@ -59,6 +59,7 @@ class Undefined(Enum):
     NO_COMMON_ITEMS = "no two raters have {min_items} items in common"
     ONE_ITEM = "two items are needed"
     CONSTANT_MEANS = "all items have one mean rating"
+    SINGLE_VALUE = "the scale has a single value"
     OPPOSITE_HALVES = "the halves are opposite"
 
 
@@ -98,6 +99,7 @@ class Note(Enum):
     TOO_FEW_RATINGS = "items left out, with fewer than {min_ratings} ratings: {n_items}"
     RATER_PAIRS = "mean over pairs of raters with {min_items} or more common items: {n_pairs}"
     CONSTANT_PAIRS = "pairs left out, since all ratings are equal: {n_pairs}"
+    ANONYMOUS_RATERS = "raters are anonymous: columns of answers, not people"
     SORTED_RATINGS = "an item's ratings ascend from rater to rater: sorted ratings, not people"
     UNEQUAL_COUNTS = "k = {k:.2f}: items differ in their number of ratings"
     BEST_RATER = "the best virtual rater ({rater}-{others}), its rating against each of the others'"

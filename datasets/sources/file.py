@@ -104,6 +104,7 @@ def load_file(
         scales=scales,
         sources=(SourceFile(str(table.path.absolute()), "your own file"),),
         has_references=has is not None,
+        anonymous_raters=columns["rater"] is None,
     )
     return Judgements(
         table.places,

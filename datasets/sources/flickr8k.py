@@ -72,6 +72,7 @@ CARD = Card(
     scales={"overall": Scale(1, 4, 1)},
     sources=(JSON, TOKENS, EXPERTS),
     expected={"images": 1000, "items": 5664, "ratings": 16992},
+    anonymous_raters=True,
 )
 
 

@@ -34,7 +34,7 @@ class StabilityComparison:
     Attributes:
         measures: a row for each dimension and measure, columns `COLUMNS`; differences in parts of the
             scale's width, first run less second.
-        histograms: by dimension, the share of the differences nearest to -1, -0.75, …, 1.
+        histograms: by dimension, the share of the differences at each step, see `difference_histogram`.
         run: the record of the comparison, as `run.json` has it.
         source: the publication of the `published` column; empty if there is none.
     """
@@ -62,11 +62,14 @@ class StabilityComparison:
         if self.source:
             notes.append(f"Published: {self.source}.")
         notes += sorted({str(note) for note in self.measures["note"] if note})
-        steps = next(iter(self.histograms.values()))
+        steps = sorted({step for shares in self.histograms.values() for step in shares})
         shares = [
             (
-                f"{step:+.2f}" if step else "0.00",
-                [format_number(shares[step], 100, 1) for shares in self.histograms.values()],
+                f"{step:+.3g}" if step else "0",
+                [
+                    format_number(shares[step], 100, 1) if step in shares else ""
+                    for shares in self.histograms.values()
+                ],
             )
             for step in steps
         ]
@@ -79,7 +82,7 @@ class StabilityComparison:
                 notes=notes,
             ),
             ResultTable(
-                "Differences of the items' means, to the nearest quarter: shares in %",
+                "Differences of the items' means: shares in %",
                 "difference",
                 list(self.histograms),
                 shares,

@@ -33,7 +33,7 @@ from captau.benchmarks.statistics.rater_agreement import (
     split_half_reliability,
     stability,
 )
-from captau.benchmarks.statistics.rating_table import RatingTable
+from captau.benchmarks.statistics.rating_table import RatingTable, count_by_level
 from captau.benchmarks.statistics.virtual_raters import (
     CEILINGS,
     compute_ceilings,
@@ -229,6 +229,54 @@ def test_stability_by_hand():
     histogram = difference_histogram(split, FIVE)
     assert list(histogram) == [-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75, 1]
     assert {k: v for k, v in histogram.items() if v} == {-0.5: 0.25, 0: 0.25, 0.25: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("differences", "steps"),
+    [
+        ((0, 1, -1), (-1, 0, 1)),
+        ((0, 1 / 3, -2 / 3), (-1, -2 / 3, -1 / 3, 0, 1 / 3, 2 / 3, 1)),
+        ((0, 0.125), [k / 8 for k in range(-8, 9)]),
+        ((0.2, 0.25), [k / 8 for k in range(-8, 9)]),  # twentieths: too fine
+    ],
+)
+def test_the_histogram_of_differences_has_the_steps_of_the_differences(differences, steps):
+    """Thirds, as single ratings of 1-4 have, and p̂'s eighths are not rounded to quarters."""
+    halves = [(np.array(differences), np.zeros(len(differences)))]
+    histogram = difference_histogram(halves, Scale(0, 1, 1))
+    assert list(histogram) == pytest.approx(list(steps))
+    assert histogram[0] == pytest.approx(differences.count(0) / len(differences))
+    assert sum(histogram.values()) == pytest.approx(1)
+
+
+def test_a_scale_of_a_single_value_has_no_differences():
+    """A dimension that is constant in a file without `file.low` and `file.high`."""
+    table = of_raters((3, 3, 3), (3, 3, 3))
+    measures, histogram = compute_measures(table, Scale(3, 3))
+    assert histogram == {}
+    for name in HALF_MEASURES[1:]:
+        assert math.isnan(measures[name].value)
+        assert measures[name].note.startswith("undefined: the scale has a single value")
+    frame = pd.DataFrame({"item_id": ["a", "b"], "value": [3.0, 3.0]})
+    for step in (None, 1):
+        assert count_by_level(frame, Scale(3, 3, step)) == {3: 2}
+
+
+def test_cohen_kappa_of_anonymous_columns_has_a_remark():
+    raters = simulated(40, 3)
+    item_ids = [f"i{k}" for k in range(40)]
+    ratings = pd.DataFrame(
+        [
+            (item_id, "overall", f"r{rater}", value)
+            for item_id, values in zip(item_ids, raters, strict=True)
+            for rater, value in enumerate(values)
+        ],
+        columns=pd.Index(["item_id", "dimension", "rater", "value"]),
+    )
+    for is_anonymous in (True, False):
+        table = RatingTable.from_ratings(ratings, item_ids, "overall", is_anonymous=is_anonymous)
+        for kappa in cohen_kappas(table).values():
+            assert ("raters are anonymous" in kappa.note) == is_anonymous
 
 
 def test_virtual_measures_of_three_are_taken_as_they_are():
@@ -560,7 +608,48 @@ def test_one_rating_an_item_is_undefined_and_says_so(agree, monkeypatch):
     assert frame["value"].isna().all()
     assert frame["note"].str.startswith("undefined: no item has t").all()
     assert set(frame["n_items"]) == {0}
-    assert "no item has two ratings" in out
+    assert "No item has two ratings" in out
+    assert "krippendorff" not in out, "one line, no table of dashes"
+
+
+def test_dimensions_without_second_ratings_have_no_rows_beside_those_that_have(agree, monkeypatch):
+    caption_set = made(
+        [{"overall": [1 + i % 5, 1 + i % 4], "detail": [1 + i % 3]} for i in range(30)],
+        {"overall": FIVE, "detail": FIVE},
+    )
+    monkeypatch.setattr(
+        "captau.benchmarks.scoring.locations.Locations.load", lambda *_: caption_set
+    )
+    _, out, _, folder = agree("protocol.dimension=[overall,detail]")
+    assert "overall:icc1" in out
+    assert "detail:icc1" not in out
+    assert out.count("No item has two ratings") == 1
+    assert "detail:icc1" in set(pd.read_csv(folder / "agreement.csv")["measure"])
+
+
+def write_judgements(path, header, rows):
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_constant_dimension_without_a_scale_is_undefined(agree, tmp_path):
+    """The ends of the scale are then the one rating that there is."""
+    rows = [f"{image},a dog,{rater},3" for image in (1, 2, 3) for rater in "ab"]
+    path = write_judgements(tmp_path / "own.csv", "image,caption,rater,value", rows)
+    status, out, err, folder = agree("dataset=file", f"file.path={path}")
+    assert status == 0, err
+    frame = pd.read_csv(folder / "agreement.csv").set_index("measure")
+    assert frame.loc["percent_agreement", "value"] == 1
+    assert frame["value"].drop("percent_agreement").isna().all()
+    assert "the scale has a single value" in out
+
+
+def test_ratings_without_a_column_of_raters_are_anonymous(agree, tmp_path):
+    rows = [f"{i},a dog,{1 + (i * k) % 5},r{k}" for i in range(20) for k in (1, 2)]
+    path = write_judgements(tmp_path / "own.csv", "image,caption,value,who", rows)
+    options = ["dataset=file", f"file.path={path}"]
+    assert "raters are anonymous" in agree(*options)[1]
+    assert "raters are anonymous" not in agree(*options, "file.rater=who")[1]
 
 
 def test_raters_that_are_sorted_ratings_are_told(agree, data_root):

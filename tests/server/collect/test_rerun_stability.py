@@ -69,9 +69,9 @@ def test_differences_of_p_hat_match_those_worked_by_hand(tmp_path):
         np.corrcoef([1, 0.5, 0.25, 0], [0.75, 0.5, 0.375, 1])[0, 1]
     )
     assert set(comparison.measures["n_items"]) == {4}
-    # To the nearest quarter; -.125 is as near to 0 as to -.25, and goes to the even one.
+    # p̂ is in eighths (section 3.2), so that the row of 0 holds equal ones alone.
     assert comparison.histograms["good"] == {
-        step / 4: differences.count(step / 4) / 4 + (step == 0) / 4 for step in range(-4, 5)
+        step / 8: differences.count(step / 8) / 4 for step in range(-8, 9)
     }
     # The paper's own (section 3.3 and Figure 3) stand beside.
     published = comparison.measures.set_index("measure")["published"].dropna()
