@@ -29,12 +29,47 @@ Floats = NDArray[np.float64]
 CorpusResampler = Callable[[Floats], Floats]
 
 
+@dataclasses.dataclass(frozen=True)
+class Unavailability:
+    """The reason why a metric cannot be computed here.
+
+    Attributes:
+        problem: what it lacks, with the metric as the subject: "needs images, and row 1 has none".
+        remedy: what to do about it; empty where there is nothing to advise.
+    """
+
+    problem: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Return both in one line, which `parse` reads back."""
+        problem = self.problem.replace(_BEFORE_REMEDY, ", ")
+        return _BEFORE_REMEDY.join(filter(None, (problem, self.remedy)))
+
+    @classmethod
+    def parse(cls, text: str) -> Unavailability:
+        """Read what `str` wrote."""
+        problem, _, remedy = text.partition(_BEFORE_REMEDY)
+        return cls(problem, remedy)
+
+
+_BEFORE_REMEDY = "; "
+
+
 class UnavailableError(InputError):
     """A metric cannot be computed here: references, images, weights or an extra are missing.
 
     It is an error if the metric was requested by name. If a suite requested it, the metric is listed as
-    missing, with the message as the reason.
+    missing, with the reason.
+
+    Args:
+        subject: who lacks something, as in "metric clipscore".
+        problem, remedy: see `Unavailability`.
     """
+
+    def __init__(self, subject: str, problem: str, remedy: str = "") -> None:
+        self.unavailability = Unavailability(problem, remedy)
+        super().__init__(f"{subject} {self.unavailability}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +163,7 @@ class Metric(ABC):
             for i, references in enumerate(rows.references):
                 if not references:
                     raise UnavailableError(
-                        f"metric {self.spec} needs references, and {rows.label(i)} has none"
+                        f"metric {self.spec}", f"needs references, and {rows.label(i)} has none"
                     )
                 if not all(isinstance(r, str) for r in references):
                     raise InputError(
@@ -138,12 +173,13 @@ class Metric(ABC):
             for i, image in enumerate(rows.images):
                 if image is None:
                     raise UnavailableError(
-                        f"metric {self.spec} needs images, and {rows.label(i)} has none; "
-                        f"docs/neural.md says where they are looked for"
+                        f"metric {self.spec}",
+                        f"needs images, and {rows.label(i)} has none",
+                        "docs/neural.md says where they are looked for",
                     )
 
-    def unavailable_reason(self, items: Items) -> str | None:
-        """Return in one line why the metric cannot be computed here, or None if it can be tried.
+    def find_unavailability(self, items: Items) -> Unavailability | None:
+        """Return the reason why the metric cannot be computed here, or None if it can be tried.
 
         Raises:
             InputError: if the items are wrong rather than lacking what the metric needs.
@@ -151,7 +187,7 @@ class Metric(ABC):
         try:
             self.check_rows(Rows.from_items(items))
         except UnavailableError as error:
-            return str(error)
+            return error.unavailability
         return None
 
     def start(self) -> None:  # noqa: B027

@@ -29,6 +29,7 @@ from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
+from ..scoring.unavailable_metrics import describe_reasons
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable, count_by_level
@@ -51,10 +52,7 @@ def run(config: AgreeOptions) -> RunOutput:
 def _score_captions(config: AgreeOptions) -> RunOutput:
     clock = RunClock()
     scores = score_held_out_captions(config)
-    missing = {
-        name: {metric.spec: reason for metric, reason in unavailable.items()}
-        for name, unavailable in scores.missing.items()
-    }
+    missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
     return RunOutput(
         {"agreement.csv": scores.agreement, "human.csv": scores.choices},
         {

@@ -35,6 +35,7 @@ from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     add_unavailable_rows,
+    describe_reasons,
     find_unavailable,
     installation_advice,
     make_unavailable_rows,
@@ -195,7 +196,7 @@ def _record(
         "floors": FLOORS,
         "ceilings": CEILINGS,
         "missing": {
-            m.caption_set.name: {metric.spec: reason for metric, reason in unavailable.items()}
+            m.caption_set.name: describe_reasons(unavailable)
             for m, unavailable in zip(measured, missing, strict=True)
         },
         "scores_computed": store.misses,

@@ -27,7 +27,7 @@ from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidate
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
 from ..scoring.score_store import ScoreStore
 from ..scoring.system_comparison import compare_systems, make_difference_table
-from ..scoring.unavailable_metrics import find_unavailable
+from ..scoring.unavailable_metrics import describe_reasons, find_unavailable
 from ..statistics.bootstrap import count_blocks
 from ..statistics.significance import MetricDifference
 
@@ -118,7 +118,7 @@ def run(config: ScoreOptions) -> ScoreOutput:
         {
             **_record(config, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: m.signature for m in metrics},
-            "missing": {m.spec: reason for m, reason in missing.items()},
+            "missing": describe_reasons(missing),
             **describe_environment(),
             "scores_computed": store.misses,
             "scores_read_back": store.hits,

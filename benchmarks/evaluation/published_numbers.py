@@ -13,13 +13,12 @@ from typing import Any
 
 import pandas as pd
 
+from ..runs.missing_notes import parse_missing_note
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.catalog import read_config, usual_protocol
 from ..scoring.protocol import Protocol
 from .wording import join_notes
 
-#: In a paper's file, the prefix of the reason why a row cannot be computed in its table.
-UNAVAILABLE = "missing: "
 #: The choices of a protocol that decide whether two numbers can be compared.
 COMPARED_CHOICES = (
     "ratings",
@@ -104,7 +103,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                 yield PublishedNumber(
                     paper,
                     row,
-                    None if spec is None or spec.startswith(UNAVAILABLE) else spec,
+                    None if spec is None or parse_missing_note(spec) else spec,
                     dataset,
                     dimension,
                     options["coefficient"],

@@ -30,6 +30,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
 from ..options.reproduce import PaperTable, ReproduceOptions
+from ..runs.missing_notes import missing_note, parse_missing_note
 from ..runs.progress_bar import StepProgress
 from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
@@ -40,7 +41,6 @@ from ..statistics.rating_table import RatingTable
 from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
 from .measured_dataset import MeasuredDataset, measure
-from .published_numbers import UNAVAILABLE
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TableCell:
     @classmethod
     def missing(cls, reason: str) -> TableCell:
         """Return a cell that is not computed."""
-        return cls(float("nan"), f"missing: {reason}")
+        return cls(float("nan"), missing_note(reason))
 
 
 #: By row and column.
@@ -94,8 +94,8 @@ class TableRebuilder:
         """Return the reason why a row's metric is not computed here; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
-        if spec.startswith(UNAVAILABLE):
-            return spec.removeprefix(UNAVAILABLE)
+        if stated_reason := parse_missing_note(spec):
+            return str(stated_reason)
         name = spec.partition("(")[0]
         if name in self.options.leave_out:
             return f"leave_out={name}"
@@ -104,7 +104,8 @@ class TableRebuilder:
         key = (table.dataset, spec)
         if key not in self._reasons:
             items = self.load(table.dataset).items
-            self._reasons[key] = metric(spec).unavailable_reason(items) or ""
+            unavailability = metric(spec).find_unavailability(items)
+            self._reasons[key] = f"metric {spec} {unavailability}" if unavailability else ""
         return self._reasons[key]
 
     def load(self, name: str) -> CaptionSet:
@@ -269,9 +270,9 @@ def _count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Ce
     cells = Cells()
     for row, file in table.rows.items():
         path = rebuilder.data_file(str(file))
-        if str(file).startswith(UNAVAILABLE) or not path.is_file():
-            reason = str(file).removeprefix(UNAVAILABLE)
-            reason = reason if reason != file else f"no file {file} under data.root; {table.note}"
+        stated_reason = parse_missing_note(str(file))
+        if stated_reason or not path.is_file():
+            reason = str(stated_reason or f"no file {file} under data.root; {table.note}")
             cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
             continue
         references = read_references(path).texts

@@ -19,7 +19,7 @@ from ..options.thresholds import ThresholdsOptions
 from ..runs.progress_bar import StepProgress
 from ..scoring.score_store import ScoreStore
 from ..scoring.scorer import metric_caveats
-from ..scoring.unavailable_metrics import UnavailableMetrics, find_unavailable
+from ..scoring.unavailable_metrics import UnavailableMetrics, describe_reasons, find_unavailable
 from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 from .provenance import provenance
@@ -101,6 +101,6 @@ def study_record(command: str, config: StudyOptions, studies: Sequence[Study]) -
         "protocols": {n: vars(p) for n, p in config.datasets.items()},
         **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
         **provenance(computed, [s.selection.caption_set for s in studies], config.locations),
-        "missing": {s.name: {m.spec: reason for m, reason in s.missing.items()} for s in studies},
+        "missing": {s.name: describe_reasons(s.missing) for s in studies},
         "marks": {s.name: s.caveats for s in studies},
     }

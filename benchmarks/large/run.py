@@ -29,7 +29,7 @@ from ...datasets.reading.source_files import sha256
 from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import CorruptError, column_types
 from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards, kind_of
-from ...metrics.base import Metric
+from ...metrics.base import Metric, Unavailability
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.metric_reliability import UNKNOWN, Reliability, look_up_reliability
@@ -40,7 +40,7 @@ from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.unavailable_metrics import add_unavailable_rows, find_unavailable
+from ..scoring.unavailable_metrics import add_unavailable_rows, describe_reasons, find_unavailable
 from . import stages
 from .engines import engine_of
 from .exact import added, percentiles, to_float
@@ -498,7 +498,7 @@ class _Run:
             "corpus": corpus,
             "undefined": {spec: total.undefined for spec, total in self.totals.items()},
             "remarks": self.remarks,
-            "missing": {m.spec: why for m, why in self.missing.items()},
+            "missing": describe_reasons(self.missing),
         }
 
     def _distributions(self, parts: Sequence[str], rows: int) -> dict[str, Any]:
@@ -683,7 +683,9 @@ class _Run:
         columns = ["score", *(f"P{share}" for share in shown), *trusted]
         table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
         missing = {
-            m: record["missing"][m.spec] for m in self.config.metrics if m.spec in record["missing"]
+            m: Unavailability.parse(record["missing"][m.spec])
+            for m in self.config.metrics
+            if m.spec in record["missing"]
         }
         return [add_unavailable_rows(table, list(chosen.values()), record["remarks"], missing)]
 

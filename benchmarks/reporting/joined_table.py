@@ -32,6 +32,7 @@ from ..evaluation.published_numbers import (
 from ..evaluation.wording import describe_protocol, interval_words, level_notes, rank_words
 from ..options.table import TableOptions
 from ..runs.finished_run import FinishedRun, check_same_data, read_run
+from ..runs.missing_notes import parse_missing_note
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, format_number
 from ..scoring.catalog import METRIC_KINDS, MetricStyle, metric_style
 from ..scoring.protocol import Protocol
@@ -373,7 +374,13 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
             f"{dimension.replace('_', ' ')} " if len(rated) > 1 or coefficient == "accuracy" else ""
         )
         columns[key] = Column(
-            dataset, dimension, coefficient, protocol, over, prefix + plain, prefix + latex
+            dataset,
+            dimension,
+            coefficient,
+            protocol,
+            over,
+            prefix + plain,
+            prefix + latex,
         )
     return columns
 
@@ -403,7 +410,7 @@ def _computed(
                 draft.cells[key] = _cell(row, rank, intervals)
                 draft.runs[key] = index
                 if math.isnan(row["value"]):
-                    draft.texts[key] = [_reason(row["note"])]
+                    draft.texts[key] = [_describe_gap(row["note"])]
     return list(drafts.values())
 
 
@@ -417,10 +424,10 @@ def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
     return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
 
 
-def _reason(note: str) -> str:
-    """Why a number is missing; without the remedy, which a table's reader has no use for."""
-    reason = note.removeprefix("missing: ")
-    return re.split(r"[:;] ", reason)[0] if reason != note else note or "undefined"
+def _describe_gap(note: str) -> str:
+    """Say why a row has no value; without the remedy, which a table's reader has no use for."""
+    missing = parse_missing_note(note)
+    return missing.problem if missing else note or "undefined"
 
 
 def _published(
@@ -514,7 +521,8 @@ def _notes(
     """List the notes below the table, except footnotes, signatures and the meaning of bold."""
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
-    if any(column.over.endswith(" (synthetic)") for column in columns.values()):
+    datasets = {column.dataset for column in columns.values()}
+    if any(s.run.run["data"].get(name, {}).get("synthetic") for s in sources for name in datasets):
         notes.insert(
             0,
             "SYNTHETIC data: it only shows that captau works, and says nothing about real metrics.",

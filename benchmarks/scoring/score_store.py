@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import re
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +27,8 @@ from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
 from ...datasets.shards.object_store import open_file_system
 from ...metrics.base import Floats
+
+logger = logging.getLogger(__name__)
 
 #: How long an object store may take for one object, in seconds. Its client's own patience would be
 #: minutes, and has no end while a store does not say whether it wants what it is sent.
@@ -225,15 +227,14 @@ class ScoreStore:
                 first, self.root = self.root is not None, None
         if not first:
             return
+        reason = error.strerror
         if isinstance(path, Remote):
-            print(
-                f"captau: warning: {path} cannot be reached ({error.strerror}); what is there is kept, "
-                f"and this run's scores lie in {self.root}",
-                file=sys.stderr,
+            logger.warning(
+                "%s cannot be reached (%s); what is there is kept, and this run's scores lie in %s",
+                *(path, reason, self.root),
             )
         else:
-            print(
-                f"captau: warning: scores are not kept for the next run: {path.parent} cannot be "
-                f"written ({error.strerror}); set cache.root=DIR",
-                file=sys.stderr,
+            logger.warning(
+                "scores are not kept for the next run: %s cannot be written (%s); set cache.root=DIR",
+                *(path.parent, reason),
             )

@@ -10,28 +10,29 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
+from ...metrics.base import Metric, Unavailability
+from ..runs.missing_notes import missing_note
 from ..runs.results import make_correlations
 from ..runs.tables import MISSING, ResultTable
 from .catalog import metric_style
 from .protocol import Protocol
 
 #: Metrics and why they cannot be computed.
-UnavailableMetrics = Mapping[Metric, str]
+UnavailableMetrics = Mapping[Metric, Unavailability]
 
 
 def find_unavailable(
     metrics: Sequence[Metric], optional: frozenset[str], items: pd.DataFrame
-) -> dict[Metric, str]:
+) -> dict[Metric, Unavailability]:
     """Return those metrics of suites that cannot be computed for these items, with the reasons.
 
     Raises:
         InputError: where that leaves none.
     """
     reasons = {
-        metric: reason.removeprefix(f"metric {metric.spec} ")
+        metric: reason
         for metric in metrics
-        if metric.spec in optional and (reason := metric.unavailable_reason(items)) is not None
+        if metric.spec in optional and (reason := metric.find_unavailability(items)) is not None
     }
     if metrics and len(reasons) == len(metrics):
         first = metrics[0]
@@ -44,13 +45,18 @@ def split_available(
     optional: frozenset[str],
     protocol: Protocol,
     caption_set: CaptionSet,
-) -> tuple[list[Metric], dict[Metric, str]]:
+) -> tuple[list[Metric], dict[Metric, Unavailability]]:
     """Return the metrics that can be computed for a dataset, and why the others cannot; see `find_unavailable`."""
     if not optional:
         return list(metrics), {}
     items = protocol.for_dataset(caption_set).select_items(caption_set)
     missing = find_unavailable(metrics, optional, items)
     return [m for m in metrics if m not in missing], missing
+
+
+def describe_reasons(missing: UnavailableMetrics) -> dict[str, str]:
+    """Return the reasons as text by the metrics' specs, for run.json."""
+    return {metric.spec: str(reason) for metric, reason in missing.items()}
 
 
 def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetrics) -> pd.DataFrame:
@@ -65,7 +71,7 @@ def make_unavailable_rows(correlations: pd.DataFrame, missing: UnavailableMetric
             "n_items": 0,
             "n_ratings": 0,
             "p_value": np.nan,
-            "note": f"missing: {reason}",
+            "note": missing_note(reason),
         }
         for metric, reason in missing.items()
         for row in groups
@@ -89,7 +95,7 @@ def add_unavailable_rows(
         for text in remarks.get(metric.spec, ()):
             labels_by_note.setdefault(text.removesuffix("."), []).append(metric_style(metric).label)
     for metric, reason in missing.items():
-        labels_by_note.setdefault(f"missing: {reason}", []).append(metric_style(metric).label)
+        labels_by_note.setdefault(missing_note(reason), []).append(metric_style(metric).label)
     rows = list(table.rows)
     rows[len(metrics) : len(metrics)] = [
         (metric_style(m).label, [MISSING] * len(table.columns)) for m in missing
@@ -100,9 +106,9 @@ def add_unavailable_rows(
 
 def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
     """Return how to install the missing metrics, for the end of a run; empty where none is missing."""
-    wanting: dict[str, dict[str, None]] = {}
+    specs_by_reason: dict[Unavailability, dict[str, None]] = {}
     for reasons in missing:
         for metric, reason in reasons.items():
-            wanting.setdefault(reason, {})[metric.spec] = None
-    lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in wanting.items()]
+            specs_by_reason.setdefault(reason, {})[metric.spec] = None
+    lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
     return "\n".join(["missing (see docs/neural.md):", *lines]) if lines else ""

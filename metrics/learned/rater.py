@@ -106,7 +106,7 @@ def find_rater_folder(path: str | Path) -> Path:
         names = ", ".join(r.name for r in raters[:5])
         raise InputError(f"{folder}: several raters lie in it; name one: {names}")
     if not folder.is_dir():
-        raise UnavailableError(f"rater {path}: no such folder; captau train makes one")
+        raise UnavailableError(f"rater {path}", "is no folder", "captau train makes one")
     raise InputError(
         f"{folder}: no {CARD_FILE} in it; was the training stopped? captau train goes on"
     )

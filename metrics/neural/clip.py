@@ -314,13 +314,18 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
             return path
         source = SOURCES.get(checkpoint, "a tag of open_clip is fetched with weights.download=true")
         raise UnavailableError(
-            f"metric {metric} needs the checkpoint '{checkpoint}', which is neither a file nor in "
-            f"{weights_root()}; {source}"
+            f"metric {metric}",
+            f"needs the checkpoint '{checkpoint}', which is neither a file nor in {weights_root()}",
+            source,
         )
     if folder is not None:
         path = next((folder / n for n in NAMES if (folder / n).is_file()), None)
         if path is None:
-            raise UnavailableError(f"{folder}: no weights in it; {' or '.join(NAMES)} is expected")
+            raise UnavailableError(
+                f"metric {metric}",
+                f"needs weights, and {folder} has none",
+                f"{' or '.join(NAMES)} is expected in it",
+            )
         return path
     path = next((p for e in (".safetensors", ".pt", ".bin") if (p := local(model + e))), None)
     if path is None and may_download() and model in USUAL:
@@ -329,9 +334,11 @@ def _checkpoint(metric: str, model: str, folder: Path | None, checkpoint: str | 
         repository = "timm/vit_base_patch32_clip_224.openai"
         hint = f" (hf download {repository} --local-dir …)" if model == "ViT-B-32-quickgelu" else ""
         raise UnavailableError(
-            f"metric {metric} needs the weights of {model}, which are not here: put an open_clip "
-            f"model's folder at {weights_root() / model}{hint}, or name a file with checkpoint=FILE"
-            + (", or allow the download with weights.download=true" if model in USUAL else "")
+            f"metric {metric}",
+            f"needs the weights of {model}, which are not here",
+            f"put an open_clip model's folder at {weights_root() / model}{hint}, or name a file with "
+            f"checkpoint=FILE"
+            + (", or allow the download with weights.download=true" if model in USUAL else ""),
         )
     return path
 

@@ -39,8 +39,9 @@ class FromFiles(Metric):
         if path is None:
             name = weights_root() / f"{self.name}_{field}{self.endings[field][0]}"
             raise UnavailableError(
-                f"metric {self.name} needs a file: give {field}=FILE, or put it at {name} "
-                f"(its layout: docs/judges_and_files.md)"
+                f"metric {self.name}",
+                "needs a file",
+                f"give {field}=FILE, or put it at {name} (its layout: docs/judges_and_files.md)",
             )
         return path
 

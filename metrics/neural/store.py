@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 
 from ...datasets.cache import cache_folder, keeps, replacing, sweep
 from ...datasets.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 #: A shard is written when this many bytes of features are at hand, or this many seconds have passed
 #: since the last, and at the end, whatever ends it.
@@ -132,10 +134,9 @@ class FeatureStore:
         try:
             return self._save_in(self.folder, keys, features)
         except OSError as error:
-            print(
-                f"captau: warning: features are not kept for the next run: {self.folder} cannot be "
-                f"written ({error.strerror}); set cache.root=DIR",
-                file=sys.stderr,
+            logger.warning(
+                "features are not kept for the next run: %s cannot be written (%s); set cache.root=DIR",
+                *(self.folder, error.strerror),
             )
             self.folder = _temporary_folder() / self.folder.name
         try:

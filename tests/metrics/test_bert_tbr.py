@@ -214,11 +214,11 @@ def test_a_tiny_model(model, layer, threshold, added):
 def test_what_is_missing_is_said(model, tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = metric("bert_tbr")
-    assert "give stop_words=FILE" in str(one.unavailable_reason(ROWS))
+    assert "give stop_words=FILE" in str(one.find_unavailability(ROWS))
     (tmp_path / "bert_tbr_stop_words.txt").write_text("a\n")
-    assert "needs the model 'bert-base-uncased'" in str(one.unavailable_reason(ROWS))
+    assert "needs the model 'bert-base-uncased'" in str(one.find_unavailability(ROWS))
     (tmp_path / "bert-base-uncased").symlink_to(model)
-    assert one.unavailable_reason(ROWS) is None
+    assert one.find_unavailability(ROWS) is None
     with says("layer is 8; the model has 1 to 2"):
         one.score(ROWS)
 

@@ -843,7 +843,7 @@ def test_a_local_model_that_is_none(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = MllmJudge("absent", inputs="references", device="cpu", backend="transformers")
-    assert "needs the model 'absent', which is not here" in str(one.unavailable_reason(rows()))
+    assert "needs the model 'absent', which is not here" in str(one.find_unavailability(rows()))
     assert "weights:missing" in one.signature
     broken = tmp_path / "broken"
     broken.mkdir()

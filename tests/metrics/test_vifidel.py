@@ -254,6 +254,6 @@ def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch):
     import importlib.util
 
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    assert "give labels=FILE" in str(metric("vifidel").unavailable_reason(ITEMS))
+    assert "give labels=FILE" in str(metric("vifidel").find_unavailability(ITEMS))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).unavailable_reason(ITEMS))
+    assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).find_unavailability(ITEMS))

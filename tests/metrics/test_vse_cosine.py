@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from captau.metrics.base import UnavailableError
+from captau.metrics.base import Unavailability, UnavailableError
 from captau.metrics.neural.vse_cosine import VseCosine
 from captau.metrics.registry import metric
 from tests.conftest import says
@@ -104,15 +104,16 @@ def test_embeddings_without_the_keys_they_need(tmp_path):
 def test_files_that_are_not_given_are_looked_for_in_the_weights_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = metric("vse_cosine")
-    assert one.unavailable_reason(ITEMS) == (
-        f"metric vse_cosine needs a file: give images=FILE, or put it at "
-        f"{tmp_path / 'vse_cosine_images.npz'} (its layout: docs/judges_and_files.md)"
+    assert one.find_unavailability(ITEMS) == Unavailability(
+        "needs a file",
+        f"give images=FILE, or put it at {tmp_path / 'vse_cosine_images.npz'} (its layout: "
+        f"docs/judges_and_files.md)",
     )
     with pytest.raises(UnavailableError, match=r"give images=FILE"):
         one.score(ITEMS)
     before = one.signature
     write(tmp_path / "vse_cosine_images.npz", [[3, 4], [2, 0]], image_id=["1.jpg", "2.jpg"])
     write(tmp_path / "vse_cosine_texts.parquet", [[4, 3], [1, 1]], caption=["a dog", "a cat"])
-    assert one.unavailable_reason(ITEMS) is None
+    assert one.find_unavailability(ITEMS) is None
     assert one.score(ITEMS)[0] == pytest.approx(0.96, abs=1e-7)
     assert one.signature != before

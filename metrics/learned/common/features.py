@@ -153,8 +153,9 @@ class _ClipSource(FeatureSource):
         for i, image in enumerate(rows.images):
             if image is None:
                 raise UnavailableError(
-                    f"{self.label} needs images, and {rows.label(i)} has none; docs/neural.md says "
-                    f"where they are looked for"
+                    self.label,
+                    f"needs images, and {rows.label(i)} has none",
+                    "docs/neural.md says where they are looked for",
                 )
         paths = [str(path) for path in rows.images]
         return _embed(paths, lambda p: self.clip.images(p, _ignore_remark)[:])
@@ -225,8 +226,9 @@ def make_source(kind: FeatureKind, text: str, rater: str, device: Any = "auto") 
     path = Path(text).expanduser()
     if not path.is_file():
         raise UnavailableError(
-            f"{label}: no such file; name one of embeddings ({', '.join(ENDINGS)}), a model as "
-            f"clip(model=…), or demo"
+            label,
+            "is no file",
+            f"name one of embeddings ({', '.join(ENDINGS)}), a model as clip(model=…), or demo",
         )
     return _FileSource(kind, label, path)
 

@@ -84,9 +84,10 @@ class Umic(Metric):
         if path is None:
             name = self.checkpoint or CHECKPOINTS[self.head][-1]
             raise UnavailableError(
-                f"metric {self.spec} needs the checkpoint '{name}', which is not here: put it at "
-                f"{weights_root() / name}, or give checkpoint=FILE (its authors offer it at "
-                f"{REPOSITORIES[self.head]})"
+                f"metric {self.spec}",
+                f"needs the checkpoint '{name}', which is not here",
+                f"put it at {weights_root() / name}, or give checkpoint=FILE (its authors offer it at "
+                f"{REPOSITORIES[self.head]})",
             )
         return path
 
@@ -94,9 +95,10 @@ class Umic(Metric):
         path = local(self.features or FEATURES)
         if path is None:
             raise UnavailableError(
-                f"metric {self.spec} needs region features, and there is no folder "
-                f"'{self.features or weights_root() / FEATURES}': give features=FOLDER (docs/umic.md "
-                f"says where to get or how to write them)"
+                f"metric {self.spec}",
+                f"needs region features, and there is no folder "
+                f"'{self.features or weights_root() / FEATURES}'",
+                "give features=FOLDER (docs/umic.md says where to get or how to write them)",
             )
         return path
 
@@ -110,9 +112,10 @@ class Umic(Metric):
             path = next((path for path in paths if path.is_file()), None)
         if path is None:
             raise UnavailableError(
-                f"metric {self.spec} needs bert-base-cased's word pieces, and there is no "
-                f"'{self.vocabulary or weights_root() / VOCABULARIES[-1]}': give vocabulary=FILE (vocab.txt "
-                f"of huggingface.co/google-bert/bert-base-cased)"
+                f"metric {self.spec}",
+                f"needs bert-base-cased's word pieces, and there is no "
+                f"'{self.vocabulary or weights_root() / VOCABULARIES[-1]}'",
+                "give vocabulary=FILE (vocab.txt of huggingface.co/google-bert/bert-base-cased)",
             )
         return path
 
@@ -125,9 +128,9 @@ class Umic(Metric):
             missing = [i for i in image_ids if i not in regions]
             if missing:
                 raise UnavailableError(
-                    f"metric {self.spec} needs region features of every image, and "
-                    f"{regions.folder} has none of {', '.join(missing[:3])} ({len(missing)} of "
-                    f"{len(image_ids)} images lack them)"
+                    f"metric {self.spec}",
+                    f"needs region features of every image, and {regions.folder} has none of "
+                    f"{', '.join(missing[:3])} ({len(missing)} of {len(image_ids)} images lack them)",
                 )
 
     def _image_ids(self, rows: Rows) -> list[str]:

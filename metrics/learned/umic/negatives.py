@@ -188,7 +188,7 @@ def _load_tagger() -> Callable[[Sequence[str]], Any]:
         from textblob.en import parser
     except ImportError as error:
         raise UnavailableError(
-            "negative captions need textblob, which is not installed: pip install textblob"
+            "negative captions", "need textblob, which is not installed", "pip install textblob"
         ) from error
 
     return parser.find_tags

@@ -122,8 +122,9 @@ class UmicRecipe(Recipe):
         folder = local(self.regions)
         if folder is None:
             raise UnavailableError(
-                f"rater {self.name}: no folder '{self.regions}' of region features; docs/umic.md says where "
-                f"to get or how to write them"
+                f"rater {self.name}",
+                f"needs region features, and there is no folder '{self.regions}'",
+                "docs/umic.md says where to get or how to write them",
             )
         return folder
 
@@ -163,9 +164,11 @@ class UmicRecipe(Recipe):
             vocabulary = local(self.vocabulary) if self.vocabulary else default
             if path is None or vocabulary is None or not vocabulary.is_file():
                 raise UnavailableError(
-                    f"rater {self.name}: no checkpoint '{self.init}', or no word pieces "
-                    f"'{self.vocabulary or VOCABULARY_FILE}' beside it; give rater.init=FILE and "
-                    f"rater.vocabulary=FILE, or rater.init=null for a small network of its own"
+                    f"rater {self.name}",
+                    f"has no checkpoint '{self.init}', or no word pieces "
+                    f"'{self.vocabulary or VOCABULARY_FILE}' beside it",
+                    "give rater.init=FILE and rater.vocabulary=FILE, or rater.init=null for a small "
+                    "network of its own",
                 )
             return load_uniter(path, None, dropout=self.dropout), read_vocabulary(vocabulary)
         if self.hidden % self.heads:

@@ -138,7 +138,7 @@ def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request)
     assert (store.hits, store.misses) == (5, 0)
 
 
-def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkeypatch, capsys):
+def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkeypatch, caplog):
     """What was put is kept, the run goes on, and its scores lie on this machine."""
     store = ScoreStore(tmp_path, open_score_location(bucket))
     before = store.path("toy", "m", "before")
@@ -151,8 +151,8 @@ def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkey
         patch.setattr(before.system, "pipe_file", hang)
         for key in ("one", "two"):
             store.put(store.path("toy", "m", key), IDS, np.arange(3000.0))
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"captau: warning: {bucket}/toy/m-")
+    (line,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert line.startswith(f"{bucket}/toy/m-")
     assert "cannot be reached (no answer within 30 s); what is there is kept" in line
     assert len(list((tmp_path / "scores" / "toy").glob("m-*.parquet"))) == 2
     again = ScoreStore(tmp_path, open_score_location(bucket))

@@ -115,9 +115,9 @@ def test_which_metrics_only_suites_ask_for():
 def test_every_weight_that_is_missing_has_a_remedy(no_weights):
     row = [{"caption": "a", "references": ["b"], "image": "x.png"}]
     for name in MISSING:
-        reason = metric(name).unavailable_reason(row)
+        reason = metric(name).find_unavailability(row)
         assert reason is not None
-        assert "weights.download=true" in reason or "github.com" in reason
+        assert "weights.download=true" in reason.remedy or "github.com" in reason.remedy
 
 
 def test_score_lists_them_too(no_weights, tmp_path):

@@ -94,7 +94,7 @@ def test_training_images_are_refused_or_marked(folder):
 
 
 def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
-    with says("no such folder", "captau train"):
+    with says("is no folder", "captau train"):
         metric("rater(path=/nowhere/at/all)").score(ROWS)
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -59,7 +59,7 @@ def test_models_give_features_through_the_store(sides, weights):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nowhere.npz", ("rater icr: images=nowhere.npz", "no such file")),
+        ("nowhere.npz", ("rater icr: images=nowhere.npz", "is no file")),
         ("clap(model=x)", ("clap(model=x)",)),
         ("sentence(model=x)", ("sentence(model=x)",)),
     ],
