@@ -19,7 +19,7 @@ from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.metric_selection import CRITERIA, FOLDS, CrossValidation, partial_correlation
 from ..evaluation.study import Study, load_studies, study_record
-from ..evaluation.wording import join_notes
+from ..evaluation.wording import copies_note, join_notes
 from ..options.complement import ComplementOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
@@ -82,6 +82,7 @@ def run(config: ComplementOptions) -> RunOutput:
                 rows += of_dimension
                 title = f"{study.name}, {dimension}"
                 tables += _tables(_frame(of_dimension), title, labels, config.draws)
+                tables[-1] = tables[-1].with_note(copies_note(study.selection))
     return RunOutput(
         {"complementarity.csv": _frame(rows)},
         study_record("complement", config, studies) | clock.record(),

@@ -14,6 +14,7 @@ from ...datasets.download import imports
 from ...datasets.download.data_folder import silent
 from ...datasets.errors import InputError
 from ...datasets.images import find_image
+from ...datasets.own_references import find_own_references
 from ...datasets.reading.source_files import missing, partly, size, state, used
 from ...datasets.schema import CaptionSet, Card
 from ...metrics.text.document_frequencies import document_frequencies
@@ -25,6 +26,8 @@ from ..scoring.caption_files import read_references
 Say = Callable[[str], None]
 
 _COUNTS = ("images", "items", "ratings", "preferences")
+#: Heads of the counts of captions among their own references.
+_COPIES = ("own references", "exact")
 
 
 def overview(root: Path | None) -> ResultTable:
@@ -199,7 +202,7 @@ def verify(
                 files, wrong = _check_files(folder, card)
                 part = partly(folder, card)
                 there = part or (bool(card.sources or card.synthetic) and not missing(folder, card))
-                counts = [MISSING] * len(_COUNTS)
+                counts = [MISSING] * (len(_COUNTS) + len(_COPIES))
                 absent = MISSING
                 if there:
                     try:
@@ -208,6 +211,8 @@ def verify(
                         wrong.append(str(error))
                     else:
                         counts, off = _check_counts(dataset, card)
+                        copies = find_own_references(dataset.items)
+                        counts += [f"{copies.n_copies:,}", f"{copies.n_exact:,}"]
                         wrong += [] if part else off
                         if images is not None and not card.synthetic:
                             absent = _check_images(dataset, images)
@@ -219,12 +224,17 @@ def verify(
                 good &= not wrong
     if models:
         files, wrong = _check_models()
-        empty = [MISSING] * (len(_COUNTS) + bool(images))
+        empty = [MISSING] * (len(_COUNTS) + len(_COPIES) + bool(images))
         rows.append((spice_models.NAME, [files, *empty, "OFF" if wrong else "ok"]))
         notes += wrong
         good &= not wrong
-    columns = ["files", *_COUNTS, *(["image files missing"] if images else []), "verdict"]
+    columns = ["files", *_COUNTS, *_COPIES]
+    columns += ["image files missing", "verdict"] if images else ["verdict"]
     notes.insert(0, f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)"))
+    notes.append(
+        "own references: captions that are one of their image's references, case and punctuation aside; exact: "
+        "letter by letter; protocol.own_references=drop leaves them out."
+    )
     return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), good
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...datasets import registry
 from ...datasets.errors import InputError
+from ...datasets.own_references import find_own_references
 from ...datasets.schema import CaptionSet
 from ..runs.tables import ResultTable
 
@@ -27,6 +28,7 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     sets = [registry.load(name, root) for name in names]
     rows = [_row(a, b) for a, b in combinations(sets, 2)]
     notes = ["Leaks: shared images whose split differs between the two."]
+    notes += [_count_own_references(caption_set) for caption_set in sets]
     heads = ["images", "images", "shared images", "train", "validation", "test", "leaks"]
     heads += ["shared captions"]
     return ResultTable("Overlap", "datasets", heads, rows, notes=notes)
@@ -45,3 +47,11 @@ def _row(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
     counts += [same.count(split) for split in ("train", "validation", "test")]
     counts += [len(shared) - len(same), len(pairs_a & pairs_b)]
     return f"{a.name}, {b.name}", [f"{n:,}" for n in counts]
+
+
+def _count_own_references(caption_set: CaptionSet) -> str:
+    copies, n_items = find_own_references(caption_set.items), len(caption_set.items)
+    return (
+        f"{caption_set.name}: {copies.n_copies:,} of {n_items:,} captions are one of their image's references, "
+        f"{copies.n_exact:,} letter by letter."
+    )

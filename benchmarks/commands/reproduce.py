@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...datasets.errors import InputError
 from ..evaluation.provenance import provenance
 from ..evaluation.published_numbers import read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
-from ..evaluation.wording import join_notes
+from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import PaperTable, ReproduceOptions
 from ..runs.progress_bar import StepProgress
 from ..runs.results import SCORE_COLUMNS, Results, make_correlations
@@ -48,9 +49,11 @@ def run(options: ReproduceOptions) -> Results:
         for paper, paper_tables in options.papers.items():
             published = read_published(paper)
             for table in paper_tables:
+                n_measured = len(rebuilder.measured)
                 frame = compare(paper, table, rebuilder.rebuild(paper, table), published)
                 frames.append(frame)
-                tables.append(_comparison_table(paper, table, frame))
+                notes = {copies_note(m.selection) for m in rebuilder.measured[n_measured:]}
+                tables.append(_comparison_table(paper, table, frame, sorted(notes - {""})))
             _check_complete(paper, paper_tables, published)
     comparison = pd.concat(frames, ignore_index=True)
     measured = rebuilder.measured
@@ -156,7 +159,9 @@ def _check_complete(paper: str, tables: tuple[PaperTable, ...], published: pd.Da
             )
 
 
-def _comparison_table(paper: str, table: PaperTable, comparison: pd.DataFrame) -> ResultTable:
+def _comparison_table(
+    paper: str, table: PaperTable, comparison: pd.DataFrame, copies_notes: Sequence[str]
+) -> ResultTable:
     """Return the rebuilt table: recomputed cells, with the paper's beside where they differ."""
     texts: dict[tuple[str, str], str] = {}
     for cell in comparison.to_dict("records"):
@@ -177,4 +182,4 @@ def _comparison_table(paper: str, table: PaperTable, comparison: pd.DataFrame) -
     if table.note:
         notes.append(f"Note: {' '.join(table.note.split())}.")
     title = f"{paper}, {table.table}: {table.title}"
-    return ResultTable(title, "", columns, rows, notes=notes)
+    return ResultTable(title, "", columns, rows, notes=[*notes, *copies_notes])

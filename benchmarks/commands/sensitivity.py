@@ -17,6 +17,7 @@ from ..evaluation.sensitivity_analysis import (
     SensitivityAnalysis,
 )
 from ..evaluation.study import load_studies, study_record
+from ..evaluation.wording import copies_note
 from ..options.sensitivity import SensitivityOptions
 from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
@@ -52,6 +53,7 @@ def run(config: SensitivityOptions) -> RunOutput:
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
             rows += of_kind
             tables += _tables(_frame(of_kind), kind, study.name, labels)
+            tables[-1] = tables[-1].with_note(copies_note(study.selection))
     frame = _frame(rows)
     return RunOutput(
         {"sensitivity.csv": frame},

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..evaluation.study import Study, load_studies, study_record
 from ..evaluation.threshold_curves import good_captions, metric_curve
-from ..evaluation.wording import join_notes
+from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
 from ..reporting.threshold_figure import threshold_figure
 from ..runs.progress_bar import StepProgress
@@ -72,7 +72,7 @@ def run(config: ThresholdsOptions) -> RunOutput:
     return RunOutput(
         {"thresholds.csv": curves, "recall.csv": recalls},
         study_record("thresholds", config, studies) | clock.record(),
-        _tables(recalls, labels, config),
+        _tables(recalls, labels, config, {s.name: copies_note(s.selection) for s in studies}),
         threshold_figure(curves, labels),
         installation_advice([s.missing for s in studies]),
     )
@@ -103,9 +103,12 @@ def _curves(
 
 
 def _tables(
-    recalls: pd.DataFrame, labels: Mapping[str, str], config: ThresholdsOptions
+    recalls: pd.DataFrame,
+    labels: Mapping[str, str],
+    config: ThresholdsOptions,
+    copies_notes: Mapping[str, str],
 ) -> list[ResultTable]:
-    """Return a table a dataset and dimension."""
+    """Return a table a dataset and dimension; `copies_notes` are by dataset."""
     tables: list[ResultTable] = []
     columns = ["AUC", f"recall at precision {config.precision:g}", "threshold"]
     for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):
@@ -126,6 +129,7 @@ def _tables(
             for metric, note in zip(part["metric"], part["note"], strict=True)
             if note
         ]
+        notes += [note] if (note := copies_notes[str(dataset)]) else []
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables

@@ -19,6 +19,7 @@ from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
 from .wording import (
     CORRECTION_LABELS,
+    copies_note,
     describe_protocol,
     interval_words,
     level_notes,
@@ -124,6 +125,7 @@ def _notes(
         f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {unit}; "
         f"protocol {measured.protocol.name}: {describe_protocol(measured.protocol)}."
     )
+    notes += [note] if (note := copies_note(measured.selection)) else []
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, of which all count: {fewer:,}.")

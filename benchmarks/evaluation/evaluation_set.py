@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.own_references import OwnReferences, find_own_references
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
@@ -94,6 +95,16 @@ class EvaluationSet:
     def keys(self) -> pd.DataFrame:
         """Columns `image_id` and `system`, indexed by item id."""
         return self.items.set_index("item_id")[["image_id", "system"]]
+
+    @cached_property
+    def candidate_rows(self) -> pd.DataFrame:
+        """The items of the protocol's systems and split, those that `own_references` leaves out included."""
+        return self.protocol.select_rows(self.caption_set)
+
+    @cached_property
+    def copies(self) -> OwnReferences:
+        """Marks of the `candidate_rows` whose caption is one of its image's references."""
+        return find_own_references(self.candidate_rows)
 
     @cached_property
     def ratings(self) -> pd.DataFrame:

@@ -29,6 +29,7 @@ COMPARED_CHOICES = (
     "split",
     "undefined",
     "level",
+    "own_references",
 )
 
 

@@ -15,8 +15,9 @@ import pandas as pd
 from scipy import stats
 
 from ...datasets.errors import InputError
+from ...datasets.own_references import comparison_form, find_own_references
 from ...metrics.base import Floats
-from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES
+from ..scoring.protocol import RATING_POLICIES, REFERENCE_POLICIES, Protocol
 from ..statistics.bootstrap import BLOCK
 from ..statistics.coefficients import Coefficient
 from ..statistics.remarks import Undefined, remark
@@ -57,6 +58,16 @@ DRAWS = {"images": 1000, "raters": 50, "references": 5}
 Row = dict[str, Any]
 #: Dimension, metric and coefficient.
 CurveKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A treatment of copies and duplicates: its protocol, the end of its name, its note, and the ids of items left out."""
+
+    protocol: Protocol
+    suffix: str = ""
+    note: str = ""
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -205,32 +216,49 @@ class SensitivityAnalysis:
                     }
 
     def protocols(self) -> Iterator[Row]:
-        """Yield every sensible combination of ratings, references, coefficient and duplicates."""
-        items = self.selection.items
-        counts = items["references"].map(len)
+        """Yield every sensible combination of ratings, references, coefficient, copies and duplicates."""
+        counts = self.selection.items["references"].map(len)
         policies = [r for r in REFERENCE_POLICIES if counts.max() > 1 or r == "all"]
-        is_duplicate = find_duplicates(items)
-        for without, references in product(
-            (False, True) if is_duplicate.any() else (False,), policies
-        ):
-            item_ids = (
-                items.loc[~is_duplicate.to_numpy(), "item_id"] if without else items["item_id"]
-            )
+        for variant, references in product(list(self._variants()), policies):
             k = 1 if references == "first_k" else None
             for dimension in self.selection.protocol.dimension:
-                usual = self.selection.protocol
                 several = self._has_several_ratings(dimension)
-                for ratings in RATING_POLICIES if several else (usual.ratings,):
-                    protocol = replace(
-                        usual, references=references, k=k, ratings=ratings, dimension=(dimension,)
-                    )
+                for ratings in RATING_POLICIES if several else (variant.protocol.ratings,):
+                    changes = {"references": references, "k": k, "ratings": ratings}
+                    protocol = replace(variant.protocol, dimension=(dimension,), **changes)
                     selection = EvaluationSet.select(self.selection.caption_set, protocol)
-                    counted = selection.items[selection.items["item_id"].isin(item_ids)]
+                    counted = selection.items[~selection.items["item_id"].isin(variant.left_out)]
                     selection = selection.with_items(counted.reset_index(drop=True))
-                    name = f"{ratings}, {references}" + (" k=1" if k else "")
-                    name += ", without duplicates" if without else ""
-                    note = f"{int(is_duplicate.sum())} duplicates left out" if without else ""
-                    yield from self._ranked(selection, dimension, name, note)
+                    name = f"{ratings}, {references}" + (" k=1" if k else "") + variant.suffix
+                    yield from self._ranked(selection, dimension, name, variant.note)
+
+    def _variants(self) -> Iterator[_Variant]:
+        """Yield the treatments of copies of references, and of duplicates, that the dataset has."""
+        rows, copies, usual = (
+            self.selection.candidate_rows,
+            self.selection.copies,
+            self.selection.protocol,
+        )
+        yield _Variant(replace(usual, own_references="keep"))
+        if copies.n_copies and not copies.is_copy.all():
+            note = f"{copies.n_copies} copies of references left out"
+            yield _Variant(replace(usual, own_references="drop"), ", own_references=drop", note)
+        if copies.n_copies and not copies.is_single.all():
+            note = f"{copies.n_copies} copies of references scored without these"
+            undefined = usual.undefined
+            if n_single := int(copies.is_single.sum()):
+                note += f", but for {n_single} left out that have no other"
+                undefined = "drop"
+            protocol = replace(usual, own_references="leave_out", undefined=undefined)
+            yield _Variant(protocol, ", own_references=leave_out", note)
+        is_duplicate = find_duplicates(rows).to_numpy()
+        if is_duplicate.sum() > copies.n_copies and not is_duplicate.all():
+            yield _Variant(
+                replace(usual, own_references="keep"),
+                ", without duplicates",
+                f"{int(is_duplicate.sum())} duplicates left out",
+                frozenset(rows["item_id"][is_duplicate]),
+            )
 
     def _ranked(
         self, selection: EvaluationSet, dimension: str, name: str, note: str
@@ -391,12 +419,8 @@ def draw_references(items: pd.DataFrame, size: int, rng: np.random.Generator) ->
 def find_duplicates(items: pd.DataFrame) -> pd.Series:
     """Mark the items that repeat a reference of theirs, or an earlier caption of the image.
 
-    Captions are compared without regard to case and to blanks around them.
+    Captions are compared as `datasets.own_references` compares them with references.
     """
-    captions = items["caption"].str.strip().str.casefold()
-    repeats_reference = [
-        caption in {r.strip().casefold() for r in references}
-        for caption, references in zip(captions, items["references"], strict=True)
-    ]
-    pairs = pd.DataFrame({"image": items["image_id"], "caption": captions})
-    return pairs.duplicated() | pd.Series(repeats_reference, index=items.index)
+    forms = items["caption"].map(comparison_form)
+    pairs = pd.DataFrame({"image": items["image_id"], "caption": forms})
+    return pairs.duplicated() | find_own_references(items).is_copy

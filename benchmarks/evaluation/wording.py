@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from .evaluation_set import EvaluationSet
 
 #: Names of the bootstrap intervals.
 INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
@@ -53,6 +54,8 @@ def describe_protocol(protocol: Protocol) -> str:
     parts = [f"ratings {protocol.ratings}"] if protocol.dimension else []
     parts.append(f"references {protocol.references}" + (f" k={protocol.k}" if protocol.k else ""))
     parts.append(f"corpus {protocol.corpus}")
+    if protocol.own_references != "keep":
+        parts.append(f"own references {protocol.own_references}")
     if protocol.level != "pooled":
         parts.append(f"level {protocol.level}")
     if protocol.systems:
@@ -85,3 +88,46 @@ def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: st
         f"{prefix}{', '.join(coefficients)}: {note}."
         for (prefix, note), coefficients in coefficients_by_note.items()
     ]
+
+
+def copies_note(selection: EvaluationSet) -> str:
+    """Say how many captions are one of their image's references, and how people rate them; empty without any.
+
+    The note says what became of them, and which option treats them otherwise.
+    """
+    copies, rows = selection.copies, selection.candidate_rows
+    if not copies.n_copies:
+        return ""
+    captions = f"{copies.n_copies:,} of {len(rows):,} captions"
+    copied = f"one of their image's references ({copies.n_exact:,} letter by letter"
+    copied += "".join(f"; {text}" for text in _judgements_of_copies(selection)) + ")"
+    return {
+        "keep": f"{captions} are {copied}: protocol.own_references=drop leaves them out, leave_out scores "
+        "them without that reference",
+        "drop": f"Left out are {captions} that are {copied}: protocol.own_references=keep counts them",
+        "leave_out": f"{captions} are {copied}, and are scored without it"
+        + (f", but for {n:,} left out that have no other" if (n := copies.is_single.sum()) else "")
+        + ": protocol.own_references=keep scores them with it",
+    }[selection.protocol.own_references] + "."
+
+
+def _judgements_of_copies(selection: EvaluationSet) -> Iterator[str]:
+    """Yield the mean rating of copies beside that of the other captions, and how often they are preferred."""
+    is_copy = pd.Series(
+        selection.copies.is_copy, index=pd.Index(selection.candidate_rows["item_id"])
+    )
+    ratings = selection.caption_set.ratings
+    ratings = ratings[ratings["item_id"].isin(is_copy.index)]
+    for dimension in selection.protocol.dimension:
+        rated = ratings[ratings["dimension"] == dimension]
+        means = rated["value"].groupby(is_copy.loc[rated["item_id"]].to_numpy()).mean()
+        if True in means.index:
+            others = f", of the others {means[False]:.2f}" if False in means.index else ""
+            yield f"mean {dimension} {means[True]:.2f}{others}"
+    pairs = selection.caption_set.preferences
+    sides = pairs[["item_a", "item_b"]].isin(is_copy.index[is_copy])
+    decided = sides[(sides["item_a"] != sides["item_b"]) & (pairs["winner"] != "tie")]
+    if selection.uses_preferences and len(decided):
+        winners = pairs.loc[decided.index, "winner"]
+        n_preferred = int((decided["item_a"] == (winners == "a")).sum())
+        yield f"preferred in {n_preferred:,} of {len(decided):,} pairs with a caption that is none"

@@ -241,6 +241,11 @@ class ProtocolChanges:
     )
     undefined: str | None = option(None, "what an undefined score does: nan, drop, error")
     level: str | None = option(None, "pooled, by_image, by_system, system")
+    own_references: str | None = option(
+        None,
+        "what becomes of captions that are one of their image's references: keep, drop (the caption), leave_out "
+        "(that reference)",
+    )
 
 
 @dataclass

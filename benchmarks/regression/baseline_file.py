@@ -538,6 +538,9 @@ def _read_metric(tree: _Tree, name: str) -> MetricBaseline:
 
 def _protocol(tree: _Tree) -> Protocol:
     fields = [f.name for f in dataclasses.fields(Protocol)]
+    # Baselines from before there was the option lack it.
+    if "own_references" not in tree.keys("protocol"):
+        fields.remove("own_references")
     tree.keys("protocol", expected_keys=fields)
     values: dict[str, Any] = {}
     for name in fields:

@@ -221,10 +221,11 @@ def _protocol(part: Part) -> str:
     )
     sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
     options: Any = part.run.run.get("protocols", {}).get(part.dataset)
-    if not isinstance(options, dict) or set(options) != set(Protocol.__dataclass_fields__):
+    try:
+        protocol = Protocol.from_record(options)
+    except (AttributeError, TypeError):
         return f"{sizes}; protocol {part.protocol}."
-    plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    return f"{sizes}; protocol {part.protocol}: {describe_protocol(Protocol(**plain))}."
+    return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
 
 
 def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:

@@ -190,10 +190,7 @@ class Source:
                 f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
                 f"correlations.csv; run captau {self.run.command} again"
             )
-        values: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in options.items()
-        }
-        return Protocol(**values)
+        return Protocol.from_record(options)
 
     @cached_property
     def styles(self) -> dict[str, MetricStyle]:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -53,6 +53,10 @@ class ResultTable:
     notes: list[str] = field(default_factory=list[str])
     numeric: bool = True
     spare: tuple[int, ...] = ()
+
+    def with_note(self, note: str) -> ResultTable:
+        """Return the table with a note below the others; unchanged where the note is empty."""
+        return replace(self, notes=[*self.notes, note]) if note else self
 
 
 def format_number(value: float, scale: float, decimals: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.schema import CaptionSet
 from ..statistics.coefficients import COEFFICIENTS
 from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
@@ -19,6 +20,7 @@ RATING_POLICIES = ("per_rating", "mean", "rounded_mean", "median")
 REFERENCE_POLICIES = ("all", "mean_over_single", "max_over_single", "first_k")
 CORPUS_POLICIES = ("dataset", "per_system")
 UNDEFINED_POLICIES = ("nan", "drop", "error")
+OWN_REFERENCE_POLICIES = ("keep", "drop", "leave_out")
 #: The policies over references that `k` bears on.
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
@@ -46,6 +48,9 @@ class Protocol:
             system, then averaged (`by_image`, `by_system`), or systems' means (`system`).
         undefined: an undefined score makes the coefficient NaN (`nan`), leaves the data point or
             pair out and is counted (`drop`), or stops the run (`error`).
+        own_references: the rows whose caption is one of their references (`datasets.own_references`
+            has the rule) stay (`keep`), are left out, and with them the preferences about them
+            (`drop`), or are scored without that reference (`leave_out`).
     """
 
     name: str
@@ -59,6 +64,7 @@ class Protocol:
     coefficients: tuple[str, ...]
     undefined: str
     level: str = "pooled"
+    own_references: str = "keep"
 
     def __post_init__(self) -> None:
         for field, choices in (
@@ -67,6 +73,7 @@ class Protocol:
             ("corpus", CORPUS_POLICIES),
             ("undefined", UNDEFINED_POLICIES),
             ("level", LEVELS),
+            ("own_references", OWN_REFERENCE_POLICIES),
         ):
             if getattr(self, field) not in choices:
                 raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
@@ -97,9 +104,12 @@ class Protocol:
     ) -> Protocol:
         """Return a dataset's usual protocol with some fields changed; None means unchanged.
 
+        A usual protocol that says nothing of `own_references` keeps them.
+
         Raises:
-            InputError: where the usual protocol leaves a field out, or a value is not known.
+            InputError: where the usual protocol leaves another field out, or a value is not known.
         """
+        usual = {**usual, "own_references": usual.get("own_references") or "keep"}
         values: dict[str, Any] = {"name": dataset}
         for field in dataclasses.fields(cls):
             if field.name == "name":
@@ -132,11 +142,44 @@ class Protocol:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
 
-    def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
-        """Return the items whose system and split count, with their `weight` (their data points).
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Protocol:
+        """Return the protocol of a finished run, as its `run.json` has it.
+
+        Options that came later than the run have their defaults: `level` and `own_references`.
 
         Raises:
-            InputError: on an unknown system, split or dimension, or where nothing is left.
+            TypeError: where there is an unknown option, or one is missing.
+        """
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
+
+    def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
+        """Return the items that count, with their `weight` (their data points).
+
+        Raises:
+            InputError: on an unknown system, split or dimension, where nothing is left, or where
+                `own_references=leave_out` leaves an item without references.
+        """
+        items = self.select_rows(caption_set)
+        where = f"dataset {caption_set.name}"
+        if self.own_references != "keep":
+            items = self._without_own_references(items, where)
+        if level_column(self.level) == "system" and items["system"].isna().any():
+            raise InputError(
+                f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
+                f"known"
+            )
+        for dimension in self.dimension:
+            if dimension not in caption_set.dimensions:
+                raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
+        weights = self._weights(caption_set, items, self.dimension[:1])
+        return items.assign(weight=weights).reset_index(drop=True)
+
+    def select_rows(self, caption_set: CaptionSet) -> pd.DataFrame:
+        """Return the items whose system and split count, whatever `own_references` says of them.
+
+        Raises:
+            InputError: on an unknown system or split, or where nothing is left.
         """
         items = caption_set.items
         where = f"dataset {caption_set.name}"
@@ -156,16 +199,28 @@ class Protocol:
                 f"{where}: no item is left; change protocol.systems={_show(self.systems)} or "
                 f"protocol.split={self.split}"
             )
-        if level_column(self.level) == "system" and items["system"].isna().any():
+        return items
+
+    def _without_own_references(self, items: pd.DataFrame, where: str) -> pd.DataFrame:
+        """Leave out the items that are copies of references, or these references."""
+        copies = find_own_references(items)
+        excluded = copies.is_copy if self.own_references == "drop" else copies.is_single
+        if excluded.all():
             raise InputError(
-                f"{where}: protocol.level={self.level} needs the system of every item, and it is not "
-                f"known"
+                f"{where}: every caption is one of its references, so that "
+                f"protocol.own_references={self.own_references} leaves nothing"
             )
-        for dimension in self.dimension:
-            if dimension not in caption_set.dimensions:
-                raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
-        weights = self._weights(caption_set, items, self.dimension[:1])
-        return items.assign(weight=weights).reset_index(drop=True)
+        if self.own_references == "drop":
+            return items[~excluded]
+        if excluded.any() and self.undefined != "drop":
+            first = items["item_id"].iloc[int(np.argmax(excluded))]
+            raise InputError(
+                f"{where}: {excluded.sum():,} captions are their only reference, first '{first}', and "
+                f"protocol.own_references=leave_out leaves them none; protocol.undefined=drop leaves "
+                f"them out, protocol.own_references=drop all copies"
+            )
+        references = pd.Series(leave_out_copies(items), index=items.index, dtype=object)
+        return items.assign(references=references)[~excluded]
 
     def check_equal_weights(
         self, caption_set: CaptionSet, items: pd.DataFrame, metric: str

@@ -83,7 +83,7 @@ def test_the_file_states_every_option_and_resolves(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_option_left_out_is_an_error(name: str) -> None:
     usual = usual_protocol(name)
-    for option in OPTIONS - {"name"}:
+    for option in OPTIONS - {"name", "own_references"}:
         left = {k: v for k, v in usual.items() if k != option}
         with says(f"conf/dataset/{name}.yaml: protocol.{option} is missing"):
             Protocol.resolve(name, left, {})

@@ -34,6 +34,17 @@ def test_shared_images_captions_and_leaks_are_counted(monkeypatch):
     assert row == ("a, b", ["3", "3", "2", "1", "0", "0", "1", "1"])
 
 
+def test_captions_among_their_own_references_are_counted(monkeypatch):
+    items = make_items(["1", "2", "3"], ["A dog.", "a cat", "x"], [("a dog",), ("a cat",), ("y",)])
+    card = Card("a", "a", "1", "none", "none", "")
+    sets = {"a": CaptionSet(items, card=card), "b": made("b", [("1", "x", "train")])}
+    monkeypatch.setattr(module.registry, "load", lambda name, _: sets[name])
+    assert overlap(["a", "b"], None).notes[1:] == [
+        "a: 2 of 3 captions are one of their image's references, 1 letter by letter.",
+        "b: 0 of 1 captions are one of their image's references, 0 letter by letter.",
+    ]
+
+
 def test_two_datasets_are_needed():
     with pytest.raises(InputError, match="two datasets are needed"):
         overlap(["demo", "demo"], None)

@@ -184,8 +184,17 @@ def test_duplicates_out(tmp_path):
     )
     rows = own(tmp_path, {"A": [1, 2, 3, 5, 4]}, frame, "protocols")
     sizes = dict(zip(rows["protocol"], rows["size"], strict=True))
-    assert sizes == {"per_rating, all": 5, "per_rating, all, without duplicates": 3}
-    assert "2 duplicates left out" in set(rows["note"])
+    assert sizes == {
+        "per_rating, all": 5,
+        "per_rating, all, own_references=drop": 4,
+        "per_rating, all, own_references=leave_out": 4,
+        "per_rating, all, without duplicates": 3,
+    }
+    assert set(rows["note"]) >= {
+        "1 copies of references left out",
+        "1 copies of references scored without these, but for 1 left out that have no other",
+        "2 duplicates left out",
+    }
     items = pd.DataFrame(
         {
             "image_id": ["1", "1", "2"],

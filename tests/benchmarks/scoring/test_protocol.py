@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ USUAL: dict[str, Any] = {
     "coefficients": ["tau_c", "tau_b"],
     "undefined": "nan",
     "level": "pooled",
+    "own_references": "keep",
 }
 SCALES = {"overall": Scale(1, 5), "wit": Scale(0, 1)}
 CARD = Card("toy", "Toy", "1", "", "", "", scales=SCALES)
@@ -65,6 +67,7 @@ def test_the_usual_protocol() -> None:
         ({"coefficients": ["tau_b", "tau_c"]}, "usual coefficients=[tau_b,tau_c]"),
         ({"undefined": "drop", "corpus": "per_system"}, "usual corpus=per_system undefined=drop"),
         ({"level": "by_image"}, "usual level=by_image"),
+        ({"own_references": "drop"}, "usual own_references=drop"),
         ({"name": "mine"}, "mine"),
         ({"name": "mine", "ratings": "median"}, "mine ratings=median"),
     ],
@@ -91,6 +94,7 @@ def test_preferences_alone_have_no_dimension() -> None:
         ({"references": ["all"]}, ["protocol.references", "known: all, first_k"]),
         ({"corpus": "system"}, ["protocol.corpus 'system'", "did you mean per_system"]),
         ({"level": "by_imag"}, ["protocol.level 'by_imag'", "did you mean by_image"]),
+        ({"own_references": "leave"}, ["protocol.own_references 'leave'", "mean leave_out"]),
         (
             {"coefficients": ["soft_pairwise_accuracy"], "level": "by_system"},
             ["protocol.coefficients=soft_pairwise_accuracy", "set protocol.level=system"],
@@ -284,3 +288,75 @@ def test_dimensions_of_other_weights() -> None:
         made.check_equal_weights(data, made.select_items(data), "m")
     for made in (resolve(dimension=["overall", "wit"], ratings="mean"), resolve()):
         made.check_equal_weights(data, made.select_items(data), "m")
+
+
+def copies() -> CaptionSet:
+    """Copies of one of two references and of the only one, and a caption that is none; pairs of them."""
+    captions, references = ["A dog.", "a cat", "a bird"], [("a dog", "b"), ("a cat",), ("c",)]
+    items = make_items(["1", "2", "3"], captions, references)
+    dog, cat, bird = items["item_id"]
+    ratings = [(i, "overall", "r", float(v)) for i, v in ((dog, 5), (cat, 4), (bird, 2))]
+    pairs = [
+        ("p0", dog, bird, "X", "a"),
+        ("p1", bird, bird, "X", "tie"),
+        ("p2", cat, dog, "X", "b"),
+    ]
+    return CaptionSet(
+        items,
+        pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
+        pd.DataFrame(pairs, columns=["pair_id", "item_a", "item_b", "category", "winner"]),
+        card=CARD,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "captions", "references"),
+    [
+        ({}, ["A dog.", "a cat", "a bird"], [("a dog", "b"), ("a cat",), ("c",)]),
+        ({"own_references": "drop"}, ["a bird"], [("c",)]),
+        (
+            {"own_references": "leave_out", "undefined": "drop"},
+            ["A dog.", "a bird"],
+            [("b",), ("c",)],
+        ),
+    ],
+)
+def test_own_references_are_scored_left_out_with_their_captions_or_left_out(
+    changes: dict[str, Any], captions: list[str], references: list[tuple[str, ...]]
+) -> None:
+    items = resolve(**changes).select_items(copies())
+    assert items["caption"].tolist() == captions
+    assert items["references"].tolist() == references
+
+
+def test_captions_that_are_their_only_reference_stop_a_run() -> None:
+    """Nothing can be scored without references, and 0 would be a lie."""
+    with says(
+        "dataset toy: 1 captions are their only reference, first '2:",
+        "protocol.undefined=drop leaves them out",
+        "protocol.own_references=drop all copies",
+    ):
+        resolve(own_references="leave_out").select_items(copies())
+
+
+@pytest.mark.parametrize("policy", ["drop", "leave_out"])
+def test_a_set_of_copies_alone_leaves_nothing(policy: str) -> None:
+    data = copies()
+    only = CaptionSet(data.items[1:2], card=CARD)
+    protocol = dataclasses.replace(PREFERENCES, own_references=policy)
+    with says("every caption is one of its references", f"own_references={policy} leaves nothing"):
+        protocol.select_items(only)
+
+
+def test_a_usual_protocol_without_own_references_keeps_them() -> None:
+    usual = {k: v for k, v in USUAL.items() if k != "own_references"}
+    assert Protocol.resolve("toy", usual, {}) == resolve()
+    assert Protocol.resolve("toy", {**USUAL, "own_references": None}, {}) == resolve()
+
+
+def test_a_protocol_is_read_back_from_the_record_of_a_run() -> None:
+    protocol = resolve(systems="S1", own_references="drop")
+    record = json.loads(json.dumps(vars(protocol)))
+    assert Protocol.from_record(record) == protocol
+    del record["own_references"]
+    assert Protocol.from_record(record).own_references == "keep"
