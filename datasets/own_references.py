@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .writing import letter_script
+from .writing_systems import letter_script
 
 Booleans = NDArray[np.bool_]
 

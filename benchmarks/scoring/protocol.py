@@ -151,7 +151,11 @@ class Protocol:
         Raises:
             TypeError: where there is an unknown option, or one is missing.
         """
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in record.items()
+        }
+        return cls(**values)
 
     def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
         """Return the items that count, with their `weight` (their data points).

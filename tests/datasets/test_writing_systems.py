@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captau.datasets.writing import find_script, is_unsegmented, letter_script
+from captau.datasets.writing_systems import find_script, is_unsegmented, letter_script
 from tests.conftest import AWKWARD
 
 # A black dog runs on the grass.
