@@ -66,6 +66,7 @@ class SourceFile:
         git_blob: the git blob id, where that and not the SHA-256 is known.
         member: where the downloads are archives, the file's path inside them.
         also: where else it may lie, as patterns relative to `data.root`: other formats, or parts.
+        split: the split that it alone holds; empty where it holds several.
     """
 
     path: str
@@ -76,6 +77,7 @@ class SourceFile:
     git_blob: str = ""
     member: str = ""
     also: tuple[str, ...] = ()
+    split: str = ""
 
 
 def github(repository: str, commit: str, path: str) -> tuple[str, ...]:
@@ -227,6 +229,12 @@ class CaptionSet:
     @property
     def name(self) -> str:
         return self._card.name
+
+    @cached_property
+    def missing_splits(self) -> tuple[str, ...]:
+        """The splits of which the card names a file, and of which there is no item."""
+        splits = set(self._items["split"])
+        return tuple(s.split for s in self._card.sources if s.split and s.split not in splits)
 
     @property
     def dimensions(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..evaluation.word_measures import (
     summary_table,
     word_table,
 )
-from ..evaluation.wording import synthetic_note
+from ..evaluation.wording import missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
 from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
@@ -103,7 +103,7 @@ class RaterAgreement:
         histograms: by dataset and dimension, how far two halves of an item's raters are apart.
         distributions: likewise, the number of items by the level nearest to their mean rating.
         unrepeated: the datasets and dimensions in which no item has two ratings.
-        notes: sentences on which ratings the agreement is of.
+        notes: sentences on which ratings and splits the agreement is of.
     """
 
     selection: EvaluationSet
@@ -196,6 +196,8 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         for dimension, source in sources.items()
         if source != dimension
     ]
+    if note := missing_splits_note(selection.caption_set, selection.protocol):
+        notes.append(note)
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
 
 

@@ -116,7 +116,7 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
-    notes = _notes(options, jobs)
+    notes = design_notes(options, jobs, corpora)
     return TrainOutput(
         correlations=pd.concat([correlations, make_correlations(means)], ignore_index=True),
         scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
@@ -275,11 +275,22 @@ def _mean_tables(means: Sequence[Mapping[str, Any]], options: TrainOptions) -> l
     return [ResultTable(title, "rater: dataset, dimension", columns, rows)]
 
 
-def _notes(options: TrainOptions, jobs: Sequence[TrainingJob]) -> list[str]:
+def _name_split(corpora: Mapping[str, TrainingCorpus]) -> str:
+    """Name the split of all datasets: the shared one, or that which the data come with."""
+    names = [name for name, corpus in corpora.items() if not corpus.has_shared_split]
+    if not names:
+        return "the shared split"
+    own = "the split that the data come with"
+    return own if len(names) == len(corpora) else f"the shared split ({', '.join(names)}: {own})"
+
+
+def design_notes(
+    options: TrainOptions, jobs: Sequence[TrainingJob], corpora: Mapping[str, TrainingCorpus]
+) -> list[str]:
     """Describe the design below each table."""
     design = {
-        "split": "trained on the shared split's training images, chosen on its validation images; "
-        "all rows here are of its test images",
+        "split": f"trained on the training images of {_name_split(corpora)}, chosen on its validation "
+        "images; all rows here are of its test images",
         "transfer": "each trained on one dataset's training images; all rows here are of test images",
         "folds": f"predicted by raters that had not seen the image ({options.folds} folds)",
         "leave_one_out": "trained on the other datasets; images that this one shares with them left out",

@@ -23,6 +23,7 @@ from .wording import (
     describe_protocol,
     interval_words,
     level_notes,
+    missing_splits_note,
     rank_words,
     synthetic_note,
 )
@@ -126,6 +127,8 @@ def _notes(
         f"protocol {measured.protocol.name}: {describe_protocol(measured.protocol)}."
     )
     notes += [note] if (note := copies_note(measured.selection)) else []
+    if note := missing_splits_note(measured.caption_set, measured.protocol):
+        notes.append(note)
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
         notes.append(f"Items with fewer than {k} references, of which all count: {fewer:,}.")

@@ -1,6 +1,7 @@
 """The designs of `captau train`: the images that each rater learns from, is chosen by, and is tested on.
 
-- `split`: the shared split; train on 64 %, choose on 16 %, test on 20 % of the images;
+- `split`: the shared split (train on 64 %, choose on 16 %, test on 20 % of the images), or the split that the
+  data come with;
 - `transfer`: the same for each dataset by itself, tested on the others' test images as well (Scott et
   al. 2023, Table 4);
 - `folds`: k folds of images, each predicted by a rater trained on the others;
@@ -18,7 +19,9 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
+from ...datasets.splits import split_of
 from ...metrics.learned.captau_rater.background import normalise_caption
 from ...metrics.learned.common.recipe import Examples, Ints
 from ...metrics.rows import Rows
@@ -74,6 +77,11 @@ class TrainingCorpus:
         """The items, in the order of the examples."""
         return self.selection.items
 
+    @property
+    def has_shared_split(self) -> bool:
+        """Whether each image's split is that of `splits.split_of`, and none that the data come with."""
+        return bool((self.items["split"] == self.items["image_id"].map(split_of)).all())
+
     def rows_of(self, split: str) -> Ints:
         """Return the rows of a split.
 
@@ -82,7 +90,8 @@ class TrainingCorpus:
         """
         rows = np.flatnonzero(self.items["split"] == split)
         if not len(rows):
-            raise InputError(f"dataset {self.name}: no row is of the split '{split}'")
+            remedy = way_to_get_split(self.selection.caption_set.card, split)
+            raise InputError(f"dataset {self.name}: no row is of the split '{split}'{remedy}")
         return rows
 
     def take(self, split: str) -> Examples:

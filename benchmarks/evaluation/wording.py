@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from ...datasets.schema import CaptionSet
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
 from .evaluation_set import EvaluationSet
@@ -29,6 +30,16 @@ def synthetic_note(subject: str) -> str:
     """
     return (
         f"SYNTHETIC data: it only shows that captau works, and says nothing about real {subject}."
+    )
+
+
+def missing_splits_note(caption_set: CaptionSet, protocol: Protocol) -> str:
+    """Say which splits are not in a number of the whole dataset, since their files are not there."""
+    splits = caption_set.missing_splits if protocol.split is None else ()
+    return (
+        f"{caption_set.name}: without {' and '.join(splits)}, which the data folder does not have."
+        if splits
+        else ""
     )
 
 

@@ -126,8 +126,9 @@ scores.parquet, table.md, table.tex, run.json.
     configuration: Mapping[str, Any] = part(_configuration_of, default_factory=dict[str, Any])
     design: str = option(
         "split",
-        "split: train on 64 %, choose on 16 %, test on 20 % of the images; transfer: that for each dataset, tested "
-        "on all; folds: folds of images, each predicted by raters trained on the others; leave_one_out: each "
+        "split: train on 64 %, choose on 16 %, test on 20 % of the images, or the split that the data come with; "
+        "transfer: that for each dataset, tested on all; folds: folds of images, each predicted by raters "
+        "trained on the others; leave_one_out: each "
         "dataset predicted by a rater trained on the others",
     )
     folds: int = option(5, "how many folds, for design=folds")

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.own_references import find_own_references, leave_out_copies
+from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ..statistics.coefficients import COEFFICIENTS
 from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
@@ -195,6 +196,9 @@ class Protocol:
             items = items[items["system"].isin(self.systems)]
         if self.split is not None:
             available = sorted({s for s in caption_set.items["split"] if isinstance(s, str)})
+            if self.split in caption_set.missing_splits:
+                remedy = way_to_get_split(caption_set.card, self.split)
+                raise InputError(f"{where}: no item is of the split '{self.split}'{remedy}")
             if self.split not in available:
                 raise unknown(f"split of {where}", self.split, available)
             items = items[items["split"] == self.split]

@@ -32,6 +32,12 @@ def way_to_get(card: Card, source: SourceFile) -> str:
     return f"get it from {source.url} and run captau data import dataset={card.name} source=PATH"
 
 
+def way_to_get_split(card: Card, split: str) -> str:
+    """Name the file of a split of which there is no item, and how to get it; empty where none is its own."""
+    source = next((s for s in card.sources if s.split == split), None)
+    return "" if source is None else f"; {source.path} has it: {way_to_get(card, source)}"
+
+
 def locate(root: Path, card: Card, source: SourceFile) -> Path | None:
     """Like `find`, but None where the file is missing."""
     return next(iter(locate_all(root, card, source)), None)

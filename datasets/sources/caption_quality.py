@@ -1,15 +1,18 @@
 """Caption-Quality 1.0: crowd workers' yes and no to "Is this a good caption for the image?".
 
-Levinboim et al. 2021. Captions of Open Images by eleven models, without references. Each pair was
-shown to ten people, who could skip it. Pairs with more than two skips are dropped, so 8 to 10 answers
-remain, and p̂ = round(8 × their mean) / 8 (section 3.2).
+Levinboim et al. 2021. Captions of Open Images by twelve models (`MODEL_0` to `MODEL_11` in the development
+fold), without references. Each pair was shown to ten people, who could skip it. Pairs with more than two
+skips are dropped, so 8 answers or more remain (11 at most in the development fold), and
+p̂ = round(8 × their mean) / 8 (section 3.2).
 
-`overall` is p̂. Where a release has the answers too, they are ratings on `good` (1 yes, 0 no).
+`overall` is p̂. Where a release has the answers too, or how many said yes, they are ratings on `good`
+(1 yes, 0 no). Each fold can be read without the others.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..reading.source_files import find
+from ..reading.source_files import find, locate
 from ..reading.table import Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, make_items
@@ -26,6 +29,7 @@ _PAGE = "https://github.com/google-research-datasets/Image-Caption-Quality-Datas
 #: A pair of fewer answers than this, or of more skips than that, is dropped (section 3.2).
 FEWEST, MOST_SKIPS = 8, 2
 _FOLDS = {"train": "train", "dev": "validation", "test": "test"}
+_HASHES = {"dev.tsv": "c674649390b0541b67e721264943daf7f7218afe30509964e142474a4b0e1d1d"}
 
 #: p̂, or a mean that is yet to be rounded, by any of the names it goes by.
 SCORES = (
@@ -56,10 +60,12 @@ def _files(ending: str) -> tuple[SourceFile, ...]:
         SourceFile(
             f"{folder}{fold}.{ending}",
             _PAGE,
+            _HASHES.get(f"{fold}.{ending}", ""),
             alternative=ending == "meta",  # it is not needed
             also=(also.format(fold),) if also else (),
+            split=split if ending == "tsv" else "",
         )
-        for fold in _FOLDS
+        for fold, split in _FOLDS.items()
     )
 
 
@@ -81,6 +87,7 @@ CARD = Card(
     expected={"images": 12918, "items": 65338},
     has_references=False,
     needs_images=True,
+    partial=True,
     anonymous_raters=True,
     summaries={"overall": "good"},
 )
@@ -90,8 +97,13 @@ Floats = NDArray[np.float64]
 
 @dataset(CARD)
 def load_caption_quality(root: Path) -> CaptionSet:
-    """Read Caption-Quality, its three folds as splits."""
-    tables = [read_table(find(root, CARD, source)) for source in CARD.sources[: len(_FOLDS)]]
+    """Read Caption-Quality, its folds as splits, whichever are there.
+
+    Raises:
+        InputError: where none is there, or one is malformed.
+    """
+    paths_by_split = _existing(root, CARD.sources[: len(_FOLDS)])
+    tables = [read_table(path) for path in paths_by_split.values()]
     judged_tables = [_judged(table) for table in tables]
     row_indices = [np.flatnonzero(is_kept) for _, _, is_kept in judged_tables]
     models = ["MODEL" in table for table in tables]
@@ -111,7 +123,7 @@ def load_caption_quality(root: Path) -> CaptionSet:
         joined("CAPTION_PRED"),
         [()] * sum(map(len, row_indices)),
         systems=joined("MODEL") if all(models) else None,
-        splits=np.repeat(list(_FOLDS.values()), [len(rows) for rows in row_indices]).tolist(),
+        splits=np.repeat(list(paths_by_split), [len(rows) for rows in row_indices]).tolist(),
     )
     ids = items["item_id"].to_numpy(dtype=object)
     scores = np.concatenate([score[is_kept] for score, _, is_kept in judged_tables])
@@ -132,16 +144,29 @@ def load_caption_quality(root: Path) -> CaptionSet:
 
 
 def original_urls(root: Path) -> dict[str, str]:
-    """Read each image's original address by image key, from the `.meta` files.
+    """Read each image's original address by image key, from the `.meta` files that are there.
 
     Raises:
-        InputError: where one is missing or malformed.
+        InputError: where none is there, or one is malformed.
     """
     urls: dict[str, str] = {}
-    for source in CARD.sources[len(_FOLDS) :]:
-        table = read_table(find(root, CARD, source), ending=".tsv")
-        urls |= dict(zip(table.filled("IMAGE_KEY"), table.texts("OriginalURL"), strict=True))
+    for path in _existing(root, CARD.sources[len(_FOLDS) :]).values():
+        table = read_table(path, ending=".tsv")
+        addresses = zip(table.filled("IMAGE_KEY"), table.texts("OriginalURL"), strict=True)
+        urls |= {image: url for image, url in addresses if url != "NaN"}  # as one image's is
     return urls
+
+
+def _existing(root: Path, sources: Sequence[SourceFile]) -> dict[str, Path]:
+    """Return the files that are there by split, of sources in the order of `_FOLDS`."""
+    paths = {
+        split: path
+        for split, source in zip(_FOLDS.values(), sources, strict=True)
+        if (path := locate(root, CARD, source))
+    }
+    if not paths:
+        find(root, CARD, sources[0])
+    return paths
 
 
 def p_hat(mean: Floats) -> Floats:

@@ -37,8 +37,9 @@ def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
                 for folder in ("", "data/")
                 for prefix in ("", f"{name}_")
             ),
+            split=ours,
         )
-        for split in SPLITS
+        for split, ours in SPLITS.items()
     )
 
 

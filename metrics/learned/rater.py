@@ -195,8 +195,8 @@ class Rater(Metric):
         remark = f"was trained on, or chosen by, {n_shared:,} of the {len(distinct):,} images"
         if self.seen == "refuse":
             raise InputError(
-                f"metric {self.spec} {remark}; protocol.split=test leaves out what the shared split trains "
-                f"on, and rater(path=…,seen=mark) reports it even so"
+                f"metric {self.spec} {remark}; protocol.split=test leaves out what design=split trains on, "
+                f"and rater(path=…,seen=mark) reports it even so"
             )
         return remark
 

@@ -281,7 +281,7 @@ def test_list(captau, thumb) -> None:
     status, out, _ = captau("list")
     assert status == 0
     assert "| dataset | status | size | items | ratings | scale | licence | images needed |" in out
-    scale = "1 to 5; -5 to 0; -9 to 5"
+    scale = "1 to 5 in steps of 1; -5 to 0; -9 to 5"
     assert row(out, "thumb") == ["thumb", "no", "–", "2", "12", scale, thumb.licence, "no"]
     assert row(out, "pascal50s")[3:6] == ["–", "4,000 preferences", "–"]
     assert row(out, "demo")[1] == "built in"

@@ -18,6 +18,7 @@ from filelock import FileLock
 pytest.importorskip("torch")
 
 import captau
+from captau.benchmarks.commands.train import design_notes
 from captau.benchmarks.evaluation.rater_training import shuffle_labels
 from captau.benchmarks.evaluation.training_designs import TrainingCorpus, plan_jobs
 from captau.benchmarks.options.train import TrainOptions
@@ -138,6 +139,22 @@ def _mixed(one: TrainingCorpus, images: list[str]) -> TrainingCorpus:
         ]
     )
     return TrainingCorpus(found.selection.with_items(items), found.examples)
+
+
+def test_the_note_names_the_shared_split_or_that_of_the_data():
+    shared = corpus("shared", PICTURES)
+    own = corpus("own", [f"q{p}" for p in PICTURES])
+    items = own.items.assign(split=["train"] * 20 + ["validation"] * 10 + ["test"] * 10)
+    own = TrainingCorpus(own.selection.with_items(items), own.examples)
+
+    def note(corpora):
+        options = config("split")
+        return design_notes(options, plan_jobs(options, corpora), corpora)[0]
+
+    assert "training images of the shared split, chosen" in note({"shared": shared})
+    assert "training images of the split that the data come with, chosen" in note({"own": own})
+    both = note({"shared": shared, "own": own})
+    assert "the shared split (own: the split that the data come with)" in both
 
 
 def test_designs_want_their_number_of_datasets():

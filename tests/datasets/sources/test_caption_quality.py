@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.rating_table import count_by_level
+from captau.datasets.reading.source_files import sha256
+from captau.datasets.schema import CaptionSet, SourceFile
 from captau.datasets.sources.caption_quality import CARD, load_caption_quality, original_urls, p_hat
 from tests.conftest import says
 
@@ -166,3 +174,136 @@ def test_pairs_of_too_few_answers_are_told(tmp_path):
         (folder / f"OID-rated-image-captions.v1.{fold}.tsv").write_text(text, encoding="utf-8")
     with says("caption_quality", "none of 3 pairs has 8 answers or more", "2 skips at most"):
         load_caption_quality(tmp_path)
+
+
+def test_each_fold_can_be_read_alone(tmp_path: Path) -> None:
+    write(tmp_path, "totals", "dev")
+    caption_set = load_caption_quality(tmp_path)
+    assert set(caption_set.items["split"]) == {"validation"}
+    with says("split 'test'", "OID-rated-image-captions.v1.test.tsv", CARD.homepage, "data import"):
+        select(caption_set, "test")
+    assert len(select(caption_set, "validation")) == len(select(caption_set, None)) == 3
+
+
+def test_without_any_fold_the_first_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "caption_quality").mkdir()
+    with says("dataset caption_quality: no file", "v1.train.tsv", CARD.homepage):
+        load_caption_quality(tmp_path)
+
+
+def select(caption_set: CaptionSet, split: str | None) -> pd.DataFrame:
+    protocol = Protocol.resolve(
+        "caption_quality", usual_protocol("caption_quality"), {"split": split}
+    )
+    return protocol.for_dataset(caption_set).select_items(caption_set)
+
+
+# The real development fold. Golden: the facts that data/README.md states, and what Levinboim et al. 2021 print.
+
+
+@pytest.fixture(scope="module")
+def real(data_root: Path) -> CaptionSet:
+    return load_caption_quality(data_root)
+
+
+@pytest.fixture(scope="module")
+def released(data_root: Path) -> pd.DataFrame:
+    """The released table as pandas reads it, without captau."""
+    path = data_root / CARD.sources[1].path
+    return pd.read_csv(path, sep="\t", keep_default_na=False, quoting=csv.QUOTE_NONE)
+
+
+def test_the_real_fold_has_the_published_counts(real: CaptionSet) -> None:
+    """Levinboim et al. 2021, Table 1, row Dev: samples, unique images, unique captions.
+
+    The table's 4 "unique models" are not the file's, which names twelve; of an image it has 4 captions at most.
+    """
+    items = real.items
+    counts = [len(items), items["image_id"].nunique(), items["caption"].nunique()]
+    assert counts == [2392, 654, 1832]
+    assert set(items["system"]) == {f"MODEL_{k}" for k in range(12)}
+    assert items.groupby("image_id").size().max() == 4
+    assert set(items["split"]) == {"validation"}
+
+
+def test_the_real_fold_has_eight_to_eleven_answers_a_pair(
+    real: CaptionSet, released: pd.DataFrame
+) -> None:
+    good = real.ratings[real.ratings["dimension"] == "good"]
+    answers = good.groupby("item_id", sort=False)["value"].agg(["size", "sum"])
+    assert answers["size"].value_counts().to_dict() == {9: 968, 10: 934, 8: 478, 11: 12}
+    assert answers["size"].to_numpy() == pytest.approx(released["COUNT_RATINGS"].to_numpy())
+    assert answers["sum"].to_numpy() == pytest.approx(released["COUNT_GOOD_RATINGS"].to_numpy())
+    assert len(good) == 22008
+
+
+def test_the_real_fold_is_rounded_as_equation_1_says(
+    real: CaptionSet, released: pd.DataFrame
+) -> None:
+    means = released["COUNT_GOOD_RATINGS"] / released["COUNT_RATINGS"]
+    printed = released["ROUNDED_AVG_USER_RATING"].to_numpy()
+    assert (p_hat(means.to_numpy()) == printed).all()
+    overall = real.ratings[real.ratings["dimension"] == "overall"]["value"]
+    assert (overall.to_numpy() == printed).all()
+
+
+def test_the_real_fold_has_the_histogram_of_figure_2(real: CaptionSet) -> None:
+    """Levinboim et al. 2021, Figure 2, the bars of dev; the figure prints no numbers, data/README.md does."""
+    overall = real.ratings[real.ratings["dimension"] == "overall"]
+    counts = count_by_level(overall, CARD.scales["overall"])
+    assert list(counts.values()) == [53, 180, 298, 249, 397, 259, 422, 326, 208]
+
+
+def test_the_real_fold_has_the_samples_of_table_2(real: CaptionSet) -> None:
+    """Levinboim et al. 2021, Table 2: captions of the dev fold with their ratings."""
+    samples = {
+        "a general view of atmosphere .": {0.375},
+        "this is a picture of a yacht .": {0.75},
+        "the yacht is a great place to take a rest .": {0.875},
+        "person and her husband take a walk .": {0.125},
+        "people walking along the beach": {0.25, 0.5},
+        "cat in the grass with a dog": {0.25},
+        "a tiger in the grass": {0.25},
+        "cat lying on the grass": {0.75},
+        "a police car in the middle of the road": {0.125},
+        "automobile model in the rain": {0.5},
+        "vehicles drive through a flooded street": {0.875},
+        "plants for sale at the local market": {0.625},
+        "a selection of plants in the flower market": {0.875},
+        "flowers for sale at the market": {1.0},
+        "the team at the opening .": {0.375},
+        "the cast performs on stage .": {0.5},
+        "the cast of musical film": {0.75},
+    }
+    overall = real.ratings[real.ratings["dimension"] == "overall"]
+    ratings = real.items.merge(overall, on="item_id").groupby("caption")["value"].agg(set)
+    assert ratings[list(samples)].to_dict() == samples
+
+
+def test_repeated_captions_of_an_image_are_rated_less_alike_than_in_the_papers_rerun(
+    real: CaptionSet,
+) -> None:
+    """Of docs/reproduction.md: equal captions of an image, each rated by a set of people of its own.
+
+    Levinboim et al. 2021, section 3.3, print 0.015, 0.212 and 85 % for 509 captions that were rated twice.
+    """
+    overall = real.ratings[real.ratings["dimension"] == "overall"]
+    rated = real.items.merge(overall, on="item_id")
+    groups = rated.groupby(["image_id", "caption"], sort=False)["value"].agg(list)
+    differences = np.array([a - b for values in groups for a, b in combinations(values, 2)])
+    assert len(differences) == 426
+    assert round(differences.mean(), 3) == 0.021
+    assert round(differences.std(), 3) == 0.330
+    assert round((np.abs(differences) <= 0.25).mean(), 3) == 0.695
+
+
+def test_the_real_images_have_addresses(real: CaptionSet, data_root: Path) -> None:
+    addresses = original_urls(data_root)
+    assert len(set(real.items["image_id"]) - set(addresses)) == 1, "its address is NaN"
+    assert len(addresses) == 653
+    assert all(address.startswith("http") for address in addresses.values())
+
+
+@pytest.mark.parametrize("source", [s for s in CARD.sources if s.sha256], ids=lambda s: s.path)
+def test_the_real_files_are_of_the_cards_revision(source: SourceFile, data_root: Path) -> None:
+    assert sha256(data_root / source.path) == source.sha256
