@@ -1,8 +1,8 @@
-"""Who does the tasks of a large run: a pool of processes here, or Ray, on this machine or a cluster.
+"""Engines that perform the tasks of a large run: a pool of processes here, or Ray, here or on a cluster.
 
-A task is a small dict, and what comes back is another; whatever is large lies in files. Both engines do
-the same tasks with the same function (`stages.perform`), so they give the same numbers. A worker that
-dies is replaced and its task done again.
+A task is a small dict, and its result is another; whatever is large lies in files. All engines call the
+same function (`stages.perform`), so they give the same numbers. A worker that dies is replaced and its
+task repeated. `run` and `filtering` open one by `open_engine`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,28 +24,26 @@ from typing import Any, Self
 
 from ...datasets.errors import InputError
 from ..runs.ray_address import TOKEN, address_of, fault_of
-from .stages import Model, perform
+from .stages import Result, Task, perform
 
-Task = dict[str, Any]
-Result = dict[str, Any]
-
-#: So often a task is done anew when its worker dies; then it is the task that kills them.
+#: How often a task is repeated whose worker dies; after that the task is to blame.
 RETRIES = 3
-#: Of the processes' environment, what these begin is handed on to a cluster's.
-_HANDED_ON = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
-#: Ray's store of objects holds tasks and results, which are small; this is the least that it takes.
-_OBJECTS = 100_000_000
-#: So often a Ray of our own is started; on a busy machine its parts miss one another.
-_STARTS = 3
-#: So many tasks go together at most, and a worker is to have so many turns at least.
-_TOGETHER, _TURNS = 4, 8
+#: Prefixes of the environment variables that a cluster's workers get as well.
+_SHARED_PREFIXES = ("CAPTAU_", "AWS_", "FSSPEC_", "HF_")
+#: The size of Ray's object store in bytes: the smallest that Ray allows, as tasks and results are small.
+_OBJECT_STORE_BYTES = 100_000_000
+#: How often a Ray on this machine is started; on a busy one its parts miss one another.
+_START_ATTEMPTS = 3
+#: The largest number of tasks in a group, and the smallest number of groups for each worker.
+_LARGEST_GROUP, _GROUPS_PER_WORKER = 4, 8
 
 
 class Engine(ABC):
-    """Does tasks, several at a time.
+    """Base of the engines; a context manager.
 
     Attributes:
-        workers: how many at a time.
+        name: as `engine=` has it.
+        workers: how many tasks run at a time.
     """
 
     name: str
@@ -53,19 +51,19 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, stage: str, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-        """Do tasks of a stage, in any order; each is given back with what it gave.
+        """Yield the tasks of a stage with their results, in any order.
 
         Args:
-            stage: of `stages.STAGES`.
+            stage: a key of `stages.STAGES`.
             plan: the path of the run's plan.
-            tasks: what to do.
+            tasks: the tasks to perform.
 
         Raises:
-            InputError: where workers die again and again.
+            InputError: where the workers of a task die more often than `RETRIES`.
         """
 
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-        """Do tasks whose workers hold a model: as few as there are devices for it."""
+        """Yield the tasks of the stage `model` with their results; one worker for each device holds a model."""
         return self.run("model", plan, tasks)
 
     def __enter__(self) -> Self:
@@ -75,20 +73,25 @@ class Engine(ABC):
         return None
 
 
-def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
-    """An engine by its name.
+def open_engine(name: str, workers: int | None, address: str | None) -> Engine:
+    """Return the engine of a name.
+
+    Args:
+        name: `local` or `ray`.
+        workers: how many tasks at a time; None for every core, 0 for this process alone.
+        address: of a Ray cluster; None starts one on this machine.
 
     Raises:
         InputError: where it is not installed or its cluster cannot be reached.
     """
     if name == "ray":
-        return Ray(workers, address)
+        return RayEngine(workers, address)
     count = (os.cpu_count() or 1) if workers is None else workers
-    return Local(count) if count else InProcess()
+    return PoolEngine(count) if count else InProcessEngine()
 
 
-class InProcess(Engine):
-    """One task after another, in this very process."""
+class InProcessEngine(Engine):
+    """One task after another, in this process."""
 
     name = "local"
     workers = 1
@@ -98,8 +101,8 @@ class InProcess(Engine):
             yield task, perform(stage, plan, task)
 
 
-class Local(Engine):
-    """A pool of processes, each started afresh."""
+class PoolEngine(Engine):
+    """A pool of processes, spawned so that they share no locks with this one."""
 
     name = "local"
 
@@ -114,70 +117,71 @@ class Local(Engine):
         yield from self._run("model", plan, tasks, 1)  # a model has all cores, or the one device
 
     def _run(
-        self, stage: str, plan: str, tasks: Sequence[Task], most: int
+        self, stage: str, plan: str, tasks: Sequence[Task], limit: int
     ) -> Iterator[tuple[Task, Result]]:
-        waiting = list(enumerate(tasks))[::-1]
+        """Yield tasks with their results, `limit` of them running at a time."""
+        waiting = list(reversed(range(len(tasks))))
         failures = [0] * len(tasks)
         running: dict[Future[Result], int] = {}
         try:
             while waiting or running:
-                while waiting and len(running) < most:
-                    number, task = waiting.pop()
+                while waiting and len(running) < limit:
+                    number = waiting.pop()
                     try:
-                        running[self._started().submit(perform, stage, plan, task)] = number
-                    except BrokenProcessPool:  # it broke after the last look
-                        waiting.append((number, task))
-                        self._stop()
+                        future = self._open_pool().submit(perform, stage, plan, tasks[number])
+                        running[future] = number
+                    except BrokenProcessPool:  # it broke after the last wait
+                        waiting.append(number)
+                        self._close_pool()
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     number = running.pop(future)
                     try:
                         yield tasks[number], future.result()
                     except BrokenProcessPool:
-                        # Which of the running tasks it was nobody knows; each is done again.
-                        self._stop()
+                        # Nothing says which of the running tasks broke it, so each is repeated.
+                        self._close_pool()
                         for lost in (number, *running.values()):
                             failures[lost] += 1
                             if failures[lost] > RETRIES:
-                                raise killed(stage, tasks[lost]) from None
-                            waiting.append((lost, tasks[lost]))
+                                raise _worker_died_error(stage, tasks[lost]) from None
+                            waiting.append(lost)
                         running.clear()
                         break
         finally:
             for future in running:
                 future.cancel()
 
-    def _started(self) -> ProcessPoolExecutor:
+    def _open_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.workers,
                 # Forked processes would share threads' locks with this one.
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=_begin,
+                initializer=_exit_with_parent,
                 initargs=(os.getpid(),),
             )
         return self._pool
 
-    def _stop(self) -> None:
+    def _close_pool(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._close_pool()
 
 
-def killed(stage: str, task: Task) -> InputError:
-    """The error for a task whose workers die."""
+def _worker_died_error(stage: str, task: Task) -> InputError:
     return InputError(
         f"{task.get('source', task['id'])}: its worker died {RETRIES + 1} times over ({stage}); for want of "
         f"memory? what is done is kept: start the same command again with fewer workers="
     )
 
 
-def _begin(parent: int) -> None:
-    """Of each process of the pool: it goes when the one that started it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+def _exit_with_parent(parent: int) -> None:
+    """Make a process of the pool exit when the process that started it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -187,7 +191,7 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Ray(Engine):
+class RayEngine(Engine):
     """Ray Data: on a cluster, or on this machine where no address is given."""
 
     name = "ray"
@@ -200,8 +204,8 @@ class Ray(Engine):
             raise InputError(
                 f"engine=ray: {error.name} is not installed: pip install 'captau[ray]'"
             ) from error
-        self._own = not ray.is_initialized()
-        if self._own:
+        self._has_connected = not ray.is_initialized()
+        if self._has_connected:
             self._connect(workers, address_of(address))
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers, cpus) if workers else cpus
@@ -210,131 +214,134 @@ class Ray(Engine):
         import ray
         from ray.exceptions import RayError
 
-        handed_on = {k: v for k, v in os.environ.items() if k.startswith(_HANDED_ON)}
+        shared = {k: v for k, v in os.environ.items() if k.startswith(_SHARED_PREFIXES)}
         common: dict[str, Any] = {
             "log_to_driver": False,
             "logging_level": "ERROR",
-            "runtime_env": {"env_vars": handed_on},
+            "runtime_env": {"env_vars": shared},
         }
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if address is None:
-            _start_here((os.cpu_count() or 1) if workers is None else workers, common)
+            _start_local_ray((os.cpu_count() or 1) if workers is None else workers, common)
             return
         if (fault := fault_of(address)) is not None:
-            raise _unreachable(address, fault)
+            raise _unreachable_error(address, fault)
         try:
             ray.init(address=address, **common)
         except (RayError, ConnectionError, RuntimeError, ValueError) as error:
-            raise _unreachable(address, f"{error}; {TOKEN}") from error
+            raise _unreachable_error(address, f"{error}; {TOKEN}") from error
 
     def run(self, stage: str, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-        def do(row: dict[str, Any]) -> dict[str, Any]:
+        def perform_group(row: dict[str, Any]) -> dict[str, Any]:
             results = [perform(stage, plan, task) for task in json.loads(row["tasks"])]
             return {"number": row["number"], "results": json.dumps(results)}
 
-        # Handing out takes a tenth of a second each, so a few tasks go together where there are many.
-        most = min(self.workers, len(tasks))
-        together = max(1, min(_TOGETHER, len(tasks) // (_TURNS * self.workers)))
-        return self._rows(tasks, together, lambda data: data.map(do, num_cpus=1, concurrency=most))
+        # Sending a group takes a tenth of a second, so that many tasks go in groups of a few.
+        concurrency = min(self.workers, len(tasks))
+        group_size = len(tasks) // (_GROUPS_PER_WORKER * self.workers)
+        return self._run_groups(
+            tasks,
+            max(1, min(_LARGEST_GROUP, group_size)),
+            lambda data: data.map(perform_group, num_cpus=1, concurrency=concurrency),
+        )
 
     def run_models(self, plan: str, tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
         import ray
 
-        at_once = int(ray.cluster_resources().get("GPU", 0))
+        concurrency = int(ray.cluster_resources().get("GPU", 0))
         share: dict[str, Any] = {"num_gpus": 1}
-        if not at_once:  # without a device a model has all cores of a node, of the largest ones
+        if not concurrency:  # without a device a model has all cores of a node, of the largest ones
             cores = [int(n["Resources"].get("CPU", 0)) for n in ray.nodes() if n["Alive"]]
             share = {"num_cpus": min(self.workers, max(cores))}
-            at_once = min(self.workers // share["num_cpus"], cores.count(max(cores)))
-        return self._rows(
+            concurrency = min(self.workers // share["num_cpus"], cores.count(max(cores)))
+        return self._run_groups(
             tasks,
             1,
             lambda data: data.map_batches(
-                _Actor,
+                _ModelActor,
                 fn_constructor_args=(plan,),
                 batch_size=1,
-                concurrency=at_once,
+                concurrency=concurrency,
                 **share,
             ),
         )
 
-    def _rows(
-        self, tasks: Sequence[Task], together: int, over: Any
+    def _run_groups(
+        self, tasks: Sequence[Task], group_size: int, transform: Callable[[Any], Any]
     ) -> Iterator[tuple[Task, Result]]:
+        """Yield tasks with their results, which a transformation of a Ray dataset of groups computes."""
         import ray
         from ray.exceptions import RayError
 
         if not tasks:
             return
-        with _quiet():
-            groups = [tasks[i : i + together] for i in range(0, len(tasks), together)]
-            # As texts, or Ray would make columns of what is in them, the same ones for all.
-            items = [{"number": i, "tasks": json.dumps(group)} for i, group in enumerate(groups)]
-            data = ray.data.from_items(items, override_num_blocks=len(items))
+        with _silence_ray_data():
+            groups = [tasks[i : i + group_size] for i in range(0, len(tasks), group_size)]
+            # Tasks go as JSON texts: of dicts Ray would make columns, the same ones for all tasks.
+            rows = [{"number": i, "tasks": json.dumps(group)} for i, group in enumerate(groups)]
+            data = ray.data.from_items(rows, override_num_blocks=len(rows))
             try:
-                for row in over(data).iter_rows():
+                for row in transform(data).iter_rows():
                     yield from zip(groups[row["number"]], json.loads(row["results"]), strict=True)
             except RayError as error:
-                said = str(error).strip().splitlines()[-1]
+                reason = str(error).strip().splitlines()[-1]
                 raise InputError(
-                    f"engine=ray: a task failed ({type(error).__name__}: {said[:200]}); what is done is "
+                    f"engine=ray: a task failed ({type(error).__name__}: {reason[:200]}); what is done is "
                     f"kept: start the same command again"
                 ) from error
 
     def __exit__(self, *_: object) -> None:
-        if self._own:
+        if self._has_connected:
             import ray
 
             ray.shutdown()
 
 
-def _start_here(cpus: int, common: dict[str, Any]) -> None:
-    """Start a Ray of our own.
+def _start_local_ray(cpus: int, common: dict[str, Any]) -> None:
+    """Start a Ray on this machine.
 
     Raises:
-        InputError: where it does not start, time and again.
+        InputError: where it does not start in `_START_ATTEMPTS` attempts.
     """
     import ray
 
-    for left in reversed(range(_STARTS)):
+    for attempts_left in reversed(range(_START_ATTEMPTS)):
         try:
             ray.init(
                 address="local",
                 num_cpus=cpus,
                 include_dashboard=False,
-                object_store_memory=_OBJECTS,
+                object_store_memory=_OBJECT_STORE_BYTES,
                 **common,
             )
             return
         except Exception as error:  # a machine that is too busy has no class of its own
             ray.shutdown()
-            if not left:
-                said = " ".join(str(error).split())[:200]
+            if not attempts_left:
+                reason = " ".join(str(error).split())[:200]
                 raise InputError(
-                    f"engine=ray: Ray does not start on this machine ({said}); try again when it is less "
+                    f"engine=ray: Ray does not start on this machine ({reason}); try again when it is less "
                     f"busy, or engine=local"
                 ) from error
 
 
-class _Actor:
-    """Of Ray Data's actors: a model is loaded once and does batch after batch."""
+class _ModelActor:
+    """An actor of Ray Data, whose process loads a model once and performs one task after another."""
 
     def __init__(self, plan: str) -> None:
-        self._model = Model(plan)
+        self._plan = plan
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "number": batch["number"],
-            "results": [
-                json.dumps([self._model.perform(task) for task in json.loads(tasks)])
-                for tasks in batch["tasks"]
-            ],
-        }
+        results = [
+            json.dumps([perform("model", self._plan, task) for task in json.loads(tasks)])
+            for tasks in batch["tasks"]
+        ]
+        return {"number": batch["number"], "results": results}
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
-    """Ray Data without bars and messages of its own."""
+def _silence_ray_data() -> Generator[None]:
+    """Switch Ray Data's own progress bars and messages off."""
     import logging
 
     from ray.data import DataContext
@@ -354,9 +361,8 @@ def _quiet() -> Generator[None]:
         logger.setLevel(level)
 
 
-def _unreachable(address: str, why: str) -> InputError:
-    said = " ".join(why.split())
+def _unreachable_error(address: str, reason: str) -> InputError:
     return InputError(
-        f"ray.address={address}: no cluster can be reached there ({said}); start one with ray start --head, "
-        f"or leave the address out"
+        f"ray.address={address}: no cluster can be reached there ({' '.join(reason.split())}); start one "
+        f"with ray start --head, or leave the address out"
     )

@@ -1,8 +1,8 @@
 """Sums and percentiles of numbers in many parts: the same to the last bit, whatever the parts and their order.
 
-A float64 is a whole number times a power of two, so sums are kept as whole numbers. Percentiles are
-found digit by digit of the numbers' ordered bits, in as many passes as a number has digits, with memory
-that depends on neither the numbers nor their count.
+A float64 is a whole number times a power of two, so sums are whole numbers. Percentiles are found digit by
+digit of the numbers' sort keys, in as many passes as a key has digits, with memory that depends on neither
+the numbers nor their count. `stages` counts in parts; `run` and `filtering` put the counts together.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from ...metrics.base import Floats
 
 #: Every float64 is a whole number of 2^-SCALE.
 _SCALE = 1074
-_LOW = 27
+_LOW_BITS = 27
 
-#: Bits of a digit, and how many digits a float64 has.
+#: Bits of a digit of a sort key, and how many digits a float64 has.
 BITS = 16
 DIGITS = 64 // BITS
 
-#: From a digit's place and the prefixes of interest by name to how often each next digit occurs.
-Pass = Callable[[int, Mapping[str, Sequence[int]]], dict[str, dict[int, dict[int, int]]]]
+#: How often each digit follows a prefix: by prefix, by digit.
+DigitCounts = dict[int, dict[int, int]]
+#: From a digit's position and the prefixes of interest by column to the counts by column.
+CountPass = Callable[[int, Mapping[str, Sequence[int]]], Mapping[str, DigitCounts]]
 
 
 def exact_sum(values: Floats) -> int | None:
-    """The sum in units of 2^-1074; None where a value is not finite.
+    """Sum numbers in units of 2^-1074; None where one is not finite.
 
     Args:
         values: float64 of any shape.
@@ -39,126 +41,145 @@ def exact_sum(values: Floats) -> int | None:
     if not np.isfinite(values).all():
         return None
     mantissas, exponents = np.frexp(values)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)  # |whole| < 2^53
-    places, index = np.unique(exponents, return_inverse=True)
-    high, low = whole >> _LOW, whole & ((1 << _LOW) - 1)
+    integers = np.ldexp(mantissas, 53).astype(np.int64)  # |integer| < 2^53
+    high, low = integers >> _LOW_BITS, integers & ((1 << _LOW_BITS) - 1)
     total = 0
-    for place, i in zip(places.tolist(), range(len(places)), strict=True):
-        here = index == i
-        part = (int(high[here].sum()) << _LOW) + int(low[here].sum())
-        shift = place - 53 + _SCALE
-        total += (
-            part << shift if shift >= 0 else part >> -shift
-        )  # exact: a subnormal's last bits are 0
+    for exponent in np.unique(exponents).tolist():
+        has_exponent = exponents == exponent
+        part = (int(high[has_exponent].sum()) << _LOW_BITS) + int(low[has_exponent].sum())
+        shift = exponent - 53 + _SCALE
+        # The right shift is exact: a subnormal's last bits are 0.
+        total += part << shift if shift >= 0 else part >> -shift
     return total
 
 
-def added(sums: Iterable[int | None]) -> int | None:
-    """Of sums of parts that of the whole; None where one is."""
+def add_sums(sums: Iterable[int | None]) -> int | None:
+    """Add the sums of parts; None where one of them is None."""
     total = 0
-    for one in sums:
-        if one is None:
+    for part in sums:
+        if part is None:
             return None
-        total += one
+        total += part
     return total
 
 
-def to_float(total: int | None) -> float:
-    """The float64 next to a sum; NaN for None."""
+def sum_to_float(total: int | None) -> float:
+    """Return the float64 next to a sum of `exact_sum`; NaN for None."""
     return math.nan if total is None else float(Fraction(total, 1 << _SCALE))
 
 
-def ordered(values: Floats) -> NDArray[np.uint64]:
-    """Whole numbers in the order of these floats; -0 counts as 0."""
+def sort_keys(values: Floats) -> NDArray[np.uint64]:
+    """Return whole numbers that are ordered as these floats are; -0 counts as 0."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
     sign = np.uint64(1) << np.uint64(63)
     return np.where(bits & sign, ~bits, bits | sign)
 
 
-def from_ordered(key: int) -> float:
-    """The float that `ordered` made a number of."""
+def float_of_key(key: int) -> float:
+    """Return the float that has a key of `sort_keys`."""
     sign = 1 << 63
     bits = key ^ sign if key & sign else ~key & (2**64 - 1)
     return float(np.array([bits], dtype=np.uint64).view(np.float64)[0])
 
 
-def digit_counts(values: Floats, place: int, prefixes: Sequence[int]) -> dict[int, dict[int, int]]:
-    """How often each digit follows a prefix, in the ordered bits of some numbers.
+def count_digits(values: Floats, position: int, prefixes: Sequence[int]) -> DigitCounts:
+    """Count how often each digit follows each prefix in the sort keys of some numbers.
 
     Args:
-        values: shape (n,), NaN left out.
-        place: which digit, 0 the first.
+        values: shape (n,); NaN is left out.
+        position: which digit, 0 the first.
         prefixes: the digits before, as one number each; [0] for the first digit.
-
-    Returns:
-        by prefix, by digit.
     """
-    keys = ordered(values[~np.isnan(values)])
-    shift = np.uint64(BITS * (DIGITS - 1 - place))
-    digits = keys >> shift
-    before = digits >> np.uint64(BITS)
-    found: dict[int, dict[int, int]] = {}
+    keys = sort_keys(values[~np.isnan(values)])
+    digits = keys >> np.uint64(BITS * (DIGITS - 1 - position))
+    prefix_of_key = digits >> np.uint64(BITS)
+    by_prefix: DigitCounts = {}
     for prefix in prefixes:
-        here, counts = np.unique(digits[before == np.uint64(prefix)], return_counts=True)
-        low = (here & np.uint64((1 << BITS) - 1)).tolist()
-        found[prefix] = dict(zip(low, counts.tolist(), strict=True))
-    return found
+        following, counts = np.unique(
+            digits[prefix_of_key == np.uint64(prefix)], return_counts=True
+        )
+        low = (following & np.uint64((1 << BITS) - 1)).tolist()
+        by_prefix[prefix] = dict(zip(low, counts.tolist(), strict=True))
+    return by_prefix
 
 
-def percentiles(
-    counts: Mapping[str, int], shares: Sequence[float], look: Pass
+def add_digit_counts(total: DigitCounts, part: Mapping[int, Mapping[int, int]]) -> None:
+    """Add the digit counts of a part to a total, in place."""
+    for prefix, digits in part.items():
+        sums = total.setdefault(prefix, {})
+        for digit, count in digits.items():
+            sums[digit] = sums.get(digit, 0) + count
+
+
+def compute_percentiles(
+    sizes: Mapping[str, int], shares: Sequence[float], count_pass: CountPass
 ) -> dict[str, list[float]]:
-    """Percentiles of several columns, interpolated as NumPy does by default.
+    """Compute percentiles of several columns, interpolated as NumPy does by default.
 
     Args:
-        counts: how many numbers each column has; NaN for one without any.
+        sizes: how many numbers each column has.
         shares: 0 to 100.
-        look: counts digits in all parts, as `digit_counts` does in one.
+        count_pass: counts digits in all parts, as `count_digits` does in one.
 
     Returns:
-        by column, in the order of `shares`.
+        By column, in the order of `shares`; NaN for a column without numbers.
     """
-    ranks: dict[str, dict[int, tuple[int, int]]] = {}  # rank → prefix, rank among those with it
-    for name, size in counts.items():
-        wanted = {k for share in shares for k in _ranks(size, share)[:2]} if size else set[int]()
-        ranks[name] = {rank: (0, rank) for rank in wanted}
-    for place in range(DIGITS):
-        ask = {n: sorted({prefix for prefix, _ in of.values()}) for n, of in ranks.items() if of}
-        found = look(place, ask) if ask else {}
-        for name, of in ranks.items():
-            for rank, (prefix, left) in of.items():
-                for digit, count in sorted(found[name][prefix].items()):
-                    if left < count:
-                        of[rank] = (prefix << BITS) + digit, left
-                        break
-                    left -= count
+    # For each rank that is needed: the digits found so far, and its rank among the keys that have them.
+    searches: dict[str, dict[int, tuple[int, int]]] = {
+        name: {
+            rank: (0, rank)
+            for share in shares
+            if size
+            for rank in _neighbour_ranks(size, share)[:2]
+        }
+        for name, size in sizes.items()
+    }
+    for position in range(DIGITS):
+        prefixes = {
+            name: sorted({prefix for prefix, _ in search.values()})
+            for name, search in searches.items()
+            if search
+        }
+        counts = count_pass(position, prefixes) if prefixes else {}
+        for name, search in searches.items():
+            for rank, (prefix, rank_within) in search.items():
+                search[rank] = _descend(prefix, rank_within, counts[name][prefix])
     return {
         name: [
-            _between(
-                {rank: from_ordered(key) for rank, (key, _) in of.items()}, counts[name], share
+            _interpolate(
+                {rank: float_of_key(key) for rank, (key, _) in search.items()}, sizes[name], share
             )
             for share in shares
         ]
-        for name, of in ranks.items()
+        for name, search in searches.items()
     }
 
 
-def _ranks(size: int, share: float) -> tuple[int, int, float]:
-    """The two ranks that a percentile lies between, and how far from the first."""
-    at = Fraction(share) * (size - 1) / 100
-    low = math.floor(at)
-    return low, min(low + 1, size - 1), float(at - low)
+def _descend(prefix: int, rank: int, counts: Mapping[int, int]) -> tuple[int, int]:
+    """Return the prefix with one digit more that holds a rank, and the rank within it."""
+    for digit, count in sorted(counts.items()):
+        if rank < count:
+            return (prefix << BITS) + digit, rank
+        rank -= count
+    raise AssertionError("the parts hold fewer numbers than their sizes say")
 
 
-def _between(values: Mapping[int, float], size: int, share: float) -> float:
+def _neighbour_ranks(size: int, share: float) -> tuple[int, int, float]:
+    """Return the two ranks that a percentile lies between, and how far from the first."""
+    exact_rank = Fraction(share) * (size - 1) / 100
+    low = math.floor(exact_rank)
+    return low, min(low + 1, size - 1), float(exact_rank - low)
+
+
+def _interpolate(value_by_rank: Mapping[int, float], size: int, share: float) -> float:
     if not size:
         return math.nan
-    low, high, weight = _ranks(size, share)
-    a, b = values[low], values[high]
+    low, high, weight = _neighbour_ranks(size, share)
+    a, b = value_by_rank[low], value_by_rank[high]
     return a if a == b or not weight else a + (b - a) * weight
 
 
-def histogram(values: Floats, edges: Floats) -> NDArray[np.int64]:
-    """How many values are in each bin, the last one closed at both ends; NaN is in none."""
+def count_bins(values: Floats, edges: Floats) -> NDArray[np.int64]:
+    """Count the values in each bin, the last one closed at both ends; NaN is in none."""
     counts: Any = np.histogram(values[~np.isnan(values)], bins=edges)[0]
     return counts.astype(np.int64)

@@ -1,4 +1,4 @@
-"""A folder of results, on this machine or in an object store; each file appears there whole."""
+"""A folder of results, on this machine or in an object store, in which each file appears whole."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Answer = TypeVar("Answer")
 
 
 @contextmanager
-def alone(work: Path, output: str) -> Generator[None]:
-    """While the block lasts no other run works in a folder; the system's lock goes with its process.
+def lock_folder(work: Path, output: str) -> Generator[None]:
+    """Keep other runs out of a folder while the block lasts; the system's lock goes with its process.
 
     Args:
-        work: the folder of what is made on the way.
-        output: where the run writes, for people.
+        work: the folder of intermediate files.
+        output: where the run writes, for the message.
 
     Raises:
-        InputError: where another run does already.
+        InputError: where another run holds the lock.
     """
     lock = FileLock(work.with_name(f"{work.name}.lock"), timeout=0)
     try:
@@ -47,25 +47,30 @@ def alone(work: Path, output: str) -> Generator[None]:
         lock.release()
 
 
-class Folder:
-    """Files by name.
+class ResultFolder:
+    """Files by name, in a folder or in an object store.
+
+    Every method raises InputError where an object store cannot be reached.
 
     Args:
-        place: a path, or a URL that fsspec opens.
+        location: a path, or a URL that fsspec opens.
+
+    Attributes:
+        local: the path; None for a URL.
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = place.rstrip("/")
-        self.local = None if is_url(place) else Path(place).expanduser()
+    def __init__(self, location: str) -> None:
+        self.location = location.rstrip("/")
+        self.local = None if is_url(location) else Path(location).expanduser()
 
-    def _ask(self, name: str, do: Callable[[Any, str], Answer], size: int = 0) -> Answer:
-        """What the store says: `do` is given its file system and the file's path in it."""
-        with reporting_store_errors(f"{self.place}/{name}"):
-            system, inside = open_file_system(self.place)
-            return call_in_time(lambda: do(system, f"{inside}/{name}"), size)
+    def _call(self, name: str, call: Callable[[Any, str], Answer], size: int = 0) -> Answer:
+        """Return the store's answer to a call, which takes its file system and the file's path in it."""
+        with reporting_store_errors(f"{self.location}/{name}"):
+            system, folder = open_file_system(self.location)
+            return call_in_time(lambda: call(system, f"{folder}/{name}"), size)
 
     def prepare(self, name: str) -> None:
-        """See to it that a folder is there, which is asked before anything is computed."""
+        """Make a folder below, or check that the store takes files, before anything is computed."""
         if self.local is not None:
             (self.local / name).mkdir(parents=True, exist_ok=True)
             return
@@ -73,47 +78,47 @@ class Folder:
         self.remove(f"{name}/.probe")
 
     def write(self, name: str, content: bytes) -> None:
-        """Write one file whole; a store shows what is put there when it is."""
+        """Write a file whole."""
         if self.local is not None:
             write_file(self.local / name, content)
             return
-        self._ask(name, lambda system, path: system.pipe_file(path, content), len(content))
+        self._call(name, lambda system, path: system.pipe_file(path, content), len(content))
 
-    def take(self, name: str, source: Path) -> None:
-        """Put a file of this machine there."""
+    def copy_in(self, name: str, source: Path) -> None:
+        """Copy a file of this machine into the folder."""
         if self.local is not None:
-            with source.open("rb") as read, replacing(self.local / name) as stream:
-                shutil.copyfileobj(read, stream)
+            with source.open("rb") as content, replacing(self.local / name) as stream:
+                shutil.copyfileobj(content, stream)
             return
         size = source.stat().st_size
-        self._ask(name, lambda system, path: system.put_file(str(source), path), size)
+        self._call(name, lambda system, path: system.put_file(str(source), path), size)
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None where there is none."""
+        """Return a file's content; None where there is no such file."""
         size = self.size(name)
         if size is None:
             return None
         if self.local is not None:
             return (self.local / name).read_bytes()
-        return self._ask(name, lambda system, path: system.cat_file(path), size)
+        return self._call(name, lambda system, path: system.cat_file(path), size)
 
     def size(self, name: str) -> int | None:
-        """How many bytes a file has; None where there is none."""
+        """Return how many bytes a file has; None where there is no such file."""
         if self.local is not None:
             path = self.local / name
             return path.stat().st_size if path.is_file() else None
-        return self._ask(name, lambda s, path: int(s.size(path)) if s.exists(path) else None)
+        return self._call(name, lambda s, path: int(s.size(path)) if s.exists(path) else None)
 
-    def names(self, name: str) -> list[str]:
-        """The files of a folder within."""
+    def list_names(self, name: str) -> list[str]:
+        """Return the sorted names of the files in a folder below."""
         if self.local is not None:
             return sorted(path.name for path in (self.local / name).iterdir())
-        found = self._ask(name, lambda s, p: s.ls(p, detail=False) if s.isdir(p) else [])
-        return sorted(path.rpartition("/")[2] for path in found)
+        paths = self._call(name, lambda s, p: s.ls(p, detail=False) if s.isdir(p) else [])
+        return sorted(path.rpartition("/")[2] for path in paths)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         if self.local is not None:
             (self.local / name).unlink(missing_ok=True)
             return
-        self._ask(name, lambda system, path: system.rm_file(path))
+        self._call(name, lambda system, path: system.rm_file(path))

@@ -1,4 +1,7 @@
-"""References by image id, for more images than memory holds: an LMDB file that processes share."""
+"""References by image id, for more images than memory holds: an LMDB file that processes share.
+
+The stage `pool` builds it; the stage `read` looks references up.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,29 @@ from ...datasets.shards.row_reader import Columns, read_rows
 from ...datasets.shards.shard_files import find_shards, kind_of, local_copy
 from ..scoring.caption_files import read_references
 
-#: Of the file's address space, of which only what is written takes room.
-_MAP = 1 << 40
-#: Rows that are written at a time.
+#: The size of the file's address space; only what is written takes room on the disk.
+_MAP_SIZE = 1 << 40
+#: How many images are written in one transaction.
 _BATCH = 10_000
 #: LMDB's keys are 511 bytes at most.
-_KEY = 500
+_LONGEST_KEY = 500
 
 
-class Lookup:
+class ReferenceLookup:
     """References by image id, read only; a context manager.
 
     Args:
-        path: the folder that `build` wrote.
+        path: the folder that `build_reference_lookup` wrote.
     """
 
     def __init__(self, path: Path) -> None:
         self._store = lmdb.open(str(path), readonly=True, lock=False, max_readers=1024)
 
     def get(self, image_id: str) -> list[str] | None:
-        """The references of an image; None where it has none."""
+        """Return the references of an image; None where it has none."""
         with self._store.begin() as reader:
-            found = reader.get(_key(image_id))
-        return None if found is None else msgpack.unpackb(found)
+            packed = reader.get(_key(image_id))
+        return None if packed is None else msgpack.unpackb(packed)
 
     def __enter__(self) -> Self:
         return self
@@ -48,42 +51,41 @@ class Lookup:
         self._store.close()
 
 
-def build(path: Path, sources: Sequence[str], columns: Columns) -> tuple[int, int]:
+def build_reference_lookup(path: Path, sources: Sequence[str], columns: Columns) -> tuple[int, int]:
     """Write the references of shards, or of a file in one of `captau score`'s other forms.
 
     Returns:
-        how many images have some, and how many bytes were written.
+        How many images have references, and how many bytes were written.
 
     Raises:
         InputError: where they cannot be read, or an image comes twice.
     """
     shutil.rmtree(path, ignore_errors=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    store = lmdb.open(str(path), map_size=_MAP, sync=False)
-    images = 0
+    store = lmdb.open(str(path), map_size=_MAP_SIZE, sync=False)
+    n_images = 0
     try:
         writer = store.begin(write=True)
-        for where, image_id, texts in _references(sources, columns, path.parent):
-            if not writer.put(
-                _key(image_id), cast("bytes", msgpack.packb(list(texts))), overwrite=False
-            ):
+        for location, image_id, texts in _read_references(sources, columns, path.parent):
+            packed = cast("bytes", msgpack.packb(list(texts)))
+            if not writer.put(_key(image_id), packed, overwrite=False):
                 writer.abort()
-                raise InputError(f"{where}: image '{image_id}' comes a second time; keep one")
-            images += 1
-            if images % _BATCH == 0:
+                raise InputError(f"{location}: image '{image_id}' comes a second time; keep one")
+            n_images += 1
+            if n_images % _BATCH == 0:
                 writer.commit()
                 writer = store.begin(write=True)
         writer.commit()
         store.sync(True)
     finally:
         store.close()
-    return images, sum(p.stat().st_blocks * 512 for p in path.iterdir())
+    return n_images, sum(file.stat().st_blocks * 512 for file in path.iterdir())
 
 
-def _references(
+def _read_references(
     sources: Sequence[str], columns: Columns, folder: Path
 ) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """Place, image id and references of each image."""
+    """Yield the location in its source, the id and the references of each image."""
     for source in sources:
         if not is_url(source) and kind_of(source) in (None, "json") and Path(source).is_file():
             for image_id, texts in read_references(Path(source)).texts.items():
@@ -97,13 +99,10 @@ def _references(
                 ):
                     rows: Any = table.select(["row", "image_id", "references"]).to_pylist()
                     for row in rows:
-                        yield (
-                            f"{shard.path}: row {row['row']}",
-                            row["image_id"],
-                            row["references"] or [],
-                        )
+                        location = f"{shard.path}: row {row['row']}"
+                        yield location, row["image_id"], row["references"] or []
 
 
 def _key(image_id: str) -> bytes:
     key = image_id.encode("utf-8", "surrogatepass")
-    return key if 0 < len(key) <= _KEY else b"\0" + hashlib.sha256(key).digest()
+    return key if 0 < len(key) <= _LONGEST_KEY else b"\0" + hashlib.sha256(key).digest()

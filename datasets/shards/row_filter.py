@@ -37,7 +37,9 @@ def copy_kept_rows(
                 first += len(batch)
         return
     packed_stream: Any = (
-        gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) if _is_gzipped(name) else stream
+        gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
+        if _is_gzipped(name)
+        else stream
     )
     try:
         if kind == "lines":

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from captau.benchmarks.cli.main import main
-from captau.benchmarks.large.run import Scored, run
+from captau.benchmarks.large.run import run
+from captau.benchmarks.large.score_report import LargeScores
 from captau.benchmarks.options.large import LargeOptions
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.metrics.rows import Rows
@@ -101,7 +102,9 @@ def put(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def score(candidates: Any, output: Any, metrics: Sequence[str] = METRICS, **options: Any) -> Scored:
+def score(
+    candidates: Any, output: Any, metrics: Sequence[str] = METRICS, **options: Any
+) -> LargeScores:
     """What `captau score` does, in this process unless `workers` says otherwise."""
     paths = candidates if isinstance(candidates, list | tuple) else [candidates]
     given = {"workers": 0, "references": (), **options}

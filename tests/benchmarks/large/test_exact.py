@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.benchmarks.large.exact import (
-    added,
-    digit_counts,
+    add_digit_counts,
+    add_sums,
+    compute_percentiles,
+    count_digits,
     exact_sum,
-    from_ordered,
-    ordered,
-    percentiles,
-    to_float,
+    float_of_key,
+    sort_keys,
+    sum_to_float,
 )
-from captau.benchmarks.large.stages import add_digits
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -26,33 +26,33 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 @given(st.lists(st.lists(FLOATS, max_size=8), max_size=6), st.randoms())
 def test_a_sum_is_the_nearest_to_the_true_one_in_any_parts(parts, random):
     values = [v for part in parts for v in part]
-    found = [exact_sum(np.array(part)) for part in parts]
-    random.shuffle(found)
+    sums = [exact_sum(np.array(part)) for part in parts]
+    random.shuffle(sums)
     try:
         expected = math.fsum(values)
     except OverflowError:
         return
     if abs(expected) < 1e308:
-        assert to_float(added(found)) == expected
+        assert sum_to_float(add_sums(sums)) == expected
 
 
 def test_sums_by_hand():
-    assert to_float(exact_sum(np.array([0.1] * 10))) == 1.0  # 0.9999999999999999 one by one
-    assert to_float(exact_sum(np.array([1e300, 1.0, -1e300]))) == 1.0
-    assert to_float(exact_sum(np.array([5e-324, 5e-324]))) == 1e-323
+    assert sum_to_float(exact_sum(np.array([0.1] * 10))) == 1.0  # 0.9999999999999999 one by one
+    assert sum_to_float(exact_sum(np.array([1e300, 1.0, -1e300]))) == 1.0
+    assert sum_to_float(exact_sum(np.array([5e-324, 5e-324]))) == 1e-323
     assert exact_sum(np.array([])) == 0
     assert exact_sum(np.array([1.0, np.nan])) is None
-    assert math.isnan(to_float(added([1, None])))
+    assert math.isnan(sum_to_float(add_sums([1, None])))
 
 
 @settings(deadline=None)
 @given(st.lists(FLOATS, min_size=2))
 def test_the_order_of_bits_is_that_of_numbers(values):
-    keys = ordered(np.array(values))
+    keys = sort_keys(np.array(values))
     assert (
         np.argsort(keys, kind="stable") == np.argsort(np.array(values) + 0.0, kind="stable")
     ).all()
-    assert [from_ordered(k) for k in keys.tolist()] == [v + 0.0 for v in values]
+    assert [float_of_key(k) for k in keys.tolist()] == [v + 0.0 for v in values]
 
 
 @settings(deadline=None)
@@ -65,18 +65,18 @@ def test_the_order_of_bits_is_that_of_numbers(values):
 )
 def test_percentiles_are_numpys(parts):
     arrays = [np.array(part, dtype=float) for part in parts]
-    every = np.concatenate(arrays)
-    every = every[~np.isnan(every)]
+    values = np.concatenate(arrays)
+    values = values[~np.isnan(values)]
 
-    def look(place, ask):
-        total = {"x": {prefix: {} for prefix in ask["x"]}}
+    def count_pass(position, prefixes):
+        total = {"x": {prefix: {} for prefix in prefixes["x"]}}
         for part in arrays:
-            add_digits(total["x"], digit_counts(part, place, ask["x"]))
+            add_digit_counts(total["x"], count_digits(part, position, prefixes["x"]))
         return total
 
     shares = [0, 1, 33.3, 50, 99, 100]
-    found = percentiles({"x": len(every)}, shares, look)["x"]
-    if len(every):
-        np.testing.assert_allclose(found, np.percentile(every, shares), rtol=1e-9, atol=1e-9)
+    computed = compute_percentiles({"x": len(values)}, shares, count_pass)["x"]
+    if len(values):
+        np.testing.assert_allclose(computed, np.percentile(values, shares), rtol=1e-9, atol=1e-9)
     else:
-        assert np.isnan(found).all()
+        assert np.isnan(computed).all()

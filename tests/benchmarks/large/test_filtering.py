@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.large.filtering import wilson
-from captau.benchmarks.large.folders import alone
+from captau.benchmarks.large.folders import lock_folder
+from captau.benchmarks.large.thresholds import wilson_interval
 from captau.benchmarks.options.declaration import Composed
 from captau.benchmarks.options.large import FilterOptions
 from tests.benchmarks.large.large_sets import command, rows_of, score, scores_in, write
@@ -126,7 +126,7 @@ def test_by_a_precision_that_people_judged(tmp_path, capsys):
     known = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
     assert known["threshold"] == row["threshold"]
     assert known["precision"] == row["precision"]
-    assert (known["low"], known["high"]) == wilson(
+    assert (known["low"], known["high"]) == wilson_interval(
         round(row["precision"] * row["n_kept"]), int(row["n_kept"])
     )
     printed = " ".join(capsys.readouterr().out.split())
@@ -144,7 +144,7 @@ def test_by_a_precision_that_people_judged(tmp_path, capsys):
 
 def test_wilson_by_hand():
     """Wilson 1927 with z = 1.959964: 8 of 10 is 0.4902 to 0.9433."""
-    low, high = wilson(8, 10)
+    low, high = wilson_interval(8, 10)
     z, n, p = 1.959963984540054, 10, 0.8
     middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     assert low == pytest.approx((middle - half) / (1 + z * z / n))
@@ -215,7 +215,7 @@ def test_a_folder_of_kept_shards_is_one_runs(rows, tmp_path, capsys):
     assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
     score(tmp_path / "set" / "1.jsonl", tmp_path / "run", ["cider"])
     capsys.readouterr()
-    with alone(tmp_path / "out" / ".work", "out"):
+    with lock_folder(tmp_path / "out" / ".work", "out"):
         assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
     assert "out: another run is writing there" in capsys.readouterr().err
     assert len(list((tmp_path / "out" / "kept").iterdir())) == 3

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from captau.benchmarks.large.engines import Ray
+from captau.benchmarks.large.engines import RayEngine
 from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
 from tests.benchmarks.large.test_run import equal_to
 from tests.conftest import says
@@ -22,7 +22,7 @@ pytest.importorskip("ray.data")
 
 @pytest.fixture(scope="module")
 def address():
-    """Of a Ray of two nodes, each of one CPU and of processes of its own."""
+    """Yield the address of a Ray of two nodes, each of one CPU and with processes of its own."""
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
@@ -38,7 +38,7 @@ def address():
 @pytest.fixture(scope="module")
 def cluster(address):
     """This process has joined it."""
-    with Ray(None, address):
+    with RayEngine(None, address):
         yield
 
 
@@ -105,7 +105,7 @@ def test_the_same_numbers_by_two_nodes_though_a_worker_dies(rows, tmp_path, monk
 
 
 def test_tasks_that_go_together(rows, tmp_path, monkeypatch, cluster):
-    monkeypatch.setattr("captau.benchmarks.large.engines._TURNS", 1)
+    monkeypatch.setattr("captau.benchmarks.large.engines._GROUPS_PER_WORKER", 1)
     write(tmp_path / "set.jsonl", rows)
     score(tmp_path / "set.jsonl", tmp_path / "out", METRICS, engine="ray", workers=2, rows=5)
     score(tmp_path / "set.jsonl", tmp_path / "local", METRICS, rows=5)
@@ -168,4 +168,4 @@ def test_a_cluster_that_wants_a_token(words, rows, tmp_path, capsys, monkeypatch
 def test_ray_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # an import of it fails
     with says("ray is not installed", "captau[ray]"):
-        Ray(None, None)
+        RayEngine(None, None)

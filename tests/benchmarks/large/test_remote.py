@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from captau.benchmarks.large.folders import Folder
+from captau.benchmarks.large.folders import ResultFolder
 from tests.benchmarks.large.large_sets import command, rows_of, score, write
 from tests.conftest import says
 
@@ -34,9 +34,9 @@ def test_in_memory(rows, tmp_path):
     assert found.corpus == local.corpus
     again = score("memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9)
     assert again.corpus == local.corpus
-    there = Folder("memory://out")
-    assert json.loads(there.read("corpus.json")) == local.corpus
-    assert len(there.names("scores")) == 6
+    folder = ResultFolder("memory://out")
+    assert json.loads(folder.read("corpus.json")) == local.corpus
+    assert len(folder.list_names("scores")) == 6
     assert (
         "nothing to do"
         in score(

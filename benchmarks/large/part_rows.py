@@ -1,0 +1,209 @@
+"""Parts of shards: the stages `pool`, `read` and `filter`, and the rows of a part as metrics take them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...datasets.cache import replacing
+from ...datasets.errors import InputError
+from ...datasets.reading.source_files import sha256
+from ...datasets.shards.row_filter import copy_kept_rows
+from ...datasets.shards.row_reader import IMAGES, Columns, batch_rows, read_rows
+from ...datasets.shards.shard_files import Shard, local_copy, plain_name
+from ...metrics.base import Floats
+from ..scoring.caption_files import read_candidates
+from .folders import ResultFolder
+from .lookup import ReferenceLookup, build_reference_lookup
+from .plan import RunPlan, part_name
+
+
+def build_pool(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the lookup of references by image id (stage `pool`)."""
+    n_images, size = build_reference_lookup(
+        plan.path("pool", "references"), task["paths"], Columns(**task["columns"])
+    )
+    return {"images": n_images, "written": size}
+
+
+def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the rows of a shard in parts of a fixed length (stage `read`)."""
+    number = int(task["id"])
+    shard = plan.shards[number]
+    sizes: list[int] = []
+    written = 0
+    image_folder = None
+    if plan.needs_images and shard.kind == "tar":
+        image_folder = plan.path("images", task["id"])
+        image_folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        lookup = None
+        if plan.has_reference_lookup:
+            lookup = stack.enter_context(ReferenceLookup(plan.path("pool", "references")))
+        path = stack.enter_context(local_copy(shard, plan.path("read", "")))
+        digest = sha256(path)
+        for table in _read_tables(plan, shard, path, image_folder):
+            if lookup is not None:
+                table = _with_references(table, lookup, shard.path)
+            if plan.needs_references:
+                _check_references(table, shard.path)
+            part = part_name(number, len(sizes))
+            written += _write_rows(plan.path("rows", f"{part}.arrow"), table)
+            sizes.append(len(table))
+    return {
+        "sha256": digest,
+        "parts": sizes,
+        "rows": sum(sizes),
+        "read": shard.size,
+        "written": written,
+    }
+
+
+def _read_tables(
+    plan: RunPlan, shard: Shard, path: Path, image_folder: Path | None
+) -> Iterator[pa.Table]:
+    if shard.kind != "json":
+        return read_rows(path, shard, plan.columns, plan.part_rows, image_folder)
+    captions = read_candidates(path).captions
+    return batch_rows(((i, caption, None) for i, caption in captions.items()), plan.part_rows)
+
+
+def _with_references(table: pa.Table, lookup: ReferenceLookup, name: str) -> pa.Table:
+    """Return the rows with the references of their images.
+
+    Raises:
+        InputError: where an image has none.
+    """
+    references: list[list[str]] = []
+    for row, image_id in zip(table["row"].to_pylist(), table["image_id"].to_pylist(), strict=True):
+        texts = lookup.get(image_id)
+        if texts is None:
+            raise InputError(
+                f"{name}: row {row}: image '{image_id}' has no references in those given; add them or "
+                f"leave the row out"
+            )
+        references.append(texts)
+    index = table.schema.get_field_index("references")
+    return table.set_column(index, "references", pa.array(references, pa.list_(pa.string())))
+
+
+def _check_references(table: pa.Table, name: str) -> None:
+    """Raise InputError where a row has no references."""
+    for row, texts in zip(table["row"].to_pylist(), table["references"].to_pylist(), strict=True):
+        if not texts:
+            raise InputError(
+                f"{name}: row {row}: no references; give references=FILE, or metrics that need none"
+            )
+
+
+def _write_rows(path: Path, table: pa.Table) -> int:
+    """Write the rows of a part, and return how many bytes they take."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with replacing(path) as stream:
+        with pa.ipc.new_file(stream, table.schema, options=options) as writer:
+            writer.write_table(table)
+        return stream.tell()
+
+
+def read_part(plan: RunPlan, part: str) -> pd.DataFrame:
+    """Read the rows of a part, as metrics take them."""
+    with pa.OSFile(str(plan.path("rows", f"{part}.arrow"))) as source:
+        table = pa.ipc.open_file(source).read_all()
+    frame = pd.DataFrame(
+        {name: pd.Series(table[name].to_pylist(), dtype=object) for name in table.column_names}
+    )
+    frame["references"] = pd.Series(
+        [tuple(texts or ()) for texts in frame["references"]], dtype=object
+    )
+    return frame
+
+
+def read_first_row(plan: RunPlan, part: str) -> pd.DataFrame:
+    """Read one row, to try metrics on."""
+    return add_image_files(plan, read_part(plan, part).head(1))
+
+
+def add_image_files(plan: RunPlan, frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the image file of each row, where there is a folder of images.
+
+    Raises:
+        InputError: where an image has no file.
+    """
+    if plan.image_folder is None or "image" in frame.columns:
+        return frame
+    folder = Path(plan.image_folder)
+    files = [_find_image(folder, image_id) for image_id in frame["image_id"]]
+    if None in files:
+        row = frame.iloc[files.index(None)]
+        raise InputError(f"row {row['row']}: image '{row['image_id']}' has no file in {folder}")
+    return frame.assign(image=pd.Series(files, dtype=object))
+
+
+def _find_image(folder: Path, image_id: str) -> str | None:
+    """Return the image file whose name is an id, with or without an ending; None where there is none."""
+    name = Path(image_id).name
+    for path in (folder / name, *(folder / f"{name}.{ending}" for ending in IMAGES)):
+        if path.is_file():
+            return str(path)
+    return None
+
+
+def read_part_scores(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
+    """Read a metric's scores of a part, shape (n_rows,).
+
+    Args:
+        folder: of the parts, a path or a URL.
+        part: as the manifest lists it.
+        spec: the metric's.
+
+    Raises:
+        InputError: where its file is not there, or is not the one that the manifest lists.
+    """
+    name = part["name"]
+    content = ResultFolder(folder).read(name)
+    if content is None:
+        raise InputError(f"{folder}/{name}: is not there; score the set anew")
+    if hashlib.sha256(content).hexdigest() != part["sha256"]:
+        raise InputError(f"{folder}/{name}: is not what was scored; score the set anew")
+    return pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
+
+
+def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the rows of a shard whose score reaches a threshold (stage `filter`)."""
+    shard = plan.shards[int(task["id"])]
+    if task["is_skipped"]:
+        counts = dict.fromkeys(("rows", "kept_rows", "undefined"), 0)
+        return {**counts, "texts": [], "file": "", "sha256": ""}
+    parts = [read_part_scores(plan.scores, part, task["metric"]) for part in task["parts"]]
+    scores = np.concatenate([np.empty(0), *parts])
+    is_kept = scores >= task["threshold"]
+    example_rows = set(task["example_rows"])
+    target = Path(task["folder"]) / f"{task['id']}-{plain_name(shard.path)}"
+    texts: list[tuple[int, str, str]] = []
+    with local_copy(shard, plan.path("filter", "")) as path:
+        if sha256(path) != task["sha256"]:
+            raise InputError(f"{shard.path}: is not what was scored; score the set anew")
+        if shard.kind == "json":
+            raise InputError(f"{shard.path}: write it as JSON lines to filter it")
+        with replacing(target) as stream:
+            copy_kept_rows(path, shard.path, shard.kind, is_kept.tolist(), stream)
+        if example_rows:
+            for table in read_rows(path, shard, plan.columns, plan.part_rows):
+                rows = table.select(["row", "image_id", "caption"]).to_pylist()
+                texts += [tuple(row.values()) for row in rows if row["row"] in example_rows]
+    return {
+        "rows": len(scores),
+        "kept_rows": int(is_kept.sum()),
+        "undefined": int(np.isnan(scores).sum()),
+        "texts": texts,
+        "file": target.name,
+        "sha256": sha256(target),
+    }

@@ -1,0 +1,246 @@
+"""Scores of parts: the stages `model`, `count`, `merge`, `table`, `score` and `digits`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...datasets.cache import replacing
+from ...datasets.errors import InputError
+from ...datasets.reading.source_files import sha256
+from ...datasets.schema import item_ids
+from ...metrics.base import Floats, Metric
+from ...metrics.rows import Rows
+from ...metrics.text import frequency_table
+from ...metrics.text.cider import Cider
+from ...metrics.text.document_frequencies import ORDERS, DocumentFrequencies, count_documents
+from ...metrics.text.tokens.corpus import Corpus
+from .exact import DigitCounts, add_digit_counts, count_bins, count_digits, exact_sum
+from .part_rows import add_image_files, read_part
+from .plan import OWN_DF, RunPlan
+
+#: Metrics with the batch size that is fastest here, by their spec; found by trial, once in each process.
+_fitted_metrics: dict[str, Metric] = {}
+#: Rows of a trial, and the factors by which it multiplies the metric's own batch size.
+_TRIAL_ROWS, _TRIAL_FACTORS = 512, (1, 4, 16)
+
+
+def score_models(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Score a part by the metrics that run a model (stage `model`)."""
+    from ...datasets.cache import keep
+    from ...metrics.neural.store import forget
+
+    keep(False)  # the features of so many captions would fill the cache
+    frame = add_image_files(plan, read_part(plan, task["id"]))
+    scores: dict[str, Floats] = {}
+    remarks: dict[str, list[str]] = {}
+    batches: dict[str, int] = {}
+    for metric in plan.loaded_metrics:
+        spec = metric.spec
+        if spec not in plan.model_specs:
+            continue
+        if spec not in _fitted_metrics:
+            _fitted_metrics[spec] = fit_batch_size(metric, frame)
+        fitted, rows = _fitted_metrics[spec], Rows(frame)
+        scores[spec] = fitted.score(rows)
+        if texts := rows.remarks.get(fitted.spec):
+            remarks[spec] = texts
+        if "batch_size" in fitted.parameters:
+            batches[spec] = fitted.parameters["batch_size"]
+        forget()
+    with replacing(plan.path("model", f"{task['id']}.npz")) as stream:
+        np.savez(stream, **cast("Any", scores))
+        written = stream.tell()
+    return {"rows": len(frame), "remarks": remarks, "batches": batches, "written": written}
+
+
+def fit_batch_size(metric: Metric, frame: pd.DataFrame) -> Metric:
+    """Return a metric with the batch size that scores some rows fastest and that memory holds."""
+    from ...metrics.neural.store import forget
+
+    size = metric.parameters.get("batch_size")
+    sample = frame.head(_TRIAL_ROWS)
+    if not isinstance(size, int) or len(sample) < _TRIAL_ROWS:
+        return metric
+    fastest, least_seconds = metric, math.inf
+    metric.score(Rows(sample.head(1)))  # loads the model
+    for factor in _TRIAL_FACTORS:
+        candidate = dataclasses.replace(cast("Any", metric), batch_size=size * factor)
+        rows = Rows(sample)
+        forget()
+        started = time.perf_counter()
+        candidate.score(rows)
+        seconds = time.perf_counter() - started
+        if any("memory was full" in text for texts in rows.remarks.values() for text in texts):
+            break  # larger batches would be halved again and again
+        if seconds < 0.9 * least_seconds:  # a gain that is more than chance
+            fastest, least_seconds = candidate, seconds
+    forget()
+    return fastest
+
+
+def count_ngrams(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a part's tokens, and in how many of its documents each n-gram occurs (stage `count`)."""
+    rows, _ = Rows(read_part(plan, task["id"])).unique
+    corpus = Corpus.of_rows(rows)
+    with replacing(plan.path("tokens", f"{task['id']}.npz")) as stream:
+        corpus.write(stream)
+        token_bytes = stream.tell()
+    counts = frequency_table.key_counts(
+        frequency_table.ngram_keys(corpus, ORDERS),
+        count_documents(corpus, rows.weights),
+        int(rows.weights.sum()),
+    )
+    path = plan.path("counts", f"{task['id']}.bin")
+    written = frequency_table.write_counts(path, counts, task["partitions"])
+    return {
+        "rows": counts.documents,
+        "words": len(corpus.words),
+        "ngrams": len(counts.counts),
+        "shuffled": written,
+        "written": token_bytes + written,
+    }
+
+
+def merge_counts(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the counts of one partition of the n-grams over all parts (stage `merge`)."""
+    partition = int(task["id"])
+    parts = [
+        frequency_table.read_partition(plan.path("counts", f"{part}.bin"), partition)
+        for part in task["parts"]
+    ]
+    # An n-gram of one document weighs as much as one of none, so that only those of two are kept.
+    total = frequency_table.merge(parts, min_documents=2)
+    written = frequency_table.write_counts(plan.path("merge", f"{task['id']}.bin"), total, 1)
+    return {
+        "documents": total.documents,
+        "ngrams": len(total.counts),
+        "read": sum(part.nbytes for part in parts),
+        "written": written,
+    }
+
+
+def write_saved_table(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a saved file of document frequencies as a table (stage `table`)."""
+    saved = DocumentFrequencies.read(Path(task["path"]).expanduser())
+    counts = frequency_table.key_saved_counts(saved.counts, saved.documents)
+    path = plan.frequency_table(task["name"])
+    return {"written": frequency_table.write_counts(path, counts, 1)}
+
+
+@lru_cache(maxsize=4)
+def _open_table(path: Path, _modified: int) -> frequency_table.FrequencyTable:
+    return frequency_table.FrequencyTable(path)
+
+
+def score_part(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a part's scores by every metric, and return what the corpus scores sum (stage `score`)."""
+    part = str(task["id"])
+    frame = read_part(plan, part)
+    rows = Rows(frame)
+    unique, inverse = rows.unique
+    _share_frequencies(plan, part, unique)
+    ids = item_ids(frame["image_id"].tolist(), frame["caption"].tolist(), [None] * len(frame))
+    columns: dict[str, Any] = {"item_id": ids, "image_id": frame["image_id"], "row": frame["row"]}
+    summary_by_spec: dict[str, Any] = {}
+    model_scores: Mapping[str, Floats] = {}
+    if plan.model_specs:
+        with np.load(plan.path("model", f"{part}.npz")) as arrays:
+            model_scores = dict(arrays)
+    for metric in plan.loaded_metrics:
+        spec = metric.spec
+        # A text metric scores equal rows once.
+        is_unique = metric.depends_only_on_content and spec not in model_scores
+        scored = unique if is_unique else rows
+        scores = model_scores[spec] if spec in model_scores else metric.score(scored)
+        summands = metric.corpus_summands(scored, scores)
+        if summands is None:
+            raise InputError(f"metric {spec}: has no corpus score of parts")
+        if is_unique:
+            scores, summands = scores[inverse], summands[inverse]
+        columns[spec] = scores
+        summary_by_spec[spec] = _summarise(scores, summands)
+    path = Path(plan.scores) / f"{part}.parquet"
+    with replacing(path) as stream:
+        pq.write_table(pa.table(columns), stream, compression="zstd")
+        written = stream.tell()
+    return {
+        "rows": len(frame),
+        "metrics": summary_by_spec,
+        "remarks": unique.remarks | rows.remarks,
+        "sha256": sha256(path),
+        "written": written,
+    }
+
+
+def _share_frequencies(plan: RunPlan, part: str, rows: Rows) -> None:
+    """Hand the document frequencies of a part's n-grams to the metrics that look them up."""
+    if OWN_DF in plan.frequencies:
+        tokens = plan.path("tokens", f"{part}.npz")
+        rows.compute_once("corpus", lambda: Corpus.read(tokens))
+    keys: list[frequency_table.KeyHalves] = []
+    for name in plan.frequencies:
+        keys = keys or frequency_table.ngram_keys(Corpus.of_rows(rows), ORDERS)
+        path = plan.frequency_table(name)
+        table = _open_table(path, path.stat().st_mtime_ns)
+        counts = [table.look_up(key) for key in keys]
+        rows.compute_once(name, lambda table=table, counts=counts: (table.documents, counts))
+
+
+def _summarise(scores: Floats, summands: Floats) -> dict[str, Any]:
+    """Return the exact sums of a metric's summands, and the count and range of its scores."""
+    defined = scores[~np.isnan(scores)]
+    sums = [exact_sum(np.asarray(column, dtype=np.float64)) for column in summands.T]
+    return {
+        "sums": [None if total is None else format(total, "x") for total in sums],
+        "undefined": len(scores) - len(defined),
+        "low": float(defined.min()) if len(defined) else None,
+        "high": float(defined.max()) if len(defined) else None,
+    }
+
+
+def count_score_digits(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
+    """Count digits of some parts' scores for percentiles, and fill histograms (stage `digits`)."""
+    counts: defaultdict[str, DigitCounts] = defaultdict(dict)
+    bins: dict[str, list[int]] = {}
+    prefixes, edges = task["prefixes"], task["edges"]
+    specs = list(dict.fromkeys([*prefixes, *edges]))
+    for part in task["parts"]:
+        table = pq.read_table(Path(plan.scores) / f"{part}.parquet", columns=specs)
+        for spec in specs:
+            scores = table[spec].to_numpy()
+            if spec in edges:
+                part_bins = count_bins(scores, np.asarray(edges[spec])).tolist()
+                bins[spec] = add_counts(bins.get(spec), part_bins)
+            if spec in prefixes:
+                digits = count_digits(scores, task["position"], prefixes[spec])
+                add_digit_counts(counts[spec], digits)
+    # JSON has no numbers for keys, so that mappings go as pairs.
+    pairs = {
+        spec: [[prefix, sorted(digits.items())] for prefix, digits in by_prefix.items()]
+        for spec, by_prefix in counts.items()
+    }
+    return {"digits": pairs, "bins": bins}
+
+
+def add_counts(total: list[int] | None, part: list[int]) -> list[int]:
+    """Add the counts of a part's bins to a total."""
+    return part if total is None else [a + b for a, b in zip(total, part, strict=True)]
+
+
+def check_parts_suffice(metric: Metric) -> None:
+    """Raise InputError where a metric has to see all captions at once."""
+    is_own_cider = isinstance(metric, Cider) and metric.backend == "captau"
+    if metric.depends_on_corpus and not is_own_cider:
+        raise InputError(f"metric {metric.spec} has to see all captions at once; leave it out")

@@ -1,0 +1,119 @@
+"""The plan of a large run: the file that tells each task, in any process on any node, what the run computes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ...datasets.cache import replacing
+from ...datasets.shards.row_reader import Columns
+from ...datasets.shards.shard_files import Shard
+from ...metrics.base import Metric
+
+#: What CIDEr calls the document frequencies of the scored set itself.
+OWN_DF = "df"
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """All that the tasks of a run need to know.
+
+    Attributes:
+        work: the folder of intermediate files.
+        scores: the folder of the parts' scores, a path or a URL.
+        shards: the shards of candidates.
+        columns: the names of their columns.
+        part_rows: how many rows a part has.
+        needs_references: whether each row must have references.
+        has_reference_lookup: whether rows take their references by image id, and do not bring them.
+        metrics: as `describe_metric` writes them.
+        model_specs: the specs of the metrics that run a model.
+        frequencies: the tables of document frequencies by the name that metrics have for them, and the
+            saved file that each is made from; None for the set's own.
+        needs_images: whether metrics look at images, which tar shards bring.
+        image_folder: the folder of the other shards' images.
+        directory: where relative paths start, also on another node.
+        environment: captau's environment variables.
+    """
+
+    work: str
+    scores: str
+    shards: tuple[Shard, ...]
+    columns: Columns
+    part_rows: int
+    needs_references: bool = False
+    has_reference_lookup: bool = False
+    metrics: tuple[dict[str, Any], ...] = ()
+    model_specs: tuple[str, ...] = ()
+    frequencies: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    needs_images: bool = False
+    image_folder: str | None = None
+    directory: str = field(default_factory=lambda: str(Path.cwd()))
+    environment: dict[str, str] = field(
+        default_factory=lambda: {k: v for k, v in os.environ.items() if k.startswith("CAPTAU_")}
+    )
+
+    @property
+    def file(self) -> str:
+        """The path of the plan's own file."""
+        return str(Path(self.work) / "plan.json")
+
+    def save(self) -> None:
+        """Write the plan's file."""
+        with replacing(Path(self.file)) as stream:
+            stream.write(json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def read(cls, path: str) -> RunPlan:
+        """Read a plan's file, once in each process."""
+        return _read_plan(path, Path(path).stat().st_mtime_ns)
+
+    def path(self, kind: str, name: str) -> Path:
+        """Return the path of an intermediate file."""
+        return Path(self.work) / kind / name
+
+    def frequency_table(self, name: str) -> Path:
+        """Return the path of the table of document frequencies that metrics call by a name."""
+        return self.path("frequencies", f"{list(self.frequencies).index(name)}.bin")
+
+    @property
+    def has_own_frequencies(self) -> bool:
+        """Whether the set's own document frequencies are one table already."""
+        return OWN_DF in self.frequencies and self.frequency_table(OWN_DF).is_file()
+
+    @cached_property
+    def loaded_metrics(self) -> list[Metric]:
+        """The metrics as objects."""
+        return [_build_metric(description) for description in self.metrics]
+
+
+@lru_cache(maxsize=4)
+def _read_plan(path: str, _modified: int) -> RunPlan:
+    fields: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    fields["shards"] = tuple(Shard(**shard) for shard in fields["shards"])
+    fields["columns"] = Columns(**fields["columns"])
+    for key in ("metrics", "model_specs"):
+        fields[key] = tuple(fields[key])
+    return RunPlan(**fields)
+
+
+def describe_metric(metric: Metric) -> dict[str, Any]:
+    """Describe a metric for the plan's file; its spec would not do where the user named it."""
+    kind = type(metric)
+    return {"module": kind.__module__, "class": kind.__name__, "parameters": metric.parameters}
+
+
+def _build_metric(description: Mapping[str, Any]) -> Metric:
+    module = import_module(description["module"])
+    return getattr(module, description["class"])(**description["parameters"])
+
+
+def part_name(shard: int, part: int) -> str:
+    """Return the name of a part by the numbers of its shard and of itself."""
+    return f"{shard:06d}-{part:05d}"

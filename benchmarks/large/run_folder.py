@@ -1,0 +1,172 @@
+"""The folders of a large run: where its results and its intermediate files lie, and whose they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...datasets.cache import cache_folder, replacing
+from ...datasets.errors import InputError
+from ...datasets.shards.shard_files import Shard, find_shards, kind_of
+from ..options.large import LargeOptions
+from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
+from . import stages
+from .folders import ResultFolder, lock_folder
+
+#: The version of the manifest and of intermediate files.
+FORMAT = 1
+MANIFEST = "manifest.json"
+#: The file of all that a run reports, of which a run that has nothing to do makes its tables.
+RECORD = "distributions.json"
+#: Folders within the output folder: the scores, and intermediate files.
+SCORES, WORK = "scores", ".work"
+#: Folders of intermediate files beside those of the stages' results.
+_WORK_FOLDERS = ("rows", "tokens", "counts", "frequencies", "images")
+
+
+class RunFolder:
+    """The output folder and the work folder of a run.
+
+    Args:
+        config: the options of the run.
+        shards: the shards that they name.
+
+    Attributes:
+        output: the folder of the results.
+        work: the folder of intermediate files, of this run alone: it is removed at the end.
+        key: a digest of all that the scores depend on.
+    """
+
+    def __init__(self, config: LargeOptions, shards: Sequence[Shard]) -> None:
+        self.output = ResultFolder(config.output)
+        self.key = _settings_key(config, shards)
+        self._name = config.output
+        local = self.output.local
+        digest = hashlib.sha256((str(local.resolve()) if local else config.output).encode())
+        name = digest.hexdigest()[:16]
+        if config.work:
+            self.work = config.work / f"captau-{name}"
+        else:
+            self.work = local / WORK if local else cache_folder("large", name)
+
+    def claim(self, stack: ExitStack) -> None:
+        """Keep both folders for this run until a stack closes.
+
+        Raises:
+            InputError: where they cannot be written, another run is writing there, or one of other settings
+                left scores there.
+        """
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+            self.output.prepare(SCORES)
+            stack.enter_context(lock_folder(self.work, self._name))
+        except OSError as error:
+            raise InputError(
+                f"output folder {self._name} cannot be written ({error.strerror}); set output_dir=DIR"
+            ) from error
+        if self._key_file.is_file() and self._key_file.read_text() != self.key:
+            if any((self.work / "score").glob("*.json")):
+                raise InputError(
+                    f"{self._name}: a run of other shards or settings was begun there; put them back, "
+                    f"remove {self.work}, or name another output_dir="
+                )
+            shutil.rmtree(self.work)  # nothing that took long is lost
+            self.work.mkdir()
+
+    @property
+    def _key_file(self) -> Path:
+        return self.work / "key"
+
+    def read_finished_record(self) -> dict[str, Any] | None:
+        """Return the record of a finished run of the same settings; None where there is none."""
+        content = self.output.read(MANIFEST)
+        if content is None or self._key_file.is_file():
+            return None
+        manifest = json.loads(content)
+        if manifest.get("key") != self.key:
+            return None
+        for part in manifest["parts"]:
+            if self.output.size(f"{SCORES}/{part['name']}") != part["bytes"]:
+                return None
+        return json.loads(self.output.read(RECORD) or b"null")
+
+    def prepare(self) -> Path:
+        """Make the folders of the stages, and return the folder of the parts' scores on this machine."""
+        for stage in (*stages.STAGES, *_WORK_FOLDERS):
+            (self.work / stage).mkdir(parents=True, exist_ok=True)
+        scores = (self.output.local or self.work) / SCORES
+        scores.mkdir(parents=True, exist_ok=True)
+        return scores
+
+    def mark_begun(self) -> None:
+        """Write the key, which says whose intermediate files these are."""
+        with replacing(self._key_file) as stream:
+            stream.write(self.key.encode())
+
+    def invalidate_results(self) -> None:
+        """Remove the files by which an earlier run counts as finished, whose scores are about to be replaced."""
+        for name in (MANIFEST, RUN_FILE):
+            self._remove_if_there(name)
+
+    def write_results(self, score_files: Sequence[Path], files: Mapping[str, bytes]) -> None:
+        """Write the results, in order, and remove those of an earlier run that have no successor.
+
+        Args:
+            score_files: the Parquet files of the parts' scores, on this machine.
+            files: all other files; the last one says that the results are complete.
+        """
+        if not self.output.local:
+            for path in score_files:
+                self.output.copy_in(f"{SCORES}/{path.name}", path)
+        part_names = {path.name for path in score_files}
+        for name in self.output.list_names(SCORES):
+            if name.endswith(".parquet") and name not in part_names:
+                self.output.remove(f"{SCORES}/{name}")
+        for name in (*COMMAND_FILES["score"], *OPTIONAL_FILES):
+            if name not in files:
+                self._remove_if_there(name)
+        for name, content in files.items():
+            self.output.write(name, content)
+
+    def _remove_if_there(self, name: str) -> None:
+        if self.output.size(name) is not None:
+            self.output.remove(name)
+
+    def remove_work(self) -> None:
+        """Remove the folder of intermediate files."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _settings_key(config: LargeOptions, shards: Sequence[Shard]) -> str:
+    """Return a digest of all that the scores depend on."""
+    references = [
+        asdict(shard)
+        for path in config.references
+        for shard in ([_stat_file(path)] if kind_of(path) is None else find_shards([path]))
+    ]
+    settings = {
+        "format": FORMAT,
+        "shards": [asdict(shard) for shard in shards],
+        "references": references,
+        "metrics": [m.signature for m in config.metrics],
+        "optional": sorted(config.optional),
+        "columns": asdict(config.columns),
+        "rows": config.rows,
+        "skip_corrupt": config.skip_corrupt,
+    }
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def _stat_file(path: str) -> Shard:
+    """Describe a file of references in another form than shards."""
+    try:
+        stat = Path(path).expanduser().stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return Shard(path, "json", stat.st_size, str(stat.st_mtime_ns))

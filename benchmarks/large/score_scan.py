@@ -1,0 +1,146 @@
+"""A scan of a scored set for `captau filter`: counts, percentiles and examples on both sides of a threshold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...metrics.base import Floats
+from .distributions import SHARES
+from .exact import DigitCounts, add_digit_counts, compute_percentiles, count_digits
+from .folders import ResultFolder
+from .part_rows import read_part_scores
+from .run_folder import SCORES
+
+#: How many captions are shown of the worst, and on each side of the threshold.
+EXAMPLES = 5
+
+#: The score, the number of the shard and the row of a caption.
+Example = tuple[float, int, int]
+#: The parts of each shard, as the manifest lists them.
+ShardParts = Sequence[Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class ScoreScan:
+    """What the scores of a set are on both sides of a threshold, `kept` and `dropped`.
+
+    Attributes:
+        parts: the parts of each shard.
+        n_rows, n_kept, n_undefined: how many captions there are, are kept, and have no score.
+        examples: captions to show, by the side on which they are.
+        percentiles: by side, in the order of `SHARES`.
+    """
+
+    parts: ShardParts
+    n_rows: int
+    n_kept: int
+    n_undefined: int
+    examples: dict[str, list[Example]]
+    percentiles: dict[str, list[float]]
+
+    def percentile_rows(self) -> pd.DataFrame:
+        """Return the rows of percentiles.csv."""
+        return pd.DataFrame(
+            [
+                {"captions": side, "percentile": share, "score": value}
+                for side, values in self.percentiles.items()
+                for share, value in zip(SHARES, values, strict=True)
+            ]
+        )
+
+    def example_rows(self) -> dict[int, list[int]]:
+        """Return the sorted rows of the examples by the number of their shard."""
+        places = {(shard, row) for side in self.examples.values() for _, shard, row in side}
+        rows: defaultdict[int, list[int]] = defaultdict(list)
+        for shard, row in sorted(places):
+            rows[shard].append(row)
+        return rows
+
+
+def scan_scores(
+    source: ResultFolder, manifest: Mapping[str, Any], metric: str, threshold: float
+) -> ScoreScan:
+    """Scan the scores of a run by one metric.
+
+    Args:
+        source: the folder of the run.
+        manifest: its manifest.
+        metric: the metric's spec.
+        threshold: the least score that is kept.
+
+    Raises:
+        InputError: where a part's scores are not what the manifest lists.
+    """
+    part_by_name = {part["name"]: part for part in manifest["parts"]}
+    parts = [[part_by_name[name] for name in shard["parts"]] for shard in manifest["shards"]]
+
+    def read_scores() -> Iterator[tuple[int, int, Floats]]:
+        """Yield the number of the shard, the first row and the scores of each part."""
+        for shard, shard_parts in enumerate(parts):
+            first_row = 0
+            for part in shard_parts:
+                scores = read_part_scores(f"{source.location}/{SCORES}", part, metric)
+                yield shard, first_row, scores
+                first_row += len(scores)
+
+    sizes = {"kept": 0, "dropped": 0}
+    n_rows = n_undefined = 0
+    examples: dict[str, list[Example]] = {"lowest": [], "just below": [], "just above": []}
+    for shard, first_row, scores in read_scores():
+        n_rows += len(scores)
+        n_undefined += int(np.isnan(scores).sum())
+        for side, side_scores in _split(scores, threshold).items():
+            sizes[side] += len(side_scores)
+        _add_examples(examples, shard, first_row, scores, threshold)
+    percentiles = _compute_percentiles(sizes, read_scores, threshold)
+    return ScoreScan(parts, n_rows, sizes["kept"], n_undefined, examples, percentiles)
+
+
+def _split(scores: Floats, threshold: float) -> dict[str, Floats]:
+    return {"kept": scores[scores >= threshold], "dropped": scores[scores < threshold]}
+
+
+def _add_examples(
+    examples: dict[str, list[Example]],
+    shard: int,
+    first_row: int,
+    scores: Floats,
+    threshold: float,
+) -> None:
+    """Add a part's captions to the examples, of which each side keeps the first few."""
+    is_below, is_above = scores < threshold, scores >= threshold
+    for name, is_candidate, sign in (
+        ("lowest", is_below, 1),
+        ("just below", is_below, -1),
+        ("just above", is_above, 1),
+    ):
+        indices = np.flatnonzero(is_candidate)
+        first = indices[np.argsort(sign * scores[indices], kind="stable")[:EXAMPLES]]
+        added = [(float(scores[i]), shard, first_row + int(i)) for i in first]
+        ordered = sorted([*examples[name], *added], key=lambda e, sign=sign: (sign * e[0], e[1:]))
+        examples[name] = ordered[:EXAMPLES]
+
+
+def _compute_percentiles(
+    sizes: Mapping[str, int],
+    read_scores: Callable[[], Iterator[tuple[int, int, Floats]]],
+    threshold: float,
+) -> dict[str, list[float]]:
+    def count_pass(
+        position: int, prefixes: Mapping[str, Sequence[int]]
+    ) -> Mapping[str, DigitCounts]:
+        counts: defaultdict[str, DigitCounts] = defaultdict(dict)
+        for _, _, scores in read_scores():
+            for side, side_scores in _split(scores, threshold).items():
+                if side in prefixes:
+                    digits = count_digits(side_scores, position, prefixes[side])
+                    add_digit_counts(counts[side], digits)
+        return counts
+
+    return compute_percentiles(sizes, SHARES, count_pass)
