@@ -162,7 +162,7 @@ def run_multirun(command: Command, overrides: Sequence[str]) -> int:
         InputError: where the sweep cannot begin; faults of jobs are lines on stderr.
     """
     from ..runs.output_folder import OutputFolder
-    from ..sweeps.sweep import plan, run_sweep
+    from ..sweeps.sweep import compose_sweep, count_states, run_sweep
 
     register(command)
     output_dirs = [w.partition("=")[2].strip("'") for w in overrides if w.startswith("output_dir=")]
@@ -170,10 +170,16 @@ def run_multirun(command: Command, overrides: Sequence[str]) -> int:
     command_words = [w for w in overrides if not w.startswith(("hydra.", "hydra/", "output_dir="))]
     with OutputFolder(output_dirs[-1] if output_dirs else None, "multirun") as folder:
         try:
-            planned = plan(command.name, command_words, hydra_words, folder.path)
+            composed = compose_sweep(command.name, command_words, hydra_words, folder.path)
         except COMPOSITION_ERRORS as error:
             raise explain(error, command) from error
-        return run_sweep(planned, partial(run_composed, command.name))
+        outcomes = run_sweep(composed, partial(run_composed, command.name))
+    sweep = composed.sweep
+    for number, outcome in enumerate(outcomes):
+        if outcome.state != "done":
+            print(f"captau: {sweep.name(number)}: {outcome.message}", file=sys.stderr)
+    print(f"\nwritten to {sweep.folder}: {count_states(outcomes)}")
+    return max(outcome.status for outcome in outcomes)
 
 
 def explain(error: Exception, command: Command) -> InputError:

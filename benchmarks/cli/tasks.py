@@ -184,9 +184,9 @@ def gather_sweep(options: Any) -> int:
     gathered = run(options)
     if gathered.runs:
         show_tables([gathered.table])
-    _print_faults(gathered.lacking)
+    _print_faults(gathered.unfinished)
     print(f"\nwritten to {gathered.folder}: {gathered.summary}")
-    return 1 if gathered.lacking else 0
+    return 1 if gathered.unfinished else 0
 
 
 def print_table(options: Any) -> None:

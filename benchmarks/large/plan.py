@@ -84,7 +84,7 @@ class RunPlan:
 
     @property
     def has_own_frequencies(self) -> bool:
-        """Whether the set's own document frequencies are one table already."""
+        """True once the set's own document frequencies are one table."""
         return OWN_DF in self.frequencies and self.frequency_table(OWN_DF).is_file()
 
     @cached_property

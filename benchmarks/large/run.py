@@ -218,7 +218,7 @@ class Parts:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are in all."""
+        """The number of rows of all parts."""
         return sum(self.rows.values())
 
     @property

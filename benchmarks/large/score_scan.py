@@ -28,7 +28,7 @@ ShardParts = Sequence[Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class ScoreScan:
-    """What the scores of a set are on both sides of a threshold, `kept` and `dropped`.
+    """Counts, percentiles and examples of a set's scores on both sides of a threshold, `kept` and `dropped`.
 
     Attributes:
         parts: the parts of each shard.

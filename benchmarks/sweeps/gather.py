@@ -1,7 +1,7 @@
-"""`captau gather`: what a sweep's jobs found, as one table, and which jobs are still to be done.
+"""`captau gather`: the results of a sweep's jobs as one table, and the jobs that are not done.
 
-A pure function of files: nothing is scored. The cells are those of each run's own files, as they stand
-there.
+Nothing is scored: the cells are those of each run's own files, character by character. `cli.tasks` calls
+`run`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, markdown_of
-from .jobs import JOB, Outcome, Sweep, read_sweep
-from .sweep import counted
+from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
+from .sweep import count_states
 
-#: Which of a run's files are gathered, by command.
-GATHERED = {
+#: The file of a run that is gathered, by command.
+RESULT_FILES = {
     **dict.fromkeys(("bench", "compare", "reproduce", "train"), "correlations.csv"),
     "agree": "agreement.csv",
     "score": "corpus.csv",
@@ -40,29 +40,29 @@ GATHERED = {
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What the jobs of a sweep found.
+class GatheredRuns:
+    """The results of a sweep's jobs.
 
     Attributes:
-        sweep: what was asked for.
-        outcomes: how each job stands.
-        runs: those that are done, by number.
-        rows: of all of them, columns `job`, `overrides` (what is the job's own) and those of the runs'
-            files; every cell is the text that stands there.
-        damaged: which jobs were done and cannot be read.
-        folder: where the files are written to.
+        sweep: the sweep.
+        outcomes: the state of each job.
+        runs: the finished runs, by number of their job.
+        rows: all rows of the runs' files, every cell a text; columns `job`, `overrides` (the job's distinct
+            ones) and those of the files.
+        damaged: the numbers of jobs that are done and whose files cannot be read.
+        folder: where the files are written.
     """
 
     sweep: Sweep
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[JobOutcome]
     runs: Mapping[int, FinishedRun]
     rows: pd.DataFrame
     damaged: Sequence[int]
     folder: Path
 
     @property
-    def lacking(self) -> list[str]:
-        """A line for each job that there is no result of."""
+    def unfinished(self) -> list[str]:
+        """A line for each job without a result."""
         return [
             f"{self.sweep.name(n)}: {outcome.state}"
             + (f": {outcome.message}" if outcome.message else "")
@@ -72,38 +72,40 @@ class Gathered:
 
     @property
     def arguments(self) -> list[str]:
-        """What `captau` is told to run the jobs that are not done."""
-        return [*self.sweep.words(), f"output_dir={self.sweep.folder.resolve()}"]
+        """The arguments of `captau` that run the jobs that are not done."""
+        return [*self.sweep.arguments(), f"output_dir={self.sweep.folder.resolve()}"]
 
     @property
     def summary(self) -> str:
-        """How many jobs there are of each state, and the command that runs the lacking ones."""
-        told = counted(self.outcomes)
+        """The number of jobs of each state, and the command that runs the unfinished ones."""
+        counts = count_states(self.outcomes)
         if len(self.runs) == len(self.outcomes):
-            return told
+            return counts
         command = shlex.join(["captau", *self.arguments])
         if Path(self.sweep.directory) != Path.cwd():
             command = f"cd {shlex.quote(self.sweep.directory)} && {command}"
         return (
-            f"{told}\n\nThis runs those that are not done, and no others (so does rerun=true):\n\n"
+            f"{counts}\n\nThis runs those that are not done, and no others (so does rerun=true):\n\n"
             f"  {command}"
         )
 
     @cached_property
     def table(self) -> ResultTable:
-        """The rows for people: coefficients as they are printed, all else as it stands."""
+        """The table for people: coefficients are formatted, all other cells are as in the files."""
         rows: Any = self.rows.to_dict("records")
-        notes = [counted(self.outcomes), *self.lacking, *self._of_data()]
+        notes = [count_states(self.outcomes), *self.unfinished, *self._data_notes()]
         title = f"{len(self.runs)} of {len(self.outcomes)} jobs of captau {self.sweep.command}"
-        own = sorted({word.partition("=")[0] for words in self.sweep.swept for word in words})
-        if GATHERED[self.sweep.command] != "correlations.csv":
+        overrides = self.sweep.distinct_overrides
+        keys = sorted({word.partition("=")[0] for words in overrides for word in words})
+        if RESULT_FILES[self.sweep.command] != "correlations.csv":
             columns = [str(c) for c in self.rows if c not in ("job", "overrides")]
             cells = [[row["overrides"], *(row[c] for c in columns)] for row in rows]
         else:
             columns = [*("dataset", "protocol", "dimension", "metric", "coefficient", "value")]
             columns += ["low", "high"]
             cells = [
-                [row["overrides"], *(row[c] for c in columns[:4]), *_printed(row)] for row in rows
+                [row["overrides"], *(row[c] for c in columns[:4]), *_coefficient_cells(row)]
+                for row in rows
             ]
             sources = [Source(run, f"job {n}") for n, run in self.runs.items()]
             notes += ["Coefficients ×100."]
@@ -111,14 +113,14 @@ class Gathered:
         return ResultTable(
             title,
             "job",
-            [", ".join(own), *columns],
+            [", ".join(keys), *columns],
             [(row["job"], line) for row, line in zip(rows, cells, strict=True)],
             notes=[note for note in notes if note],
             numeric=False,
         )
 
-    def _of_data(self) -> list[str]:
-        """What must be said of datasets: that they are synthetic, or not the same in all jobs."""
+    def _data_notes(self) -> list[str]:
+        """Return notes on datasets that are synthetic, or not the same in all jobs."""
         digests: dict[str, set[str]] = {}
         synthetic: list[str] = []
         for run in self.runs.values():
@@ -131,41 +133,41 @@ class Gathered:
         ]
         return notes + [
             f"{name} is not of the same content in all jobs."
-            for name, found in digests.items()
-            if len(found) > 1
+            for name, contents in digests.items()
+            if len(contents) > 1
         ]
 
     def files(self) -> dict[str, bytes]:
-        """The files by name."""
+        """Return the files by name."""
         jobs = [
             {"job": n, "overrides": job, **vars(self.outcomes[n]), "folder": str(n)}
             for n, job in enumerate(self.sweep.jobs)
         ]
         rows: Any = self.rows.to_dict("records")
-        told = {
+        record = {
             "format": 1,
             "command": self.sweep.command,
             "jobs": jobs,
-            "rows": [{key: _typed(key, text) for key, text in row.items()} for row in rows],
+            "rows": [{key: _parse_cell(key, text) for key, text in row.items()} for row in rows],
         }
         return {
             "gathered.csv": to_csv(self.rows),
             "gathered.md": markdown_of(self.table).encode() + b"\n",
-            "gathered.json": to_json(told),
+            "gathered.json": to_json(record),
         }
 
 
-def run(config: GatherOptions) -> Gathered:
-    """Gather what a sweep's jobs found, and write it; where it is asked for, run the lacking jobs first.
+def run(config: GatherOptions) -> GatheredRuns:
+    """Gather the results of a sweep's jobs, and write them; `rerun` runs the unfinished jobs first.
 
     Raises:
         InputError: where there is no sweep, or its command makes no table.
     """
     gathered = gather(config.run, config.output_dir)
-    if config.rerun and gathered.lacking:
+    if config.rerun and gathered.unfinished:
         for number in gathered.damaged:
-            (gathered.sweep.place(number) / JOB).unlink(missing_ok=True)
-        # In a process of its own: this one is in the midst of Hydra's work.
+            (gathered.sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
+        # Hydra is at work in this process, so that the sweep needs one of its own.
         program = "from captau.benchmarks.cli.main import main; main()"
         words = [sys.executable, "-c", program, *gathered.arguments]
         try:
@@ -180,19 +182,19 @@ def run(config: GatherOptions) -> Gathered:
     return gathered
 
 
-def gather(folder: Path, output_dir: Path | None = None) -> Gathered:
-    """What the jobs of a sweep found so far.
+def gather(folder: Path, output_dir: Path | None = None) -> GatheredRuns:
+    """Gather the results that the jobs of a sweep have so far.
 
     Raises:
         InputError: see `run`.
     """
     sweep = read_sweep(folder)
-    if sweep.command not in GATHERED:
+    if sweep.command not in RESULT_FILES:
         raise InputError(
             f"{folder} is a sweep of captau {sweep.command}, which has no numbers to gather; one of "
-            f"{', '.join(GATHERED)} is expected"
+            f"{', '.join(RESULT_FILES)} is expected"
         )
-    outcomes: list[Outcome] = []
+    outcomes: list[JobOutcome] = []
     runs: dict[int, FinishedRun] = {}
     damaged: list[int] = []
     parts: list[pd.DataFrame] = []
@@ -200,23 +202,23 @@ def gather(folder: Path, output_dir: Path | None = None) -> Gathered:
         outcome = sweep.outcome(n)
         if outcome.state == "done":
             try:
-                finished = read_run(sweep.place(n), tuple(GATHERED))
-                part = finished.read_texts(GATHERED[sweep.command])
+                finished = read_run(sweep.job_folder(n), tuple(RESULT_FILES))
+                part = finished.read_texts(RESULT_FILES[sweep.command])
             except InputError as error:
                 damaged.append(n)
-                outcome = Outcome("failed", message=str(error), captau=outcome.captau)
+                outcome = JobOutcome("failed", message=str(error), captau=outcome.captau)
             else:
                 runs[n] = finished
                 part.insert(0, "job", str(n))
-                part.insert(1, "overrides", " ".join(sweep.swept[n]))
+                part.insert(1, "overrides", " ".join(sweep.distinct_overrides[n]))
                 parts.append(part)
         outcomes.append(outcome)
     rows = pd.concat(parts, ignore_index=True).fillna("") if parts else pd.DataFrame()
-    return Gathered(sweep, outcomes, runs, rows, damaged, output_dir or folder)
+    return GatheredRuns(sweep, outcomes, runs, rows, damaged, output_dir or folder)
 
 
-def _printed(row: Mapping[str, str]) -> list[str]:
-    """A coefficient's name, value and interval as tables print them."""
+def _coefficient_cells(row: Mapping[str, str]) -> list[str]:
+    """Return a coefficient's name, value and interval as tables print them."""
     name, _, scale, decimals = COEFFICIENT_STYLE[row["coefficient"]]
     ends = (row["value"], row["ci_low"], row["ci_high"])
     return [name, *(format_number(float(end or "nan"), scale, decimals) for end in ends)]
@@ -226,8 +228,8 @@ def _printed(row: Mapping[str, str]) -> list[str]:
 _TEXTS = ("overrides", "dataset", "protocol", "dimension", "metric", "note", "system", "kind")
 
 
-def _typed(key: str, text: str) -> Any:
-    """A cell for JSON: a number where it is one, None where it is empty."""
+def _parse_cell(key: str, text: str) -> Any:
+    """Return a cell for JSON: a number where the text is one, None where it is empty."""
     if key in _TEXTS:
         return text
     for kind in (int, float):

@@ -1,6 +1,6 @@
-"""The jobs of a sweep: their folders, their outcomes, and the task that runs one.
+"""The jobs of a sweep: their folders, their outcomes, and the function that runs one in its process.
 
-`sweep` plans and launches them; `launchers` give them processes.
+`sweep` plans and launches jobs; `launchers` gives them processes; `gather` reads what they wrote.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ from ..runs.results import to_json
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-SWEEP = "sweep.json"
-JOB = "job.json"
-#: What a job printed, where it has no terminal.
-LOG = "output.txt"
+SWEEP_FILE = "sweep.json"
+JOB_FILE = "job.json"
+#: The file of what a job printed, where it has no terminal.
+LOG_FILE = "output.txt"
 
-#: How a job stands: done; failed (by itself); running; killed (it was running, and its process is
+#: The states of a job: done; failed (by itself); running; killed (it was running, and its process is
 #: gone); waiting (not begun).
 STATES = ("done", "failed", "running", "killed", "waiting")
-#: How often a job is begun whose process goes down with it.
-TRIES = 2
+#: How often a job is started whose process dies.
+ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a job stands, as its job.json has it.
+class JobOutcome:
+    """The state of a job, with the keys of its job.json.
 
     Attributes:
         state: one of `STATES`.
         status: the exit status that `captau` alone would have had.
-        message: why it failed; empty elsewhere.
+        message: why the job failed; empty elsewhere.
         trace: Python's traceback, where the fault is ours.
         captau: the version that ran.
         where: process and machine.
-        started: when, in UTC; seconds: how long it took.
+        started: when, in UTC.
+        seconds: how long it took.
     """
 
     state: str
@@ -65,14 +66,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep's folder is for.
+    """A sweep: its folder, and what its sweep.json says.
 
     Attributes:
-        folder: where it lies.
-        command: which command each job runs.
-        jobs: the overrides of each, by number.
-        options: those of Hydra (the launcher's), as they were typed.
-        directory: from where relative paths count.
+        folder: the sweep's folder.
+        command: the command that each job runs.
+        jobs: the overrides of each job, by number.
+        options: Hydra's options (the launcher's), as they were typed.
+        directory: where relative paths start.
     """
 
     folder: Path
@@ -82,32 +83,33 @@ class Sweep:
     directory: str
 
     @cached_property
-    def swept(self) -> list[tuple[str, ...]]:
-        """Of each job's overrides those in which jobs differ; all where they have none in common."""
+    def distinct_overrides(self) -> list[tuple[str, ...]]:
+        """The overrides of each job in which jobs differ; all where they have none in common."""
         common = set(self.jobs[0]).intersection(*self.jobs) if len(self.jobs) > 1 else set[str]()
         return [tuple(word for word in job if word not in common) for job in self.jobs]
 
     def name(self, number: int) -> str:
-        """A job for people: its number and what is its own."""
-        return f"job {number} ({' '.join(self.swept[number])})"
+        """Return a job's name for people: its number and its distinct overrides."""
+        return f"job {number} ({' '.join(self.distinct_overrides[number])})"
 
-    def place(self, number: int) -> Path:
-        """A job's folder."""
+    def job_folder(self, number: int) -> Path:
+        """Return a job's folder."""
         return self.folder / str(number)
 
-    def outcome(self, number: int) -> Outcome:
-        """How a job stands now."""
-        found = read_outcome(self.place(number))
-        if found.state == "running" and claim_holder(self.place(number)) is None:
-            # It may have ended between the two looks.
-            found = read_outcome(self.place(number))
-            if found.state == "running":
-                message = f"its process ended without a word ({found.where})"
-                return replace(found, state="killed", message=message)
-        return found
+    def outcome(self, number: int) -> JobOutcome:
+        """Return the present state of a job."""
+        folder = self.job_folder(number)
+        outcome = read_outcome(folder)
+        if outcome.state == "running" and claim_holder(folder) is None:
+            # The job may have ended between reading the outcome and looking for the claim.
+            outcome = read_outcome(folder)
+            if outcome.state == "running":
+                message = f"its process ended without a word ({outcome.where})"
+                return replace(outcome, state="killed", message=message)
+        return outcome
 
-    def words(self) -> list[str]:
-        """The arguments of `captau` that run what is not done."""
+    def arguments(self) -> list[str]:
+        """Return the arguments of `captau` that run the jobs that are not done."""
         axes: dict[str, list[str]] = {}
         for job in self.jobs:
             for word in job:
@@ -115,124 +117,131 @@ class Sweep:
                 values = axes.setdefault(key, [])
                 if value not in values:
                     values.append(value)
-        swept = [f"{key}={','.join(values)}" for key, values in axes.items()]
-        return [*self.command.split(), "--multirun", *swept, *self.options]
+        overrides = [f"{key}={','.join(values)}" for key, values in axes.items()]
+        return [*self.command.split(), "--multirun", *overrides, *self.options]
 
     def save(self) -> None:
-        """Write sweep.json; one that is there must be of the same jobs.
+        """Write sweep.json; one that exists must be of the same jobs.
 
         Raises:
             InputError: where the folder is another sweep's, or cannot be written.
         """
-        if (self.folder / SWEEP).exists():
-            there = read_sweep(self.folder)
-            if (there.command, there.jobs) != (self.command, self.jobs):
+        path = self.folder / SWEEP_FILE
+        if path.exists():
+            earlier = read_sweep(self.folder)
+            if (earlier.command, earlier.jobs) != (self.command, self.jobs):
                 raise InputError(
-                    f"{self.folder} is the folder of another sweep, of {len(there.jobs)} jobs of captau "
-                    f"{there.command}; set output_dir=DIR"
+                    f"{self.folder} is the folder of another sweep, of {len(earlier.jobs)} jobs of captau "
+                    f"{earlier.command}; set output_dir=DIR"
                 )
-        told = {**asdict(self), "format": 1, "captau": version("captau")}
-        write_file(self.folder / SWEEP, to_json({k: v for k, v in told.items() if k != "folder"}))
+        record = {**asdict(self), "format": 1, "captau": version("captau")}
+        del record["folder"]
+        write_file(path, to_json(record))
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """A sweep's folder.
+    """Read the sweep of a folder.
 
     Raises:
-        InputError: where there is none.
+        InputError: where there is none, or its file is damaged.
     """
     folder = folder.expanduser()
-    path = folder / SWEEP
+    path = folder / SWEEP_FILE
     if not path.is_file():
         raise InputError(
-            f"{folder} has no {SWEEP}: it is no sweep's folder; captau bench --multirun says where it "
+            f"{folder} has no {SWEEP_FILE}: it is no sweep's folder; captau bench --multirun says where it "
             f"wrote to"
         )
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
         return Sweep(
             folder,
-            str(told["command"]),
-            tuple(tuple(map(str, job)) for job in told["jobs"]),
-            tuple(map(str, told["options"])),
-            str(told["directory"]),
+            str(record["command"]),
+            tuple(tuple(map(str, job)) for job in record["jobs"]),
+            tuple(map(str, record["options"])),
+            str(record["directory"]),
         )
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{path} cannot be read ({error}); name another folder") from error
 
 
-def read_outcome(folder: Path) -> Outcome:
+def read_outcome(folder: Path) -> JobOutcome:
+    """Read the outcome that a job wrote; a job without one is waiting."""
     try:
-        return Outcome(**json.loads((folder / JOB).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):  # not begun, or not ours
-        return Outcome("waiting")
+        return JobOutcome(**json.loads((folder / JOB_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # not begun, or not a job's file
+        return JobOutcome("waiting")
 
 
-def write_outcome(folder: Path, outcome: Outcome) -> None:
+def write_outcome(folder: Path, outcome: JobOutcome) -> None:
+    """Write the outcome of a job into its folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_file(folder / JOB, to_json(asdict(outcome)))
+    write_file(folder / JOB_FILE, to_json(asdict(outcome)))
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a job's process does; it is sent there, and so are these.
+class JobTask:
+    """The function that a job's process runs; it is pickled, and sent there with its attributes.
 
     Attributes:
-        work: the command.
-        directory: from where relative paths count.
-        environment: captau's own variables, for a machine where they are not set.
-        quiet: whether what the job prints goes into a file of its folder.
+        command: runs the command on a composed configuration, and returns its exit status.
+        directory: where relative paths start.
+        environment: captau's environment variables, for a machine where they are not set.
+        is_quiet: whether what the job prints goes into a file of its folder.
     """
 
-    work: Callable[[DictConfig], int | None]
+    command: Callable[[DictConfig], int | None]
     directory: str
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    quiet: bool = False
+    is_quiet: bool = False
 
     def __call__(self, config: DictConfig) -> None:
-        """Run a job, unless it was done already, or somebody else is at it."""
+        """Run a job, unless it is done already, or another process runs it."""
         from hydra.core.hydra_config import HydraConfig
 
         folder = Path(HydraConfig.get().runtime.output_dir)
         with contextlib.suppress(FolderInUseError), FolderClaim(folder):
             if is_done(read_outcome(folder)):
                 return
-            begun = Outcome(
+            running = JobOutcome(
                 "running",
                 captau=version("captau"),
                 where=f"process {os.getpid()} on {platform.node()}",
                 started=datetime.now(UTC).isoformat(timespec="seconds"),
             )
-            write_outcome(folder, begun)
-            began = time.perf_counter()
+            write_outcome(folder, running)
+            start = time.perf_counter()
             try:
-                with self._at_home(), _printing(folder / LOG if self.quiet else None):
-                    ended = self._run(config, begun)
+                with (
+                    self._restored_environment(),
+                    _redirect_output(folder / LOG_FILE if self.is_quiet else None),
+                ):
+                    outcome = self._run(config, running)
             except BaseException:  # stopped, not failed
-                (folder / JOB).unlink(missing_ok=True)
+                (folder / JOB_FILE).unlink(missing_ok=True)
                 raise
-            seconds = round(time.perf_counter() - began, 3)
-            write_outcome(folder, replace(ended, seconds=seconds))
+            seconds = round(time.perf_counter() - start, 3)
+            write_outcome(folder, replace(outcome, seconds=seconds))
 
-    def _run(self, config: DictConfig, begun: Outcome) -> Outcome:
-        """What became of the command."""
+    def _run(self, config: DictConfig, running: JobOutcome) -> JobOutcome:
+        """Run the command, and return the job's outcome."""
         try:
-            status = self.work(config) or 0
+            status = self.command(config) or 0
         except InputError as error:
             message = " ".join(str(error).split())
-            return replace(begun, state="failed", status=2, message=message)
+            return replace(running, state="failed", status=2, message=message)
         except Exception as error:
             message = " ".join(f"{type(error).__name__}: {error}".split())
-            message += f" (a fault of captau's; {JOB} has the traceback)"
+            message += f" (a fault of captau's; {JOB_FILE} has the traceback)"
             trace = traceback.format_exc()
-            return replace(begun, state="failed", status=1, message=message, trace=trace)
+            return replace(running, state="failed", status=1, message=message, trace=trace)
         if status:
-            return replace(begun, state="failed", status=status, message=f"exit status {status}")
-        return replace(begun, state="done")
+            return replace(running, state="failed", status=status, message=f"exit status {status}")
+        return replace(running, state="done")
 
     @contextlib.contextmanager
-    def _at_home(self) -> Generator[None]:
-        """Where the sweep was typed; a job leaves no variable behind for the next one."""
+    def _restored_environment(self) -> Generator[None]:
+        """Work in the sweep's directory, with its variables; afterwards all variables are as before."""
         before = dict(os.environ)
         with contextlib.chdir(self.directory):
             os.environ.update({k: v for k, v in self.environment.items() if k not in before})
@@ -244,14 +253,14 @@ class Task:
                 os.environ.update(before)
 
 
-def is_done(outcome: Outcome) -> bool:
-    """Whether a job need not run again: it went well, under this version of captau."""
+def is_done(outcome: JobOutcome) -> bool:
+    """Say whether a job need not run again: it succeeded, under this version of captau."""
     return outcome.state == "done" and outcome.captau == version("captau")
 
 
 @contextlib.contextmanager
-def _printing(path: Path | None) -> Generator[None]:
-    """What is printed goes into a file; where None is given, onto the terminal as ever."""
+def _redirect_output(path: Path | None) -> Generator[None]:
+    """Write what is printed into a file; for None leave it to the terminal."""
     if path is None:
         yield
         return

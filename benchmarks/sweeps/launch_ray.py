@@ -24,13 +24,13 @@ from ...datasets.errors import InputError
 from ..runs.ray_address import TOKEN, address_of, fault_of
 
 
-class Ray(Launcher):
-    """Runs jobs on a cluster that is there, or on one of this machine alone.
+class RayLauncher(Launcher):
+    """Launcher of jobs on a running cluster, or on one of this machine alone.
 
     Args:
         address: of its head, `HOST:PORT`; None starts a cluster here, which ends with the sweep.
-        num_cpus, num_gpus, memory: what a job takes of the cluster.
-        max_retries: how often a job whose worker died is begun anew.
+        num_cpus, num_gpus, memory: what a job needs of the cluster.
+        max_retries: how often a job whose worker died is started again.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Ray(Launcher):
         max_retries: int,
     ) -> None:
         self._address = address_of(address)
-        self._takes: dict[str, Any] = {
+        self._remote_options: dict[str, Any] = {
             "num_cpus": num_cpus,
             "num_gpus": num_gpus,
             "memory": memory,
@@ -52,7 +52,7 @@ class Ray(Launcher):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """See Hydra."""
+        """Store what Hydra hands to a launcher."""
         self._context, self._task, self._config = hydra_context, task_function, config
 
     def launch(
@@ -64,19 +64,19 @@ class Ray(Launcher):
             InputError: where the cluster cannot be reached.
         """
         setup_globals()
-        joined = not ray.is_initialized()
-        if joined:
+        has_joined = not ray.is_initialized()
+        if has_joined:
             self._join()
         try:
-            remote = ray.remote(**self._takes)(_run_one)
-            sent = ray.put((self._context, self._config, self._task, Singleton.get_state()))
+            remote = ray.remote(**self._remote_options)(_run_job)
+            shared = ray.put((self._context, self._config, self._task, Singleton.get_state()))
             jobs = [
-                remote.remote(sent, list(overrides), initial_job_idx + n)
+                remote.remote(shared, list(overrides), initial_job_idx + n)
                 for n, overrides in enumerate(job_overrides)
             ]
-            return [_returned(job) for job in jobs]
+            return [_wait_for(job) for job in jobs]
         finally:
-            if joined:
+            if has_joined:
                 ray.shutdown()
 
     def _join(self) -> None:
@@ -103,26 +103,26 @@ def _unreachable(address: str | None, reason: str) -> InputError:
     return InputError(f"the Ray cluster at {address} cannot be reached ({reason}); is it running?")
 
 
-def _run_one(sent: Any, overrides: list[str], number: int) -> None:
-    """One job, in a worker's process."""
-    context, config, task, state = sent
+def _run_job(shared: Any, overrides: list[str], number: int) -> None:
+    """Run one job, in a worker's process."""
+    context, config, task, state = shared
     setup_globals()
     Singleton.set_state(state)
-    chosen = context.config_loader.load_sweep_config(config, overrides)
-    with open_dict(chosen):
-        chosen.hydra.job.id = chosen.hydra.job.num = number
-    HydraConfig.instance().set_config(chosen)
+    job_config = context.config_loader.load_sweep_config(config, overrides)
+    with open_dict(job_config):
+        job_config.hydra.job.id = job_config.hydra.job.num = number
+    HydraConfig.instance().set_config(job_config)
     run_job(
         hydra_context=context,
         task_function=task,
-        config=chosen,
+        config=job_config,
         job_dir_key="hydra.sweep.dir",
         job_subdir_key="hydra.sweep.subdir",
     )
 
 
-def _returned(job: Any) -> JobReturn:
-    """What became of a job, once it has ended; its results lie in its folder."""
+def _wait_for(job: Any) -> JobReturn:
+    """Wait for the end of a job, and return whether its process survived; its results lie in its folder."""
     try:
         ray.get(job)
     except RayError as error:

@@ -1,4 +1,4 @@
-"""Jobs of a sweep through submitit: a process each, by SLURM or on this machine."""
+"""Jobs of a sweep by submitit: a process each, by SLURM or on this machine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from omegaconf import OmegaConf
 
 from ...datasets.errors import InputError
 
-#: What an executor takes when it is made; all else it takes later.
-_MADE_WITH = ("submitit_folder", "max_num_timeout")
+#: Options that an executor takes when it is made; it takes all others later.
+_CONSTRUCTOR_OPTIONS = ("submitit_folder", "max_num_timeout")
 
 
-class Submitit(BaseSubmititLauncher):
+class SubmititLauncher(BaseSubmititLauncher):
     """Hydra's launcher, but for `launch`, which outlives the death of a job's process.
 
     Args:
         cluster: `slurm`, or `local` for processes of this machine.
-        at_once: how many run at once; None leaves it to the cluster.
-        options: those of hydra-submitit-launcher.
+        limit: how many jobs run at once; None leaves it to the cluster.
+        options: the options of hydra-submitit-launcher.
     """
 
-    def __init__(self, cluster: str, at_once: int | None = None, **options: Any) -> None:
+    def __init__(self, cluster: str, limit: int | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._EXECUTOR = cluster
-        self._at_once = at_once
+        self._limit = limit
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
@@ -44,26 +44,30 @@ class Submitit(BaseSubmititLauncher):
         """
         assert self.config is not None
         Path(str(self.config.hydra.sweep.dir)).mkdir(parents=True, exist_ok=True)
-        executor = self._made()
-        asked = [
+        executor = self._make_executor()
+        arguments = [
             (list(overrides), "hydra.sweep.dir", initial_job_idx + n, "", Singleton.get_state())
             for n, overrides in enumerate(job_overrides)
         ]
-        at_once = self._at_once or len(asked)
+        limit = self._limit or len(arguments)
         jobs: list[submitit.Job[Any]] = []
-        while len(jobs) < len(asked):
-            room = at_once - sum(not job.done() for job in jobs)
+        while len(jobs) < len(arguments):
+            room = limit - sum(not job.done() for job in jobs)
             if room > 0:
-                jobs += executor.map_array(self, *zip(*asked[len(jobs) :][:room], strict=True))
+                jobs += executor.map_array(self, *zip(*arguments[len(jobs) :][:room], strict=True))
             else:
                 time.sleep(0.2)
-        return [_returned(job) for job in jobs]
+        return [_wait_for(job) for job in jobs]
 
-    def _made(self) -> submitit.AutoExecutor:
-        made = {f"{self._EXECUTOR}_{k}": v for k, v in self.params.items() if k in _MADE_WITH[1:]}
+    def _make_executor(self) -> submitit.AutoExecutor:
+        constructor_options = {
+            f"{self._EXECUTOR}_{key}": self.params[key]
+            for key in _CONSTRUCTOR_OPTIONS[1:]
+            if key in self.params
+        }
         try:
             executor = submitit.AutoExecutor(
-                folder=self.params["submitit_folder"], cluster=self._EXECUTOR, **made
+                folder=self.params["submitit_folder"], cluster=self._EXECUTOR, **constructor_options
             )
         except RuntimeError as error:  # no sbatch on the path
             raise InputError(f"hydra/launcher={self._EXECUTOR}: {error}") from error
@@ -72,17 +76,17 @@ class Submitit(BaseSubmititLauncher):
             **{
                 key if key in shared else f"{self._EXECUTOR}_{key}": value
                 for key, value in self.params.items()
-                if key not in _MADE_WITH
+                if key not in _CONSTRUCTOR_OPTIONS
             }
         )
         return executor
 
 
-def _returned(job: submitit.Job[Any]) -> JobReturn:
-    """What became of a job, once it has ended; its results lie in its folder."""
-    died = job.exception()
-    if died is None:
+def _wait_for(job: submitit.Job[Any]) -> JobReturn:
+    """Wait for the end of a job, and return whether its process survived; its results lie in its folder."""
+    error = job.exception()
+    if error is None:
         return JobReturn(status=JobStatus.COMPLETED)
     failed = JobReturn(status=JobStatus.FAILED)
-    failed.return_value = died
+    failed.return_value = error
     return failed

@@ -1,8 +1,8 @@
 """Sweeps: a run for each combination of options, by one of Hydra's launchers.
 
-A sweep's folder holds `sweep.json` (what was asked for) and a folder a job, with the run's files and
-`job.json` (how it went). Jobs run in whatever process and on whatever machine the launcher has; what
-they have to say goes by way of these files, so that nothing is lost with the process that began them.
+A sweep's folder holds `sweep.json` (the jobs) and a folder for each job, with the run's files and
+`job.json` (its outcome). A launcher runs jobs in processes of its own, perhaps on other machines; they
+report by these files alone, so that nothing is lost with the process that started them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ...datasets.errors import InputError
 from ..runs.folder_claim import FolderClaim, claim_holder
 from ..runs.progress_bar import StepProgress
 from .jobs import (
-    JOB,
+    ATTEMPTS,
+    JOB_FILE,
     STATES,
-    SWEEP,
-    TRIES,
-    Outcome,
+    SWEEP_FILE,
+    JobOutcome,
+    JobTask,
     Sweep,
-    Task,
     is_done,
     read_outcome,
     write_outcome,
@@ -41,26 +41,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A sweep as Hydra composed it: what it takes to compose each job's configuration."""
+class ComposedSweep:
+    """A sweep with what composes the configuration of each job.
+
+    Attributes:
+        sweep: the jobs.
+        loader: Hydra's loader of configurations.
+        config: the configuration of the sweep.
+    """
 
     sweep: Sweep
     loader: Any
     config: DictConfig
 
 
-def plan(command: str, overrides: Sequence[str], options: Sequence[str], folder: Path) -> Plan:
-    """The jobs that overrides ask for.
+def compose_sweep(
+    command: str, overrides: Sequence[str], options: Sequence[str], folder: Path
+) -> ComposedSweep:
+    """Compose the jobs that overrides ask for.
 
     Args:
-        command: the name of the command that each runs.
+        command: the name of the command that each job runs.
         overrides: its `key=value`s, with several values where they are swept.
-        options: those of Hydra.
-        folder: the sweep's own.
+        options: Hydra's options.
+        folder: the sweep's folder.
 
     Raises:
         InputError: where the launcher is not installed.
-        HydraException, OmegaConfBaseException: of overrides that cannot be composed.
+        HydraException, OmegaConfBaseException: on overrides that cannot be composed.
     """
     from hydra import initialize_config_module
     from hydra.core.global_hydra import GlobalHydra
@@ -76,44 +84,48 @@ def plan(command: str, overrides: Sequence[str], options: Sequence[str], folder:
         config = loader.load_configuration(
             f"command/{command.replace(' ', '_')}", [*overrides, *words], run_mode=RunMode.MULTIRUN
         )
-        jobs = _product(loader, config)
+        jobs = _combine_values(loader, config)
     sweep = Sweep(folder, command, jobs, tuple(options), str(Path.cwd()))
-    return Plan(sweep, loader, config)
+    return ComposedSweep(sweep, loader, config)
 
 
-def run_sweep(plan: Plan, work: Callable[[DictConfig], int | None]) -> int:
+def run_sweep(
+    composed: ComposedSweep, command: Callable[[DictConfig], int | None]
+) -> list[JobOutcome]:
     """Run the jobs of a sweep that are not done; one that fails does not keep the others from running.
 
     Args:
-        work: the command, as a function.
+        composed: the sweep.
+        command: runs the command on a composed configuration, and returns its exit status.
 
     Returns:
-        the exit status: 0 where all jobs are done, else the greatest of theirs.
+        The outcome of each job.
 
     Raises:
         InputError: where the folder is in use or another sweep's, or the launcher cannot start.
     """
-    from .launchers import launcher_of
+    from .launchers import make_launcher
 
-    sweep = plan.sweep
-    alone = plan.config.hydra.runtime.choices["hydra/launcher"] == "basic"
-    mine = {k: v for k, v in os.environ.items() if k.startswith("CAPTAU_")}
-    task = Task(work, sweep.directory, mine, quiet=not alone)
-    launcher = launcher_of(plan.config, plan.loader, task)
+    sweep, config = composed.sweep, composed.config
+    is_in_process = config.hydra.runtime.choices["hydra/launcher"] == "basic"
+    environment = {k: v for k, v in os.environ.items() if k.startswith("CAPTAU_")}
+    task = JobTask(command, sweep.directory, environment, is_quiet=not is_in_process)
+    launcher = make_launcher(config, composed.loader, task)
     with FolderClaim(sweep.folder):
         sweep.save()
         try:
-            with _watched(sweep, shown=not alone):
+            # Jobs in this process show progress bars of their own.
+            with contextlib.nullcontext() if is_in_process else _show_progress(sweep):
                 _launch(sweep, launcher)
         except InputError:
-            if not any(sweep.place(n).exists() for n in range(len(sweep.jobs))):
-                (sweep.folder / SWEEP).unlink()  # nothing has begun
+            if not any(sweep.job_folder(n).exists() for n in range(len(sweep.jobs))):
+                (sweep.folder / SWEEP_FILE).unlink()  # nothing has begun
             raise
-    return _tell(sweep)
+    return [sweep.outcome(number) for number in range(len(sweep.jobs))]
 
 
-def _product(loader: Any, config: DictConfig) -> tuple[tuple[str, ...], ...]:
-    """The jobs: every combination of the overrides' values.
+def _combine_values(loader: Any, config: DictConfig) -> tuple[tuple[str, ...], ...]:
+    """Return the jobs: every combination of the overrides' values.
 
     Raises:
         HydraException, OmegaConfBaseException: where a value cannot be composed.
@@ -126,44 +138,50 @@ def _product(loader: Any, config: DictConfig) -> tuple[tuple[str, ...], ...]:
     typed = [str(word) for word in config.hydra.overrides.task]
     parsed = OverridesParser.create(config_loader=loader).parse_overrides(typed)
     (jobs,) = BasicSweeper.split_arguments(parsed, None)
-    seen: set[str] = set()
+    checked_overrides: set[str] = set()
     for job in jobs:
-        # Composing takes time: once for each value is enough to see that all can be.
-        if not seen.issuperset(job):
+        # Composing takes time, so that each value is checked in one job only.
+        if not checked_overrides.issuperset(job):
             loader.load_sweep_config(config, list(job))
-            seen.update(job)
-    return tuple(dict.fromkeys(map(tuple, jobs)))  # a value that is named twice is one
+            checked_overrides.update(job)
+    return tuple(dict.fromkeys(map(tuple, jobs)))  # a value that is named twice makes one job
 
 
 def _launch(sweep: Sweep, launcher: Launcher) -> None:
-    """Have every job done or failed, as far as a launcher can be had to do it.
+    """Launch jobs until every one is done or failed.
 
     Raises:
         InputError: where the launcher cannot start.
     """
     for number in range(len(sweep.jobs)):
         if sweep.outcome(number).state in ("failed", "killed"):
-            (sweep.place(number) / JOB).unlink(missing_ok=True)
-    left = [n for n in range(len(sweep.jobs)) if not is_done(sweep.outcome(n))]
-    tries: Counter[int] = Counter()
-    while left:
-        idle = [n for n in left if claim_holder(sweep.place(n)) is None]
-        fresh = [n for n in idle if not tries[n]]
-        # What went down with its process is begun again by itself, so that it takes no other along.
-        batch = fresh or idle[:1]
-        if batch and tries[batch[0]] < TRIES:
-            tries.update(batch)
+            (sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
+    unfinished = [n for n in range(len(sweep.jobs)) if not is_done(sweep.outcome(n))]
+    attempts: Counter[int] = Counter()
+    while unfinished:
+        idle = [n for n in unfinished if claim_holder(sweep.job_folder(n)) is None]
+        untried = [n for n in idle if not attempts[n]]
+        # A job whose process died is started again by itself, so that no other job dies with it.
+        batch = untried or idle[:1]
+        if batch and attempts[batch[0]] < ATTEMPTS:
+            attempts.update(batch)
             _launch_batch(sweep, launcher, batch)
         elif batch:
-            ended = sweep.outcome(batch[0])
-            message = f"{ended.message or 'it was never begun'}; out of memory, or killed"
-            write_outcome(
-                sweep.place(batch[0]),
-                replace(ended, state="failed", status=1, message=message),
-            )
-        else:  # processes of an earlier call are still at them
+            outcome = sweep.outcome(batch[0])
+            reason = f"{outcome.message or 'it was never begun'}; out of memory, or killed"
+            _write_failure(sweep, batch[0], reason)
+        else:  # processes of an earlier call still run them
             time.sleep(1)
-        left = [n for n in left if read_outcome(sweep.place(n)).state not in ("done", "failed")]
+        unfinished = [n for n in unfinished if not _has_ended(read_outcome(sweep.job_folder(n)))]
+
+
+def _has_ended(outcome: JobOutcome) -> bool:
+    return outcome.state in ("done", "failed")
+
+
+def _write_failure(sweep: Sweep, number: int, message: str) -> None:
+    failure = replace(sweep.outcome(number), state="failed", status=1, message=message)
+    write_outcome(sweep.job_folder(number), failure)
 
 
 def _launch_batch(sweep: Sweep, launcher: Launcher, batch: Sequence[int]) -> None:
@@ -177,62 +195,49 @@ def _launch_batch(sweep: Sweep, launcher: Launcher, batch: Sequence[int]) -> Non
     except Exception as error:
         # A pool of processes breaks when one of them is killed. What began shows in the jobs' folders.
         if all(sweep.outcome(n).state == "waiting" for n in batch):
-            reason = _brief(error)
+            reason = _first_lines(error)
             raise InputError(f"hydra/launcher: no job could be started ({reason})") from error
         return
-    for number, one in zip(batch, returned, strict=True):
-        ended = sweep.outcome(number)
-        if one.status == JobStatus.FAILED and ended.state not in ("done", "failed"):
-            reason = _brief(one._return_value)  # pyright: ignore[reportPrivateUsage]
-            message = f"its process died: {reason}"
-            failed = replace(ended, state="failed", status=1, message=message)
-            write_outcome(sweep.place(number), failed)
+    for number, job in zip(batch, returned, strict=True):
+        if job.status == JobStatus.FAILED and not _has_ended(sweep.outcome(number)):
+            reason = _first_lines(job._return_value)  # pyright: ignore[reportPrivateUsage]
+            _write_failure(sweep, number, f"its process died: {reason}")
 
 
-def _brief(error: Any) -> str:
-    """The first two lines of what a launcher says, which may go on over a job's whole log."""
+def _first_lines(error: Any) -> str:
+    """Return the first two lines of a launcher's error, which may hold a job's whole log."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2]) or type(error).__name__
 
 
 @contextlib.contextmanager
-def _watched(sweep: Sweep, *, shown: bool) -> Generator[None]:
-    """A progress bar over the jobs, where somebody looks and the jobs show none themselves."""
-    if not (shown and sys.stderr.isatty()):
+def _show_progress(sweep: Sweep) -> Generator[None]:
+    """Show a progress bar over the jobs on a terminal."""
+    if not sys.stderr.isatty():
         yield
         return
-    over = threading.Event()
-    left = set(range(len(sweep.jobs)))
+    stop = threading.Event()
+    unfinished = set(range(len(sweep.jobs)))
 
-    def look() -> None:
-        while not over.wait(1):
-            for number in sorted(left):
-                if read_outcome(sweep.place(number)).state in ("done", "failed"):
-                    left.discard(number)
+    def watch() -> None:
+        while not stop.wait(1):
+            for number in sorted(unfinished):
+                if _has_ended(read_outcome(sweep.job_folder(number))):
+                    unfinished.discard(number)
                     progress.advance()
 
     with StepProgress(len(sweep.jobs)) as progress:
-        watcher = threading.Thread(target=look, daemon=True)
+        watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:
             yield
         finally:
-            over.set()
+            stop.set()
             watcher.join()
 
 
-def _tell(sweep: Sweep) -> int:
-    """A line on stderr for each job that failed, and a last one; the exit status."""
-    outcomes = [sweep.outcome(number) for number in range(len(sweep.jobs))]
-    for number, outcome in enumerate(outcomes):
-        if outcome.state != "done":
-            print(f"captau: {sweep.name(number)}: {outcome.message}", file=sys.stderr)
-    print(f"\nwritten to {sweep.folder}: {counted(outcomes)}")
-    return max(outcome.status for outcome in outcomes)
-
-
-def counted(outcomes: Sequence[Outcome]) -> str:
-    """How many jobs there are, and how many of each state."""
+def count_states(outcomes: Sequence[JobOutcome]) -> str:
+    """Return words on how many jobs there are, and how many of each state."""
     counts = Counter(outcome.state for outcome in outcomes)
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     return f"{len(outcomes)} job{'s' * (len(outcomes) != 1)}: {states}"

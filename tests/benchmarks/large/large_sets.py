@@ -1,4 +1,4 @@
-"""Large sets in small: shards of every kind, of captions that break things among ordinary ones."""
+"""Small sets in shards of every kind, with awkward captions among ordinary ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WORDS = [
 
 
 def rows_of(size: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Rows with references; the first ones are awkward, and some captions come more than once."""
+    """Return rows with references; the first captions are awkward, and some occur more than once."""
     rng = np.random.default_rng(seed)
 
     def text() -> str:
@@ -71,7 +71,7 @@ def rows_of(size: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """A shard of the kind that its name tells."""
+    """Write a shard of the kind that its name says, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     name = path.name
@@ -105,21 +105,21 @@ def put(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 def score(
     candidates: Any, output: Any, metrics: Sequence[str] = METRICS, **options: Any
 ) -> LargeScores:
-    """What `captau score` does, in this process unless `workers` says otherwise."""
+    """Score as `captau score` does, in this process unless `workers` says otherwise."""
     paths = candidates if isinstance(candidates, list | tuple) else [candidates]
-    given = {"workers": 0, "references": (), **options}
+    options = {"workers": 0, "references": (), **options}
     return run(
         LargeOptions(
             candidates=tuple(map(str, paths)),
             metrics=resolve_metrics(list(metrics)),
             output=str(output),
-            **given,
+            **options,
         )
     )
 
 
 def scores_in(output: Path) -> pd.DataFrame:
-    """All scores of a run, in the order of its parts."""
+    """Read all scores of a run, in the order of its parts."""
     return pd.concat(
         [pd.read_parquet(path) for path in sorted((output / "scores").glob("*.parquet"))],
         ignore_index=True,

@@ -36,7 +36,7 @@ def test_a_sum_is_the_nearest_to_the_true_one_in_any_parts(parts, random):
         assert sum_to_float(add_sums(sums)) == expected
 
 
-def test_sums_by_hand():
+def test_sums_worked_by_hand():
     assert sum_to_float(exact_sum(np.array([0.1] * 10))) == 1.0  # 0.9999999999999999 one by one
     assert sum_to_float(exact_sum(np.array([1e300, 1.0, -1e300]))) == 1.0
     assert sum_to_float(exact_sum(np.array([5e-324, 5e-324]))) == 1e-323
@@ -47,7 +47,7 @@ def test_sums_by_hand():
 
 @settings(deadline=None)
 @given(st.lists(FLOATS, min_size=2))
-def test_the_order_of_bits_is_that_of_numbers(values):
+def test_sort_keys_are_ordered_as_numbers_are(values):
     keys = sort_keys(np.array(values))
     assert (
         np.argsort(keys, kind="stable") == np.argsort(np.array(values) + 0.0, kind="stable")
@@ -63,7 +63,7 @@ def test_the_order_of_bits_is_that_of_numbers(values):
         max_size=5,
     )
 )
-def test_percentiles_are_numpys(parts):
+def test_percentiles_of_parts_are_those_of_numpy(parts):
     arrays = [np.array(part, dtype=float) for part in parts]
     values = np.concatenate(arrays)
     values = values[~np.isnan(values)]

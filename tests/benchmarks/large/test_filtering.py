@@ -1,4 +1,4 @@
-"""`captau filter`: kept shards are what was scored, row by row, and the report adds up."""
+"""`captau filter`: kept rows are those that were scored, and the report adds up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows():
     return [{**row, "url": f"http://x/{i}"} for i, row in enumerate(rows_of(60, seed=2))]
 
 
-def keep(run, output, *words, metric="cider"):
+def filter_run(run, output, *words, metric="cider"):
     return command(
         "filter", f"run={run}", f"output_dir={output}", f"keep.metric={metric}", "workers=0", *words
     )
@@ -37,50 +37,64 @@ def test_rows_stay_as_they_were_in_every_kind_of_shard(rows, tmp_path, capsys):
         write(tmp_path / "set" / name, rows[i * 10 : i * 10 + 10])
     score(tmp_path / "set", tmp_path / "run", ["cider", "bleu_1"], rows=4)
     scores = scores_in(tmp_path / "run")["cider"].to_numpy()
-    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
-    wanted = [r for r, s in zip(rows, scores, strict=True) if s >= 0.5]
-    assert 0 < len(wanted) < len(rows)
-    assert f"kept {len(wanted)} of 60 captions" in capsys.readouterr().out
-    kept = tmp_path / "out" / "kept"
-    assert [p.name for p in sorted(kept.iterdir())] == [
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    expected = [r for r, s in zip(rows, scores, strict=True) if s >= 0.5]
+    assert 0 < len(expected) < len(rows)
+    assert f"kept {len(expected)} of 60 captions" in capsys.readouterr().out
+    folder = tmp_path / "out" / "kept"
+    assert [p.name for p in sorted(folder.iterdir())] == [
         *("000000-a.parquet", "000001-b.jsonl", "000002-c.jsonl.gz", "000003-d.jsonl"),
         *("000004-e.tar", "000005-f.tar.gz"),
     ]
-    found = pq.read_table(kept / "000000-a.parquet").to_pylist()
-    found += list(map(json.loads, (kept / "000001-b.jsonl").read_text().splitlines()))
-    found += list(
-        map(json.loads, gzip.decompress((kept / "000002-c.jsonl.gz").read_bytes()).splitlines())
+    copies = pq.read_table(folder / "000000-a.parquet").to_pylist()
+    copies += list(map(json.loads, (folder / "000001-b.jsonl").read_text().splitlines()))
+    copies += list(
+        map(json.loads, gzip.decompress((folder / "000002-c.jsonl.gz").read_bytes()).splitlines())
     )
-    found += list(map(json.loads, (kept / "000003-d.jsonl").read_text().splitlines()))
+    copies += list(map(json.loads, (folder / "000003-d.jsonl").read_text().splitlines()))
     for name in ("000004-e.tar", "000005-f.tar.gz"):
-        with tarfile.open(kept / name) as archive:
+        with tarfile.open(folder / name) as archive:
             members = archive.getmembers()
             assert len(members) % 3 == 0  # json, txt and cls of each
-            found += [
+            copies += [
                 json.loads(archive.extractfile(m).read())
                 for m in members
                 if m.name.endswith(".json")
             ]
-    assert found == wanted
+    assert copies == expected
     table = pd.read_csv(tmp_path / "out" / "shards.csv")
-    assert table["kept"].sum() == len(wanted)
+    assert table["kept"].sum() == len(expected)
     assert (table["kept"] + table["dropped"] == table["rows"]).all()
     sides = pd.read_csv(tmp_path / "out" / "percentiles.csv")
     for side, values in (("kept", scores[scores >= 0.5]), ("dropped", scores[scores < 0.5])):
         part = sides[sides["captions"] == side]
         np.testing.assert_allclose(part["score"], np.percentile(values, part["percentile"]))
-    shown = pd.read_csv(tmp_path / "out" / "examples.csv", keep_default_na=False)
+    examples = pd.read_csv(tmp_path / "out" / "examples.csv", keep_default_na=False)
     by_caption = {r["caption"]: s for r, s in zip(rows, scores, strict=True)}
-    above = shown[shown["captions"] == "just above"]
+    above = examples[examples["captions"] == "just above"]
     assert above["score"].tolist() == sorted(scores[scores >= 0.5])[:5]
-    assert len(shown) == 15
-    assert set(shown["caption"]) <= set(by_caption)
+    assert len(examples) == 15
+    assert set(examples["caption"]) <= set(by_caption)
     # What was kept can be scored and filtered again.
-    assert score(kept, tmp_path / "again", ["bleu_1"]).summary.startswith(f"{len(wanted)} captions")
+    assert score(folder, tmp_path / "again", ["bleu_1"]).summary.startswith(
+        f"{len(expected)} captions"
+    )
+
+
+def test_a_filtered_gzip_shard_has_the_same_bytes_each_time(rows, tmp_path):
+    """The header of a gzip file may name a file; that of a temporary one would differ."""
+    score(write(tmp_path / "a.jsonl.gz", rows), tmp_path / "run", ["cider"])
+    for output in ("first", "second"):
+        assert filter_run(tmp_path / "run", tmp_path / output, "keep.above=0.5") == 0
+    first, second = (
+        (tmp_path / output / "kept" / "000000-a.jsonl.gz").read_bytes()
+        for output in ("first", "second")
+    )
+    assert first == second
 
 
 @pytest.mark.parametrize("kind", ["categories", "views", "lists of one length"])
-def test_texts_as_pandas_and_polars_write_them(kind, rows, tmp_path):
+def test_texts_that_pandas_and_polars_write_are_kept_as_they_are(kind, rows, tmp_path):
     table = pa.Table.from_pylist([{**r, "references": r["references"][:1]} for r in rows])
     score(write(tmp_path / "a.parquet", table.to_pylist()), tmp_path / "plain", ["cider"])
     captions, lists = table["caption"], table["references"]
@@ -95,26 +109,26 @@ def test_texts_as_pandas_and_polars_write_them(kind, rows, tmp_path):
     score(tmp_path / "b.parquet", tmp_path / "run", ["cider"])
     scores = scores_in(tmp_path / "run")["cider"]
     assert scores.tolist() == scores_in(tmp_path / "plain")["cider"].tolist()
-    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
-    kept = pq.read_table(tmp_path / "out" / "kept" / "000000-b.parquet")
-    assert kept.schema == table.schema
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    copy = pq.read_table(tmp_path / "out" / "kept" / "000000-b.parquet")
+    assert copy.schema == table.schema
     assert (
-        kept.to_pylist()
+        copy.to_pylist()
         == [r for r, s in zip(table.to_pylist(), scores, strict=True) if s >= 0.5]
         != []
     )
 
 
-def test_by_a_precision_that_people_judged(tmp_path, capsys):
+def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     """The threshold and the share of good captions are those of `captau thresholds`."""
     import captau
 
     items = captau.load("demo").items
-    some = [
+    rows = [
         {"image_id": i, "caption": c, "references": list(r)}
         for i, c, r in zip(items["image_id"], items["caption"], items["references"], strict=True)
     ]
-    write(tmp_path / "set.parquet", some)
+    write(tmp_path / "set.parquet", rows)
     score(tmp_path / "set.parquet", tmp_path / "run", ["cider", "rouge_l"], rows=100)
     curves = tmp_path / "curves"
     assert command("thresholds", "metrics=[rouge_l,bleu_1]", f"output_dir={curves}") == 0
@@ -122,27 +136,30 @@ def test_by_a_precision_that_people_judged(tmp_path, capsys):
     table = table[table["metric"] == "rouge_l"]
     row = table[table["precision"] >= 0.6].iloc[-1]
     words = [f"thresholds={curves}", "precision=0.6"]
-    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
-    known = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
-    assert known["threshold"] == row["threshold"]
-    assert known["precision"] == row["precision"]
-    assert (known["low"], known["high"]) == wilson_interval(
+    assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
+    threshold = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
+    assert threshold["threshold"] == row["threshold"]
+    assert threshold["precision"] == row["precision"]
+    assert (threshold["low"], threshold["high"]) == wilson_interval(
         round(row["precision"] * row["n_kept"]), int(row["n_kept"])
     )
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"expected precision {row['precision']:.3f} (95 % interval {known['low']:.3f}" in printed
+    assert (
+        f"expected precision {row['precision']:.3f} (95 % interval {threshold['low']:.3f}"
+        in printed
+    )
     scores = scores_in(tmp_path / "run")["rouge_l"]
     assert f"kept {(scores >= row['threshold']).sum()} of 360" in printed
     # A curve that does not get so far.
     table[table["precision"] < 0.6].to_csv(curves / "thresholds.csv", index=False)
-    assert keep(tmp_path / "run", tmp_path / "o", *words, metric="rouge_l") == 2
-    said = capsys.readouterr().err
-    assert "no threshold of rouge_l reaches precision 0.6; the most is 0.5" in said
-    assert keep(tmp_path / "run", tmp_path / "o", *words, metric="cider") == 2
+    assert filter_run(tmp_path / "run", tmp_path / "o", *words, metric="rouge_l") == 2
+    message = capsys.readouterr().err
+    assert "no threshold of rouge_l reaches precision 0.6; the most is 0.5" in message
+    assert filter_run(tmp_path / "run", tmp_path / "o", *words, metric="cider") == 2
     assert "weighs words by the set that it scores" in capsys.readouterr().err
 
 
-def test_wilson_by_hand():
+def test_the_interval_of_a_share_is_wilsons():
     """Wilson 1927 with z = 1.959964: 8 of 10 is 0.4902 to 0.9433."""
     low, high = wilson_interval(8, 10)
     z, n, p = 1.959963984540054, 10, 0.8
@@ -152,10 +169,10 @@ def test_wilson_by_hand():
     assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
 
 
-def test_faults(rows, tmp_path, capsys):
+def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     path = write(tmp_path / "set.jsonl", rows)
     score(path, tmp_path / "run", ["cider", "rouge_1"])
-    for words, said in (
+    for words, message in (
         (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
         ([], "say which captions are kept"),
         (["precision=0.9"], "precision= needs thresholds=DIR"),
@@ -166,18 +183,20 @@ def test_faults(rows, tmp_path, capsys):
         (["precision=2", f"thresholds={tmp_path}"], "precision is 2"),
         (["keep.above=nan"], "keep.above is nan"),
     ):
-        assert keep(tmp_path / "run", tmp_path / "out", *words) == 2
-        assert said in capsys.readouterr().err
-    assert keep(tmp_path / "nowhere", tmp_path / "out", "keep.above=1") == 2
+        assert filter_run(tmp_path / "run", tmp_path / "out", *words) == 2
+        assert message in capsys.readouterr().err
+    assert filter_run(tmp_path / "nowhere", tmp_path / "out", "keep.above=1") == 2
     assert "no manifest.json in it" in capsys.readouterr().err
     write(path, rows[:5])
-    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
     assert "set.jsonl: changed since the run began" in capsys.readouterr().err
     with says("keep.metric"):
         FilterOptions.read(Composed({"run": "x", "keep": {"metric": None, "above": None}}))
 
 
-def test_scores_that_another_run_began_to_replace(rows, tmp_path, capsys, monkeypatch):
+def test_scores_that_another_run_began_to_replace_are_not_filtered(
+    rows, tmp_path, capsys, monkeypatch
+):
     """A run that stops in a finished one's folder leaves no manifest of scores that are half its own."""
     score(write(tmp_path / "a.jsonl", rows), tmp_path / "run", ["rouge_l"], rows=20)
     manifest = (tmp_path / "run" / "manifest.json").read_bytes()
@@ -192,10 +211,10 @@ def test_scores_that_another_run_began_to_replace(rows, tmp_path, capsys, monkey
     with pytest.raises(KeyboardInterrupt):
         score(write(tmp_path / "b.jsonl", rows[::-1]), tmp_path / "run", metrics, rows=20)
     words = ["keep.above=0.1"]
-    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
+    assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
     assert "run: no manifest.json in it" in capsys.readouterr().err
     (tmp_path / "run" / "manifest.json").write_bytes(manifest)
-    assert keep(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
+    assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 2
     assert "000000-00000.parquet: is not what was scored" in capsys.readouterr().err
 
 
@@ -203,21 +222,21 @@ def test_a_run_is_not_filtered_into_itself(rows, tmp_path, capsys, monkeypatch):
     score(write(tmp_path / "set.jsonl", rows), tmp_path / "run", ["cider"])
     before = sorted(p.name for p in (tmp_path / "run").iterdir())
     monkeypatch.chdir(tmp_path)
-    assert keep(tmp_path / "run", "run", "keep.above=0.5") == 2
+    assert filter_run(tmp_path / "run", "run", "keep.above=0.5") == 2
     assert "output_dir=run is the scored run itself" in capsys.readouterr().err
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before
 
 
-def test_a_folder_of_kept_shards_is_one_runs(rows, tmp_path, capsys):
+def test_a_folder_of_kept_shards_belongs_to_one_run(rows, tmp_path, capsys):
     for i in range(3):
         write(tmp_path / "set" / f"{i}.jsonl", rows[i * 20 : i * 20 + 20])
     score(tmp_path / "set", tmp_path / "run", ["cider"])
-    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
     score(tmp_path / "set" / "1.jsonl", tmp_path / "run", ["cider"])
     capsys.readouterr()
     with lock_folder(tmp_path / "out" / ".work", "out"):
-        assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
+        assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
     assert "out: another run is writing there" in capsys.readouterr().err
     assert len(list((tmp_path / "out" / "kept").iterdir())) == 3
-    assert keep(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
     assert [p.name for p in (tmp_path / "out" / "kept").iterdir()] == ["000000-1.jsonl"]

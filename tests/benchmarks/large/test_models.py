@@ -32,22 +32,22 @@ def test_a_text_model_is_loaded_once(weights, tmp_path, monkeypatch):
     score(write(tmp_path / "set.jsonl", rows), tmp_path / "out", ["sentence_cosine"], rows=10)
     assert len(loads) == 1
     expected = metric("sentence_cosine").score(plain(rows))
-    found = scores_in(tmp_path / "out")["sentence_cosine"]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    scores = scores_in(tmp_path / "out")["sentence_cosine"]
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
     corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
     assert corpus["sentence_cosine"] == pytest.approx(expected.mean(), abs=1e-6)
     assert not list((tmp_path / "cache").rglob("*.arrow"))  # no features of so many texts are kept
 
 
 CAPTIONS = [
-    f"{number} {what}".strip()
+    f"{number} {noun}".strip()
     for number in ("two", "some", "no")
-    for what in ("dogs", "red cars", "", "x")
+    for noun in ("dogs", "red cars", "", "x")
 ]
 
 
-def test_images_from_tar_shards_or_a_folder(weights, tmp_path):
-    """CLIPScore and PAC-S, which need no references."""
+def test_images_may_lie_in_tar_shards_or_in_a_folder(weights, tmp_path):
+    """CLIPScore and PAC-S need no references."""
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_images_from_tar_shards_or_a_folder(weights, tmp_path):
 
 @dataclass(frozen=True)
 class Slow(Metric):
-    """Takes as long as its batch size says."""
+    """A metric that takes as long as `COSTS` says for its batch size."""
 
     batch_size: int = 8
     backend: str = "test"

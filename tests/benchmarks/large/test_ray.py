@@ -1,4 +1,4 @@
-"""`engine=ray`: the numbers of `engine=local`, and what goes wrong with clusters."""
+"""`engine=ray`: the scores of `engine=local`, and errors of clusters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from captau.benchmarks.large.engines import RayEngine
 from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
-from tests.benchmarks.large.test_run import equal_to
+from tests.benchmarks.large.test_run import check_equal
 from tests.conftest import says
 
 pytestmark = pytest.mark.cluster
@@ -26,18 +26,18 @@ def address():
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": 100_000_000, "include_dashboard": False}
-    two = Cluster(initialize_head=True, head_node_args=node)
+    cluster = Cluster(initialize_head=True, head_node_args=node)
     try:
-        two.add_node(**node)
-        two.wait_for_nodes()
-        yield two.address
+        cluster.add_node(**node)
+        cluster.wait_for_nodes()
+        yield cluster.address
     finally:
-        two.shutdown()
+        cluster.shutdown()
 
 
 @pytest.fixture(scope="module")
 def cluster(address):
-    """This process has joined it."""
+    """Join the cluster with this process."""
     with RayEngine(None, address):
         yield
 
@@ -47,8 +47,8 @@ def rows():
     return rows_of(60)
 
 
-#: A metric that goes on once it is at work on both nodes.
-WHERE = """
+#: A metric that waits until both nodes are at work on it.
+BOTH_NODES = """
 import pathlib, time
 import ray
 
@@ -63,9 +63,9 @@ def score(items):
 """
 
 
-def test_a_sweep_on_two_nodes(address, captau, tmp_path):
+def test_the_jobs_of_a_sweep_run_on_two_nodes(address, captau, tmp_path):
     """It joins a cluster and leaves it; so it comes before this process joins for good."""
-    (tmp_path / "where.py").write_text(WHERE)
+    (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
     metrics = 'metrics=["python(where:score)",rouge_1],["python(where:score)",rouge_2]'
     words = ("bench", "-m", "hydra/launcher=ray", f"hydra.launcher.address={address}", metrics)
     cheap = ("statistics.interval=none", "ceilings=false")
@@ -79,17 +79,19 @@ def test_a_sweep_on_two_nodes(address, captau, tmp_path):
     assert set(alone) < set(swept)
 
 
-def test_the_same_numbers_by_two_nodes_though_a_worker_dies(rows, tmp_path, monkeypatch, cluster):
+def test_two_nodes_give_the_scores_of_one_process_although_a_worker_dies(
+    rows, tmp_path, monkeypatch, cluster
+):
     (tmp_path / "dies.py").write_text(
-        "import os, pathlib, signal, where\n"
+        "import os, pathlib, signal, both_nodes\n"
         "def score(items):\n"
         "    flag = pathlib.Path('killed')\n"
         "    if not flag.exists():\n"
         "        flag.touch()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return where.score(items)\n"
+        "    return both_nodes.score(items)\n"
     )
-    (tmp_path / "where.py").write_text(WHERE)
+    (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "set" / "a.parquet", rows[:25])
     write(tmp_path / "set" / "b.parquet", rows[25:])
@@ -98,23 +100,25 @@ def test_the_same_numbers_by_two_nodes_though_a_worker_dies(rows, tmp_path, monk
     assert (tmp_path / "killed").exists()
     assert len(list((tmp_path / "nodes").iterdir())) == 2
     score("set", "local", metrics, rows=9)
-    equal_to(tmp_path / "local", tmp_path / "out")
+    check_equal(tmp_path / "local", tmp_path / "out")
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["engine"] == "ray"
     assert record["costs"]["worker_rss"] > 0
 
 
-def test_tasks_that_go_together(rows, tmp_path, monkeypatch, cluster):
+def test_tasks_in_groups_give_the_same_scores(rows, tmp_path, monkeypatch, cluster):
     monkeypatch.setattr("captau.benchmarks.large.engines._GROUPS_PER_WORKER", 1)
     write(tmp_path / "set.jsonl", rows)
     score(tmp_path / "set.jsonl", tmp_path / "out", METRICS, engine="ray", workers=2, rows=5)
     score(tmp_path / "set.jsonl", tmp_path / "local", METRICS, rows=5)
     assert len(list((tmp_path / "out" / "scores").iterdir())) == 12
-    equal_to(tmp_path / "local", tmp_path / "out")
+    check_equal(tmp_path / "local", tmp_path / "out")
 
 
-def test_a_model_in_an_actor(rows, tmp_path, weights, monkeypatch, cluster):
-    """Without a GPU in one process a node, which has the cores of its node; text metrics stand beside it."""
+def test_an_actor_scores_by_a_model_as_this_process_does(
+    rows, tmp_path, weights, monkeypatch, cluster
+):
+    """Without a GPU each node has one process for it, with all its cores; text metrics stand beside it."""
     write(tmp_path / "set.jsonl", rows)
     metrics = ["bleu_1", "sentence_cosine"]
     score(tmp_path / "set.jsonl", tmp_path / "out", metrics, engine="ray", workers=None, rows=20)
@@ -125,25 +129,25 @@ def test_a_model_in_an_actor(rows, tmp_path, weights, monkeypatch, cluster):
     assert (tmp_path / "out" / "scores").is_dir()
 
 
-def test_a_fault_in_a_task_is_a_line(rows, tmp_path, cluster):
+def test_bad_input_of_a_task_is_one_line(rows, tmp_path, cluster):
     write(tmp_path / "set.jsonl", [{"image_id": "1", "caption": "a dog"}])
     with says("set.jsonl: row 0: no references"):
         score(tmp_path / "set.jsonl", tmp_path / "out", engine="ray")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "no-such-host.invalid:6379"])
-def test_a_cluster_that_cannot_be_reached(address, rows, tmp_path, capsys, monkeypatch):
+def test_a_cluster_that_cannot_be_reached_is_one_line(address, rows, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     path = write(tmp_path / "set.jsonl", rows)
     words = [f"candidates={path}", "engine=ray", f"ray.address={address}"]
     assert command("score", *words, f"output_dir={tmp_path / 'out'}") == 2
-    said = capsys.readouterr().err
-    assert f"ray.address={address}: no cluster can be reached there" in said
-    assert "ray start --head" in said
+    message = capsys.readouterr().err
+    assert f"ray.address={address}: no cluster can be reached there" in message
+    assert "ray start --head" in message
 
 
 @pytest.mark.parametrize("words", [["score", "engine=ray"], ["bench", "-m", "hydra/launcher=ray"]])
-def test_a_cluster_that_wants_a_token(words, rows, tmp_path, capsys, monkeypatch):
+def test_a_cluster_that_needs_a_token_is_one_line(words, rows, tmp_path, capsys, monkeypatch):
     """Somebody listens, and answers nobody who comes without it."""
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
 
@@ -160,12 +164,12 @@ def test_a_cluster_that_wants_a_token(words, rows, tmp_path, capsys, monkeypatch
         else:
             words = [*words, f"hydra.launcher.address={address}", "metrics=[bleu_1],[bleu_2]"]
         assert command(*words, f"output_dir={tmp_path / 'out'}") == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "no authentication token was found; if it was begun with RAY_AUTH_MODE=token" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "no authentication token was found; if it was begun with RAY_AUTH_MODE=token" in message
 
 
-def test_ray_is_not_installed(monkeypatch):
+def test_a_missing_ray_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # an import of it fails
     with says("ray is not installed", "captau[ray]"):
         RayEngine(None, None)

@@ -24,16 +24,16 @@ def rows():
     return rows_of(40)
 
 
-def test_in_memory(rows, tmp_path):
+def test_shards_and_results_may_lie_in_fsspecs_memory(rows, tmp_path):
     memory = fsspec.filesystem("memory")
-    for name, some in (("a.jsonl.gz", rows[:20]), ("b.jsonl.gz", rows[20:])):
-        memory.pipe_file(f"/set/{name}", write(tmp_path / name, some).read_bytes())
+    for name, part in (("a.jsonl.gz", rows[:20]), ("b.jsonl.gz", rows[20:])):
+        memory.pipe_file(f"/set/{name}", write(tmp_path / name, part).read_bytes())
     memory.pipe_file("/set/_SUCCESS", b"")
-    found = score("memory://set", tmp_path / "out", METRICS, rows=9)
+    scores = score("memory://set", tmp_path / "out", METRICS, rows=9)
     local = score([tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl.gz"], tmp_path / "local", METRICS)
-    assert found.corpus == local.corpus
-    again = score("memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9)
-    assert again.corpus == local.corpus
+    assert scores.corpus == local.corpus
+    second = score("memory://set/*.gz", "memory://out", METRICS, work=tmp_path / "work", rows=9)
+    assert second.corpus == local.corpus
     folder = ResultFolder("memory://out")
     assert json.loads(folder.read("corpus.json")) == local.corpus
     assert len(folder.list_names("scores")) == 6
@@ -49,14 +49,14 @@ def test_in_memory(rows, tmp_path):
         score("memory://set/*.parquet", tmp_path / "none", METRICS)
 
 
-def test_a_protocol_that_is_not_known(tmp_path):
+def test_an_unknown_protocol_is_named(tmp_path):
     with says("nowhere://x/a.parquet", "nowhere"):
         score("nowhere://x/a.parquet", tmp_path / "out", METRICS)
 
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory):
-    """A server of moto's, and the environment that points s3fs to it."""
+    """Start a server of moto's, and yield its address, with its keys in the environment."""
     pytest.importorskip("s3fs", reason="captau[remote] is not installed")
     server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
     thread = server.ThreadedMotoServer(port=0, verbose=False)
@@ -75,8 +75,8 @@ def s3(tmp_path_factory):
 
 
 @pytest.fixture
-def pointed(monkeypatch):
-    """Points s3fs to an endpoint, with little patience."""
+def use_endpoint(monkeypatch):
+    """Yield a function that points s3fs to an endpoint, with short timeouts."""
     import s3fs
 
     def point(endpoint: str) -> None:
@@ -90,43 +90,43 @@ def pointed(monkeypatch):
     s3fs.S3FileSystem.clear_instance_cache()
 
 
-def test_an_object_store(rows, tmp_path, s3, pointed):
-    pointed(s3)
+def test_shards_and_results_may_lie_in_an_object_store(rows, tmp_path, s3, use_endpoint):
+    use_endpoint(s3)
     system = fsspec.filesystem("s3")
     system.mkdir("bucket")
-    for name, some in (("a.parquet", rows[:20]), ("b.parquet", rows[20:])):
-        system.put_file(str(write(tmp_path / name, some)), f"bucket/set/{name}")
-    found = score(
+    for name, part in (("a.parquet", rows[:20]), ("b.parquet", rows[20:])):
+        system.put_file(str(write(tmp_path / name, part)), f"bucket/set/{name}")
+    scores = score(
         "s3://bucket/set/*.parquet", "s3://bucket/out", METRICS, work=tmp_path / "work", rows=9
     )
     local = score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "local", METRICS)
-    assert found.corpus == local.corpus
+    assert scores.corpus == local.corpus
     assert json.loads(system.cat_file("bucket/out/manifest.json"))["rows"] == 40
-    kept = tmp_path / "kept"
+    output = tmp_path / "filtered"
     words = ["run=s3://bucket/out", "keep.metric=cider", "keep.above=0.5", "workers=0"]
-    assert command("filter", *words, f"output_dir={kept}") == 0
-    assert sorted(p.name for p in (kept / "kept").iterdir()) == [
+    assert command("filter", *words, f"output_dir={output}") == 0
+    assert sorted(p.name for p in (output / "kept").iterdir()) == [
         "000000-a.parquet",
         "000001-b.parquet",
     ]
 
 
-def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3, monkeypatch):
-    """It takes the connection and is silent."""
+def test_a_silent_store_ends_the_run(rows, tmp_path, use_endpoint, s3, monkeypatch):
+    """The store takes the connection and sends nothing."""
     silent = socket.create_server(("127.0.0.1", 0))
-    held: list[socket.socket] = []
+    connections: list[socket.socket] = []
 
     def hold() -> None:
         while True:
             try:
-                held.append(silent.accept()[0])
+                connections.append(silent.accept()[0])
             except OSError:
                 return
 
     threading.Thread(target=hold, daemon=True).start()
     try:
         monkeypatch.setenv("CAPTAU_STORE_SECONDS", "3")
-        pointed(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        use_endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with says("s3://bucket/set/a.parquet: cannot be reached", "what is done is kept"):
             score("s3://bucket/set/a.parquet", tmp_path / "out", METRICS)
         path = write(tmp_path / "a.jsonl", rows)
@@ -134,11 +134,11 @@ def test_a_store_that_does_not_answer(rows, tmp_path, pointed, s3, monkeypatch):
             score(path, "s3://bucket/out", METRICS, work=tmp_path / "work")
     finally:
         silent.close()
-        for connection in held:
+        for connection in connections:
             connection.close()
 
 
-def test_nobody_listens(tmp_path, pointed, s3):
-    pointed("http://127.0.0.1:9")
+def test_a_store_that_nobody_serves_ends_the_run(tmp_path, use_endpoint, s3):
+    use_endpoint("http://127.0.0.1:9")
     with says("s3://bucket/a.parquet: cannot be reached"):
         score("s3://bucket/a.parquet", tmp_path / "out", METRICS)

@@ -1,4 +1,4 @@
-"""`captau score` of shards: the same numbers as of a small file, whatever the shards and who computes."""
+"""`captau score` of shards: the scores of a small file, whatever the shards and the engine."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def whole(rows, tmp_path_factory):
+def one_part_run(rows, tmp_path_factory):
     """A run over one shard, in one part."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp("one_part_run")
     score(write(folder / "set.parquet", rows), folder / "out", rows=1000)
     return folder / "out"
 
 
-def equal_to(whole: Path, output: Path) -> None:
+def check_equal(expected: Path, output: Path) -> None:
     for name in FILES:
-        assert (output / name).read_bytes() == (whole / name).read_bytes(), name
-    ours, theirs = (scores_in(o).sort_values("item_id", kind="stable") for o in (output, whole))
+        assert (output / name).read_bytes() == (expected / name).read_bytes(), name
+    ours, theirs = (scores_in(o).sort_values("item_id", kind="stable") for o in (output, expected))
     assert ours["item_id"].tolist() == theirs["item_id"].tolist()
     assert (ours[METRICS].to_numpy() == theirs[METRICS].to_numpy()).all()
 
 
-def test_the_metrics_own_numbers(whole, rows):
-    found, items = scores_in(whole), plain(rows)
-    corpus = json.loads((whole / "corpus.json").read_text())
-    table = pd.read_csv(whole / "percentiles.csv")
-    bins = pd.read_csv(whole / "histograms.csv")
+def test_a_large_set_scores_as_the_metrics_do_by_themselves(one_part_run, rows):
+    part_scores, items = scores_in(one_part_run), plain(rows)
+    corpus = json.loads((one_part_run / "corpus.json").read_text())
+    table = pd.read_csv(one_part_run / "percentiles.csv")
+    bins = pd.read_csv(one_part_run / "histograms.csv")
     for name in METRICS:
-        one = metric(name)
-        scores = one.score(items)
-        assert found[name].to_numpy().tolist() == scores.tolist()
-        assert corpus[name] == pytest.approx(one.corpus_score(items, scores), rel=1e-13)
+        scorer = metric(name)
+        scores = scorer.score(items)
+        assert part_scores[name].to_numpy().tolist() == scores.tolist()
+        assert corpus[name] == pytest.approx(scorer.corpus_score(items, scores), rel=1e-13)
         part = table[table["metric"] == name]
         np.testing.assert_allclose(
             part["value"], np.percentile(scores, part["percentile"]), rtol=1e-12, atol=1e-300
@@ -81,40 +81,40 @@ def test_the_metrics_own_numbers(whole, rows):
 @pytest.mark.parametrize(
     "name", ["meteor", "sacrebleu", "rouge_1", "rouge_score_l", "cider(variant=plain)"]
 )
-def test_other_metrics_in_parts(name, rows, tmp_path):
+def test_metrics_without_document_frequencies_score_the_same_in_parts(name, rows, tmp_path):
     rows = rows[len(rows) // 2 :]
     score(write(tmp_path / "set.jsonl", rows), tmp_path / "out", [name], rows=7)
-    one, items = metric(name), plain(rows)
-    scores = one.score(items)
+    scorer, items = metric(name), plain(rows)
+    scores = scorer.score(items)
     assert scores_in(tmp_path / "out")[name].tolist() == scores.tolist()
     corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
-    assert corpus[one.spec] == pytest.approx(one.corpus_score(items, scores), rel=1e-12)
+    assert corpus[scorer.spec] == pytest.approx(scorer.corpus_score(items, scores), rel=1e-12)
 
 
 KINDS = ["a.parquet", "a.jsonl", "a.ndjson.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.tar", "a.tar.gz"]
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_shard(name, whole, rows, tmp_path):
+def test_every_kind_of_shard_gives_the_same_scores(name, one_part_run, rows, tmp_path):
     write(tmp_path / "set" / name, rows[:50])
     write(tmp_path / "set" / name.replace("a.", "b."), rows[50:])
     score(tmp_path / "set", tmp_path / "out", rows=13)
-    equal_to(whole, tmp_path / "out")
+    check_equal(one_part_run, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert [s["rows"] for s in manifest["shards"]] == [50, 40]
     assert sum(p["rows"] for p in manifest["parts"]) == manifest["rows"] == 90
     assert not (tmp_path / "out" / ".work").exists()
 
 
-def test_other_shards_in_another_order(whole, rows, tmp_path):
+def test_neither_the_shards_nor_their_order_change_a_score(one_part_run, rows, tmp_path):
     shuffled = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
     paths = [write(tmp_path / f"{i}.jsonl", shuffled[i * 9 : i * 9 + 9]) for i in range(10)]
     score(paths[::-1], tmp_path / "out", rows=4)
-    equal_to(whole, tmp_path / "out")
+    check_equal(one_part_run, tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["refs.jsonl", "refs.parquet", "refs.json"])
-def test_references_of_their_own(name, whole, rows, tmp_path):
+def test_references_may_lie_in_a_file_of_their_own(name, one_part_run, rows, tmp_path):
     write(tmp_path / "set.jsonl", [{k: r[k] for k in ("image_id", "caption")} for r in rows])
     references = {r["image_id"]: r["references"] for r in rows[::-1]}
     if name == "refs.json":
@@ -122,10 +122,10 @@ def test_references_of_their_own(name, whole, rows, tmp_path):
     else:
         write(tmp_path / name, [{"image_id": i, "references": r} for i, r in references.items()])
     score(tmp_path / "set.jsonl", tmp_path / "out", references=(str(tmp_path / name),), rows=20)
-    equal_to(whole, tmp_path / "out")
+    check_equal(one_part_run, tmp_path / "out")
 
 
-def test_the_command_as_the_small_files_path(rows, tmp_path, capsys):
+def test_engine_local_gives_the_scores_of_a_small_file(rows, tmp_path, capsys):
     candidates, references = tmp_path / "c.json", tmp_path / "r.json"
     candidates.write_text(json.dumps([{k: r[k] for k in ("image_id", "caption")} for r in rows]))
     references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
@@ -146,29 +146,30 @@ def test_the_command_as_the_small_files_path(rows, tmp_path, capsys):
     )
     assert large == pytest.approx(small, rel=1e-13)
     scores = pd.read_csv(tmp_path / "small" / "scores.csv")
-    found = scores_in(tmp_path / "large")
-    assert found["item_id"].tolist() == scores["item_id"].tolist()
-    assert found["cider"].tolist() == scores["cider"].tolist()
+    large_scores = scores_in(tmp_path / "large")
+    assert large_scores["item_id"].tolist() == scores["item_id"].tolist()
+    assert large_scores["cider"].tolist() == scores["cider"].tolist()
     assert (tmp_path / "small" / "scores.csv").is_file()
     assert not (tmp_path / "large" / "scores.csv").exists()
 
 
-def test_saved_document_frequencies(rows, tmp_path):
+def test_cider_takes_saved_document_frequencies_beside_the_sets_own(rows, tmp_path):
     references = tmp_path / "refs.json"
     references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
     df = tmp_path / "df.json"
     assert command("data", "df", f"references={references}", f"output={df}") == 0
     spec = f"cider(df={df})"
-    some = rows[:20]
-    score(write(tmp_path / "set.parquet", some), tmp_path / "out", [spec, "cider"], rows=6)
-    found = scores_in(tmp_path / "out")
+    part = rows[:20]
+    score(write(tmp_path / "set.parquet", part), tmp_path / "out", [spec, "cider"], rows=6)
+    scores = scores_in(tmp_path / "out")
     for name in (spec, "cider"):
-        one = metric(name)
-        assert found[one.spec].tolist() == one.score(plain(some)).tolist()
+        scorer = metric(name)
+        assert scores[scorer.spec].tolist() == scorer.score(plain(part)).tolist()
 
 
-def test_processes_and_one_that_dies(whole, rows, tmp_path, monkeypatch):
-    """A worker that is killed is replaced, and the task done again."""
+def test_a_worker_that_is_killed_is_replaced_and_its_task_repeated(
+    one_part_run, rows, tmp_path, monkeypatch
+):
     (tmp_path / "killer.py").write_text(
         "import os, pathlib, signal\n"
         "def score(items):\n"
@@ -182,14 +183,14 @@ def test_processes_and_one_that_dies(whole, rows, tmp_path, monkeypatch):
     write(tmp_path / "set.parquet", rows)
     score("set.parquet", "out", [*METRICS, "python(killer:score)"], workers=2, rows=20)
     assert (tmp_path / "killed").exists()
-    found = json.loads((tmp_path / "out" / "corpus.json").read_text())
-    assert found.pop("score") == np.mean([len(r["caption"]) for r in rows])
-    assert found == json.loads((whole / "corpus.json").read_text())
-    ours, theirs = ((o / "percentiles.csv").read_text() for o in (tmp_path / "out", whole))
+    corpus = json.loads((tmp_path / "out" / "corpus.json").read_text())
+    assert corpus.pop("score") == np.mean([len(r["caption"]) for r in rows])
+    assert corpus == json.loads((one_part_run / "corpus.json").read_text())
+    ours, theirs = ((o / "percentiles.csv").read_text() for o in (tmp_path / "out", one_part_run))
     assert ours.startswith(theirs)
 
 
-def test_a_task_that_kills_every_worker(rows, tmp_path, monkeypatch):
+def test_a_task_that_kills_every_worker_ends_the_run(rows, tmp_path, monkeypatch):
     (tmp_path / "always.py").write_text(
         "import os, signal\ndef score(items):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -206,8 +207,8 @@ def start(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
 
 
-def test_a_killed_run_goes_on(tmp_path, tmp_path_factory):
-    """The driver is killed: its workers go too, what was done is kept, and the numbers are the same."""
+def test_a_killed_run_goes_on_and_its_workers_exit(tmp_path, tmp_path_factory):
+    """The second run keeps what was done, and its scores are those of a run at one go."""
     rows = rows_of(600, seed=5)
     for i in range(4):
         write(tmp_path / "set" / f"{i}.parquet", rows[i * 150 : i * 150 + 150])
@@ -232,7 +233,7 @@ def test_a_killed_run_goes_on(tmp_path, tmp_path_factory):
     before = len(list(done.glob("*.json")))
     assert not (tmp_path / "out" / "manifest.json").exists()
     score(tmp_path / "set", tmp_path / "out", rows=5)
-    equal_to(tmp_path / "whole", tmp_path / "out")
+    check_equal(tmp_path / "whole", tmp_path / "out")
     costs = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]
     assert costs["score"] | {"again": before, "tasks": 120 - before} == costs["score"]
     assert [costs[stage]["tasks"] for stage in ("read", "count")] == [0, 0]
@@ -246,14 +247,14 @@ def state(pid: int) -> str:
         return "Z"
 
 
-def test_again_there_is_nothing_to_do(rows, tmp_path, monkeypatch):
+def test_a_finished_run_is_not_repeated(rows, tmp_path, monkeypatch):
     path = write(tmp_path / "set.jsonl", rows)
     first = score(path, tmp_path / "out")
     before = (tmp_path / "out" / "run.json").read_bytes()
-    again = score(path, tmp_path / "out")
-    assert "nothing to do" in again.summary
-    assert again.corpus == first.corpus
-    assert again.tables == first.tables
+    second = score(path, tmp_path / "out")
+    assert "nothing to do" in second.summary
+    assert second.corpus == first.corpus
+    assert second.tables == first.tables
     assert (tmp_path / "out" / "run.json").read_bytes() == before
     assert not (tmp_path / "out" / ".work").exists()
     # A part is gone: all of it is done anew.
@@ -264,7 +265,7 @@ def test_again_there_is_nothing_to_do(rows, tmp_path, monkeypatch):
     assert len(list((tmp_path / "out" / "scores").glob("*.parquet"))) == 3
 
 
-def test_what_else_lies_in_the_work_folder_stays(rows, tmp_path):
+def test_foreign_files_in_the_work_folder_stay(rows, tmp_path):
     path = write(tmp_path / "set.jsonl", rows)
     theirs = tmp_path / "scratch" / "precious.txt"
     theirs.parent.mkdir()
@@ -275,7 +276,7 @@ def test_what_else_lies_in_the_work_folder_stays(rows, tmp_path):
     assert [p.name for p in theirs.parent.iterdir() if p.suffix != ".lock"] == ["precious.txt"]
 
 
-def test_two_runs_do_not_share_a_folder(rows, tmp_path):
+def test_two_runs_at_once_do_not_share_a_folder(rows, tmp_path):
     from filelock import FileLock
 
     path = write(tmp_path / "set.jsonl", rows)
@@ -287,7 +288,7 @@ def test_two_runs_do_not_share_a_folder(rows, tmp_path):
         score(path, tmp_path / "out")
 
 
-def test_a_run_of_other_settings_was_begun_there(rows, tmp_path, monkeypatch):
+def test_a_run_of_other_settings_is_not_overwritten(rows, tmp_path, monkeypatch):
     path = write(tmp_path / "set.jsonl", rows)
     with monkeypatch.context() as patched:
         patched.setitem(stages.STAGES, "score", full_after(2, stages.STAGES["score"]))
@@ -300,21 +301,21 @@ def test_a_run_of_other_settings_was_begun_there(rows, tmp_path, monkeypatch):
     assert [costs[s]["again"] for s in ("read", "count", "score")] == [1, 3, 2]
 
 
-def full_after(times, do):
-    """A stage whose disk is full after some tasks."""
-    left = [times]
+def full_after(times, perform):
+    """Return a stage whose disk is full after some tasks."""
+    tasks_left = [times]
 
     def stage(plan, task):
-        if not left[0]:
+        if not tasks_left[0]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "scores/part")
-        left[0] -= 1
-        return do(plan, task)
+        tasks_left[0] -= 1
+        return perform(plan, task)
 
     return stage
 
 
 @pytest.mark.parametrize("stage", ["count", "merge"])
-def test_what_is_full_is_the_folder_that_is_written(stage, rows, tmp_path, monkeypatch):
+def test_a_full_disk_is_named_by_the_folder_that_is_written(stage, rows, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a write: without a name
 
@@ -333,7 +334,7 @@ def corrupt_parquet(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def corrupt_page(path: Path, rows: list[dict[str, object]]) -> None:
-    """The footer is whole, a page of values is not."""
+    """Write a file with a good footer and a damaged page of values."""
     write(path, rows)
     content = bytearray(path.read_bytes())
     content[60:400] = b"\xff" * 340
@@ -347,7 +348,7 @@ def cut_gzip(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def cut_between_members(path: Path, rows: list[dict[str, object]]) -> None:
-    """What a writer leaves that was killed, or a copy of whole blocks."""
+    """Write what a killed writer leaves, or a copy of whole blocks."""
     write(path, rows)
     path.write_bytes(path.read_bytes()[: 3 * 2 * 512 * 5])
 
@@ -355,9 +356,9 @@ def cut_between_members(path: Path, rows: list[dict[str, object]]) -> None:
 def bad_header(path: Path, rows: list[dict[str, object]]) -> None:
     write(path, rows)
     with tarfile.open(path) as archive:
-        place = archive.getmembers()[30].offset
+        offset = archive.getmembers()[30].offset
     content = bytearray(path.read_bytes())
-    content[place : place + 9] = b"\xff" * 9
+    content[offset : offset + 9] = b"\xff" * 9
     path.write_bytes(bytes(content))
 
 
@@ -387,22 +388,22 @@ CORRUPT = {
 
 
 @pytest.mark.parametrize("name", CORRUPT)
-def test_a_corrupt_shard(name, rows, tmp_path):
+def test_a_corrupt_shard_ends_the_run_or_is_left_out(name, rows, tmp_path):
     good = write(tmp_path / "a.jsonl", rows[:40])
     CORRUPT[name](tmp_path / name, rows[40:])
     paths = [good, tmp_path / name]
     with says(f"{name}: corrupt", "skip_corrupt=true"):
         score(paths, tmp_path / "out", ["cider"])
-    found = score(paths, tmp_path / "skipped", ["cider"], skip_corrupt=True)
-    assert "1 of 2 shards were corrupt and left out" in found.summary
+    scores = score(paths, tmp_path / "skipped", ["cider"], skip_corrupt=True)
+    assert "1 of 2 shards were corrupt and left out" in scores.summary
     manifest = json.loads((tmp_path / "skipped" / "manifest.json").read_text())
     assert manifest["rows"] == 40
     assert name in manifest["shards"][1]["skipped"]
     alone = score(good, tmp_path / "alone", ["cider"])
-    assert found.corpus == alone.corpus
+    assert scores.corpus == alone.corpus
 
 
-def test_none_but_corrupt_shards(tmp_path):
+def test_a_set_of_corrupt_shards_alone_has_no_captions(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.parquet").touch()
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
@@ -411,7 +412,7 @@ def test_none_but_corrupt_shards(tmp_path):
 
 
 def test_a_disk_that_fails_makes_no_shard_corrupt(tmp_path):
-    """No room for a tar's images, say: with `skip_corrupt` the shard would be left out for it."""
+    """With `skip_corrupt` a shard would be left out for want of room, say for a tar's images."""
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         put(archive, "1.txt", b"a dog")
         put(archive, "1.jpg", b"a picture")
@@ -420,7 +421,7 @@ def test_a_disk_that_fails_makes_no_shard_corrupt(tmp_path):
         list(read_rows(tmp_path / "a.tar", shard, Columns(), 10, images=tmp_path / "gone"))
 
 
-def test_schemas_that_differ(rows, tmp_path):
+def test_parquet_shards_must_have_one_schema(rows, tmp_path):
     write(tmp_path / "a.parquet", rows[:9])
     numbered = [{**r, "image_id": i} for i, r in enumerate(rows[9:20])]
     write(tmp_path / "b.parquet", numbered)
@@ -431,7 +432,7 @@ def test_schemas_that_differ(rows, tmp_path):
         score([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "out")
 
 
-def test_a_missing_column(rows, tmp_path):
+def test_a_missing_column_is_named_with_the_remedy(rows, tmp_path):
     write(tmp_path / "a.parquet", [{"id": "1", "caption": "a dog"}])
     with says("a.parquet: no column 'image_id'; there are: id, caption", "columns.image_id=NAME"):
         score(tmp_path / "a.parquet", tmp_path / "out")
@@ -445,7 +446,7 @@ def test_a_missing_column(rows, tmp_path):
     assert command(*words, f"output_dir={tmp_path / 'out b'}") == 0
 
 
-def test_rows_that_lack_something(rows, tmp_path):
+def test_rows_without_references_or_captions_are_named(rows, tmp_path):
     write(tmp_path / "a.jsonl", [{"image_id": "1", "caption": "a dog"}])
     with says("a.jsonl: row 0: no references", "references=FILE"):
         score(tmp_path / "a.jsonl", tmp_path / "out")
@@ -465,7 +466,7 @@ def test_rows_that_lack_something(rows, tmp_path):
         score(tmp_path / "text.parquet", tmp_path / "out t")
 
 
-def test_a_shard_that_changes_during_the_run(rows, tmp_path, monkeypatch):
+def test_a_shard_that_changes_during_the_run_ends_it(rows, tmp_path, monkeypatch):
     (tmp_path / "changer.py").write_text(
         "import pathlib\n"
         "def score(items):\n"
@@ -481,7 +482,7 @@ def test_a_shard_that_changes_during_the_run(rows, tmp_path, monkeypatch):
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_what_is_not_there(tmp_path, rows):
+def test_missing_and_unknown_shards_are_named(tmp_path, rows):
     with says("nowhere.parquet: cannot be read"):
         score(tmp_path / "nowhere.parquet", tmp_path / "out")
     with says("*.parquet: no shards there"):
@@ -497,11 +498,11 @@ def test_what_is_not_there(tmp_path, rows):
         score(tmp_path / "empty.jsonl", tmp_path / "out")
 
 
-def test_options_that_are_of_the_other_kind(rows, tmp_path, capsys):
+def test_options_of_small_and_of_large_sets_do_not_mix(rows, tmp_path, capsys):
     small, large = tmp_path / "c.jsonl", tmp_path / "c.parquet"
     for path in (small, large):
         write(path, rows)
-    for given, said in (
+    for words, message in (
         (
             [f"candidates={small}", "workers=2"],
             "workers= is of large sets, in shards; add engine=local",
@@ -518,8 +519,8 @@ def test_options_that_are_of_the_other_kind(rows, tmp_path, capsys):
             "all captions at once",
         ),
     ):
-        assert command("score", *given, f"output_dir={tmp_path / 'out'}") == 2
-        assert said in capsys.readouterr().err
+        assert command("score", *words, f"output_dir={tmp_path / 'out'}") == 2
+        assert message in capsys.readouterr().err
 
 
 def test_shards_are_found_in_their_order(tmp_path):
@@ -531,7 +532,7 @@ def test_shards_are_found_in_their_order(tmp_path):
     assert names == ["part-9.parquet", "part-10.parquet"]
 
 
-def test_a_tar_with_keys_in_folders(tmp_path):
+def test_the_keys_of_a_tar_keep_their_folders(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         put(archive, "x/1.txt", b"a dog runs\n")
         put(archive, "x/1.json", b'{"references": ["a dog"]}')
@@ -543,24 +544,24 @@ def test_a_tar_with_keys_in_folders(tmp_path):
     assert scores_in(tmp_path / "out")["image_id"].tolist() == ["x/1", "7"]
 
 
-def test_undefined_scores(rows, tmp_path, monkeypatch):
-    """A metric that is NaN somewhere has no corpus score, and percentiles of what it has."""
+def test_undefined_scores_have_no_corpus_score(rows, tmp_path, monkeypatch):
+    """Percentiles are those of the scores that are defined."""
     (tmp_path / "gaps.py").write_text(
         "def score(items):\n    return [float('nan') if 'dog' in c else 1.0 for c in items['caption']]\n"
     )
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "set.jsonl", rows)
-    found = score("set.jsonl", "out", ["python(gaps:score)"], rows=10)
+    scores = score("set.jsonl", "out", ["python(gaps:score)"], rows=10)
     gaps = sum("dog" in r["caption"] for r in rows)
-    assert f"undefined for {gaps} captions" in " ".join(found.tables[0].notes)
+    assert f"undefined for {gaps} captions" in " ".join(scores.tables[0].notes)
     assert list(json.loads(Path("out/corpus.json").read_text()).values()) == [None]
     assert pd.read_csv("out/percentiles.csv")["value"].tolist() == [1.0] * 11
     assert pd.read_csv("out/histograms.csv")["count"].sum() == len(rows) - gaps
 
 
 @pytest.mark.filterwarnings("error")
-def test_infinite_scores(rows, tmp_path, monkeypatch):
-    """They have percentiles; a histogram or a corpus score they have not."""
+def test_infinite_scores_have_percentiles_and_no_histogram(rows, tmp_path, monkeypatch):
+    """Neither have they a corpus score."""
     (tmp_path / "far.py").write_text(
         "def score(items):\n    return [float('inf') if 'dog' in c else 1.0 for c in items['caption']]\n"
     )

@@ -1,7 +1,7 @@
-"""SLURM as far as submitit knows it, on this machine: scripts that are found before any real ones.
+"""A stand-in for SLURM as far as submitit calls it: scripts for the front of the PATH.
 
 `sbatch` runs the tasks of a script at once, each by `srun` in a process of its own as a node would, and
-`sacct` says how they stand. What a scheduler does (waiting, limits, partitions) they do not.
+`sacct` says how they stand. They schedule nothing: no waiting, limits or partitions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if len(sys.argv) == 2:  # a script to submit
     print("Submitted batch job", number)
 else:  # a task of one, in the background
     script, task = sys.argv[1:]
-    number, _, place = task.partition("_")
-    told = {"JOB_ID": number, "JOB_NUM_NODES": "1", "JOB_NODELIST": "localhost", "NTASKS": "1"}
-    told |= dict.fromkeys(("NODEID", "PROCID", "LOCALID"), "0")
-    if place:
-        told |= {"ARRAY_JOB_ID": number, "ARRAY_TASK_ID": place}
-    env = os.environ | {f"SLURM_{key}": value for key, value in told.items()}
+    number, _, index = task.partition("_")
+    settings = {"JOB_ID": number, "JOB_NUM_NODES": "1", "JOB_NODELIST": "localhost", "NTASKS": "1"}
+    settings |= dict.fromkeys(("NODEID", "PROCID", "LOCALID"), "0")
+    if index:
+        settings |= {"ARRAY_JOB_ID": number, "ARRAY_TASK_ID": index}
+    env = os.environ | {f"SLURM_{key}": value for key, value in settings.items()}
     ended = subprocess.run(["bash", script], env=env)
     (here / task).write_text("FAILED" if ended.returncode else "COMPLETED")
 """
@@ -47,8 +47,8 @@ names = {"%A": "ARRAY_JOB_ID", "%a": "ARRAY_TASK_ID", "%j": "JOB_ID", "%t": "PRO
 for sign, key in names.items():
     value = os.environ.get(f"SLURM_{key}", "")
     out, error = out.replace(sign, value), error.replace(sign, value)
-with open(out, "w") as told, open(error, "w") as warned:
-    sys.exit(subprocess.run(words, stdout=told, stderr=warned).returncode)
+with open(out, "w") as output, open(error, "w") as warned:
+    sys.exit(subprocess.run(words, stdout=output, stderr=warned).returncode)
 """
 
 SACCT = """

@@ -1,4 +1,4 @@
-"""`captau gather`: the jobs' own cells in one table, and what is still to be done."""
+"""`captau gather`: the cells of the jobs' files in one table, and the jobs that are not done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHEAP = ("statistics.replicates=50", "protocol.coefficients=[tau_c,pearson]")
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A sweep of three jobs, of which the last wants a file that is not there."""
+    """Run a sweep of three jobs, of which the last needs a file that is missing."""
     folder = tmp_path_factory.mktemp("swept")
     metrics = 'metrics=[rouge_1],[rouge_2],["file(path=mine.csv,name=Mine)"]'
     before = Path.cwd()
@@ -62,10 +62,10 @@ def test_gathered_rows_are_those_of_single_runs(captau):
     assert [row[2:] for row in rows if row[:2] == ["1", "metrics=[rouge_2]"]] == alone
     assert len(rows) == 2 * len(alone)
 
-    told = json.loads(Path("sweep/gathered.json").read_text(encoding="utf-8"))
-    assert [job["state"] for job in told["jobs"]] == ["done", "done", "failed"]
+    record = json.loads(Path("sweep/gathered.json").read_text(encoding="utf-8"))
+    assert [job["state"] for job in record["jobs"]] == ["done", "done", "failed"]
     value = head.index("value")
-    assert [row["value"] for row in told["rows"]] == [
+    assert [row["value"] for row in record["rows"]] == [
         float(row[value]) if row[value] else None for row in rows
     ]
     table = Path("sweep/gathered.md").read_text(encoding="utf-8")
@@ -83,19 +83,19 @@ def test_what_is_not_done_is_run_again_alone(captau, tmp_path):
     _, out, _ = captau("gather", "run=sweep")
     command = shlex.split(out.strip().splitlines()[-1])
     assert command[:3] == ["captau", "bench", "--multirun"]
-    kept = [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+    before = [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
 
     status, out, err = captau("gather", "run=sweep", "rerun=true", "output_dir=elsewhere")
     assert (status, err) == (0, ""), err
     assert "3 jobs: 3 done" in out
     assert {row[0] for row in cells("elsewhere/gathered.csv")[1:]} == {"0", "1", "2"}
-    assert kept == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+    assert before == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
 
     assert captau(*command[1:])[0] == 0, "the printed command does as much"
-    assert kept == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
+    assert before == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
 
 
-def test_killed_waiting_and_damaged_jobs_are_told(captau, tmp_path):
+def test_killed_waiting_and_damaged_jobs_are_listed(captau, tmp_path):
     job = tmp_path / "sweep" / "0" / "job.json"
     job.write_text(json.dumps({**json.loads(job.read_text()), "state": "running"}))
     shutil.rmtree(tmp_path / "sweep" / "2")
@@ -112,7 +112,7 @@ def test_killed_waiting_and_damaged_jobs_are_told(captau, tmp_path):
     assert not any(cells("sweep/gathered.csv"))
 
 
-def test_other_commands_tables_are_gathered(captau):
+def test_the_tables_of_other_commands_are_gathered(captau):
     assert captau("agree", "-m", "dataset=demo", "seed=0,1", "draws=2", "output_dir=agreed")[0] == 0
     assert captau("gather", "run=agreed")[0] == 0
     head, *rows = cells("agreed/gathered.csv")
@@ -122,20 +122,20 @@ def test_other_commands_tables_are_gathered(captau):
     assert {(row[0], row[1]) for row in rows} == {("0", "seed=0"), ("1", "seed=1")}
 
 
-def test_bad_folders(captau, tmp_path):
-    for folder, said in (
+def test_a_folder_without_a_readable_sweep_is_one_line(captau, tmp_path):
+    for folder, message in (
         ("nowhere", "nowhere has no sweep.json: it is no sweep's folder"),
         ("sweep/0", "has no sweep.json"),
     ):
         status, _, err = captau("gather", f"run={folder}")
         assert status == 2
-        assert said in err
+        assert message in err
     assert captau("data", "list", "-m", "data.root=null,.", "output_dir=lists")[0] == 2
     (tmp_path / "sweep" / "sweep.json").write_text("{")
     assert "cannot be read" in captau("gather", "run=sweep")[2]
 
 
-def test_a_sweep_without_numbers(captau, tmp_path):
+def test_a_sweep_of_a_command_without_numbers_is_not_gathered(captau, tmp_path):
     path = tmp_path / "sweep" / "sweep.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "command": "table"}))
     assert "a sweep of captau table, which has no numbers" in captau("gather", "run=sweep")[2]

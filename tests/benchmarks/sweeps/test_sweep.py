@@ -1,4 +1,4 @@
-"""Sweeps: each launcher, jobs that fail or die, folders that are claimed, and what is run again."""
+"""Sweeps: each launcher, jobs that fail or die, folders that are claimed, and jobs that run again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def broken(items):
 
 @pytest.fixture
 def captau(captau, tmp_path, monkeypatch):
-    """The program in a folder with metrics of its own."""
+    """Return the program in a folder with metrics of its own."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_metrics.py").write_text(METRICS, encoding="utf-8")
     monkeypatch.delitem(sys.modules, "own_metrics", raising=False)
@@ -60,11 +60,11 @@ def states(folder):
     return [sweep.outcome(number).state for number in range(len(sweep.jobs))]
 
 
-def written(folder):
+def write_times(folder):
     return [(folder / "sweep" / n / "correlations.csv").stat().st_mtime_ns for n in "02"]
 
 
-def begun(folder, number):
+def start_time(folder, number):
     return json.loads((Path(folder) / str(number) / "job.json").read_text())["started"]
 
 
@@ -77,7 +77,7 @@ def test_a_job_that_fails_leaves_the_others_alone_and_is_run_again_alone(captau,
     assert err.startswith('captau: job 1 (metrics=["file(path=mine.csv,name=Mine)"]): mine.csv')
     assert err.count("\n") == 1
     assert "3 jobs: 2 done, 1 failed" in out
-    before = written(tmp_path)
+    before = write_times(tmp_path)
     path = tmp_path / "sweep" / "2" / "job.json"  # as another version would have left it
     path.write_text(json.dumps({**json.loads(path.read_text()), "captau": "0.0"}))
 
@@ -86,18 +86,18 @@ def test_a_job_that_fails_leaves_the_others_alone_and_is_run_again_alone(captau,
     status, out, err = captau(*words, "output_dir=sweep")
     assert (status, err) == (0, "")
     assert states("sweep") == ["done"] * 3
-    after = written(tmp_path)
+    after = write_times(tmp_path)
     assert before[0] == after[0], "what was done is not done again"
     assert before[1] < after[1], "but for what another version did"
 
 
-def test_a_fault_of_ours_is_told_with_its_traceback(captau):
+def test_a_fault_of_captaus_is_stored_with_its_traceback(captau):
     status, _, err = captau(
         "bench", "-m", 'metrics=["python(own_metrics:broken)"],[rouge_1]', *CHEAP, "output_dir=s"
     )
-    told = json.loads(Path("s/0/job.json").read_text())
-    assert told["state"] == "failed"
-    assert status == told["status"]
+    record = json.loads(Path("s/0/job.json").read_text())
+    assert record["state"] == "failed"
+    assert status == record["status"]
     assert "ZeroDivisionError" in err
     assert err.count("\n") == 1
     assert states("s") == ["failed", "done"]
@@ -110,7 +110,7 @@ def test_a_job_leaves_no_variable_behind_for_the_next(captau, monkeypatch):
     assert os.environ["CAPTAU_CACHE"] == cache
 
 
-def test_a_folder_is_one_sweeps(captau):
+def test_a_folder_belongs_to_one_sweep(captau):
     assert captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", *CHEAP, "output_dir=sweep")[0] == 0
     status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_l]", "output_dir=sweep")
     assert status == 2
@@ -122,7 +122,7 @@ def test_a_folder_is_one_sweeps(captau):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["hydra/launcher=nope"], "unknown hydra/launcher 'nope'"),
         (["hydra/sweeper=nope"], "unknown hydra/sweeper 'nope'"),
@@ -132,10 +132,10 @@ def test_a_folder_is_one_sweeps(captau):
         (["statistics.replicates=1,two"], "could not be converted to Integer"),
     ],
 )
-def test_what_cannot_begin_leaves_nothing(captau, tmp_path, words, said):
+def test_a_sweep_that_cannot_start_leaves_nothing(captau, tmp_path, words, message):
     status, _, err = captau("bench", "-m", "metrics=[rouge_1],[rouge_2]", "output_dir=s", *words)
     assert status == 2
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
@@ -152,8 +152,8 @@ def test_a_missing_extra_is_one_line(captau, monkeypatch, launcher, extra):
 
 
 @pytest.fixture
-def short():
-    """A folder whose name leaves room for that of a socket."""
+def short_folder():
+    """Yield a folder whose name leaves room for that of a socket."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -168,12 +168,12 @@ def short():
     ],
 )
 def test_a_launcher_outlives_a_job_whose_process_is_killed(
-    captau, tmp_path, monkeypatch, launcher, options, short
+    captau, tmp_path, monkeypatch, launcher, options, short_folder
 ):
-    """The other jobs' numbers are those of a run by itself; and a cluster that is gone is no hindrance."""
-    monkeypatch.setenv("RAY_TMPDIR", str(short))
-    (short / "ray").mkdir()
-    (short / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
+    """The other jobs' numbers are those of a run by itself; a cluster that is gone does not matter."""
+    monkeypatch.setenv("RAY_TMPDIR", str(short_folder))
+    (short_folder / "ray").mkdir()
+    (short_folder / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
     slurm = stand_in(tmp_path / "slurm")
     # submitit waits so long for a dead job's result, which a network file system may show late.
     monkeypatch.setattr("submitit.Job._results_timeout_s", 1)
@@ -185,8 +185,8 @@ def test_a_launcher_outlives_a_job_whose_process_is_killed(
     )
     assert status == 1, err
     assert "2 jobs: 1 done, 1 failed" in out
-    (told,) = [line for line in err.splitlines() if line.startswith("captau: ")]
-    assert told.startswith('captau: job 0 (metrics=["python(own_metrics:deadly)"]): its process ')
+    (line,) = [line for line in err.splitlines() if line.startswith("captau: ")]
+    assert line.startswith('captau: job 0 (metrics=["python(own_metrics:deadly)"]): its process ')
     assert states("sweep") == ["failed", "done"]
     assert "ROUGE-1" in (tmp_path / "sweep" / "1" / "output.txt").read_text(encoding="utf-8")
     assert captau("bench", "metrics=[rouge_1]", *CHEAP, "output_dir=alone")[0] == 0
@@ -195,8 +195,8 @@ def test_a_launcher_outlives_a_job_whose_process_is_killed(
     )
     if launcher == "slurm":
         (script,) = (slurm / "jobs").glob("*.sh")
-        asked = set(script.read_text(encoding="utf-8").splitlines())
-        assert asked > {
+        lines = set(script.read_text(encoding="utf-8").splitlines())
+        assert lines > {
             *("#SBATCH --array=0-1%2", "#SBATCH --partition=some", "#SBATCH --time=7"),
             *("#SBATCH --cpus-per-task=2", "#SBATCH --mem=8GB"),
         }
@@ -221,16 +221,16 @@ def test_a_killed_sweep_goes_on_where_it_stopped(captau, tmp_path):
     running.send_signal(signal.SIGKILL)
     running.wait()
     assert states("sweep") == ["done", "killed", "waiting"]
-    first = begun("sweep", 0)
+    first = start_time("sweep", 0)
     (tmp_path / "go").touch()
     time.sleep(1.1)
     assert captau(*words)[0] == 0
     assert states("sweep") == ["done"] * 3
-    assert begun("sweep", 0) == first < begun("sweep", 1)
+    assert start_time("sweep", 0) == first < start_time("sweep", 1)
 
 
 def test_a_value_that_is_named_twice_is_one_job(captau):
-    """Else `Sweep.words` would not name the jobs that there are, and none could be run again."""
+    """Otherwise `Sweep.arguments` would not name the jobs that there are, and none could be run again."""
     words = ("bench", "-m", "metrics=[rouge_1],[rouge_2],[rouge_1]", *CHEAP, "output_dir=sweep")
     assert "2 jobs: 2 done" in captau(*words)[1]
     Path("sweep/1/job.json").unlink()
@@ -238,11 +238,11 @@ def test_a_value_that_is_named_twice_is_one_job(captau):
     assert (status, "2 jobs: 2 done" in out) == (0, True)
 
 
-def test_words_run_the_same_jobs():
+def test_the_arguments_of_a_sweep_run_the_same_jobs():
     sweep = read_sweep_of([("dataset=demo", "metrics=[a,b]"), ("dataset=demo", "metrics=[c]")])
-    assert sweep.words() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
-    assert sweep.swept == [("metrics=[a,b]",), ("metrics=[c]",)]
-    assert replace(sweep, command="data list", options=("hydra/launcher=ray",)).words()[:2] == [
+    assert sweep.arguments() == ["bench", "--multirun", "dataset=demo", "metrics=[a,b],[c]"]
+    assert sweep.distinct_overrides == [("metrics=[a,b]",), ("metrics=[c]",)]
+    assert replace(sweep, command="data list", options=("hydra/launcher=ray",)).arguments()[:2] == [
         *("data", "list"),
     ]
 
@@ -263,17 +263,17 @@ def test_a_claim_is_held_by_one(tmp_path):
 
 
 def test_of_many_at_once_one_gets_the_claim(tmp_path):
-    inside, most, lock = 0, 0, threading.Lock()
-    taken = []
+    inside, peak, lock = 0, 0, threading.Lock()
+    claimants = []
 
     def take(n):
-        nonlocal inside, most
+        nonlocal inside, peak
         try:
             with FolderClaim(tmp_path):
                 with lock:
                     inside += 1
-                    most = max(most, inside)
-                    taken.append(n)
+                    peak = max(peak, inside)
+                    claimants.append(n)
                 time.sleep(0.002)
                 with lock:
                     inside -= 1
@@ -282,19 +282,19 @@ def test_of_many_at_once_one_gets_the_claim(tmp_path):
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(take, range(300)))
-    assert most == 1
-    assert taken
+    assert peak == 1
+    assert claimants
 
 
 @pytest.mark.parametrize("dead", ["process", "beat"])
 def test_a_dead_holders_claim_is_overtaken(tmp_path, monkeypatch, dead):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    who = {"place": claim.machine_name(), "process": gone.pid}
+    holder = {"place": claim.machine_name(), "process": gone.pid}
     if dead == "beat":
-        who = {"place": "another machine", "process": os.getpid()}
+        holder = {"place": "another machine", "process": os.getpid()}
     path = tmp_path / ".claim.4"
-    path.write_text(json.dumps(who))
+    path.write_text(json.dumps(holder))
     if dead == "beat":
         assert claim_holder(tmp_path) == f"process {os.getpid()} on another"
         old = time.time() - claim.STALE - 1
