@@ -17,7 +17,7 @@ from ...base import UnavailableError
 NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
 
-#: The share of words that are substituted, or repeated or removed.
+#: The probability that a word is substituted (if it is a verb, noun or adjective), or repeated or removed.
 CHANGED_SHARE = 0.3
 #: The probability that a random caption is of a similar image, and the number of similar images.
 SIMILAR_SHARE = 0.5
