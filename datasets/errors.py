@@ -18,6 +18,10 @@ class InputError(Exception):
         super().__init__(message.replace("\r", "\\r").replace("\n", "\\n"))
 
 
+class MissingFileError(InputError):
+    """A dataset's file is not in the data folder; the message says how to get it."""
+
+
 def unknown(kind: str, name: str, known_names: Iterable[str]) -> InputError:
     """Return the error for an unknown name, with the nearest known names first.
 

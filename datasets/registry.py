@@ -17,7 +17,7 @@ from typing import Any
 
 import platformdirs
 
-from .errors import InputError, unknown
+from .errors import InputError, MissingFileError, unknown
 from .reading.source_files import way_to_get
 from .schema import CaptionSet, Card
 
@@ -89,7 +89,7 @@ def load(name: str, /, root: str | Path | None = None, **options: Any) -> Captio
     folder = data_root(root)
     if expected.sources and not folder.is_dir():
         where = expected.sources[0]
-        raise InputError(
+        raise MissingFileError(
             f"dataset {name}: the data folder {folder} is not there; set CAPTAU_DATA or data.root=DIR, "
             f"or for {where.path} {way_to_get(expected, where)}"
         )

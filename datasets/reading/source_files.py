@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
-from ..errors import InputError
+from ..errors import InputError, MissingFileError
 from ..schema import Card, SourceFile
 
 
@@ -14,11 +14,11 @@ def find(root: Path, card: Card, source: SourceFile) -> Path:
     """Return the path of a source file: where `source` says, or in a folder of the dataset's name.
 
     Raises:
-        InputError: where it is in neither place; the message says how to get it.
+        MissingFileError: where it is in neither place; the message says how to get it.
     """
     path = locate(root, card, source)
     if path is None:
-        raise InputError(
+        raise MissingFileError(
             f"dataset {card.name}: no file {root / source.path}; set CAPTAU_DATA or data.root=DIR, "
             f"or {way_to_get(card, source)}"
         )
