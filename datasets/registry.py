@@ -17,7 +17,7 @@ from typing import Any
 
 import platformdirs
 
-from .errors import InputError, MissingFileError, unknown
+from .errors import MissingFileError, unknown
 from .reading.source_files import way_to_get
 from .schema import CaptionSet, Card
 

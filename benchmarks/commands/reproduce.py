@@ -38,7 +38,7 @@ def run(options: ReproduceOptions) -> Results:
     """Rebuild the tables of papers.
 
     Raises:
-        InputError: on missing or malformed data.
+        InputError: on malformed data, or where nothing is computed for want of files.
     """
     clock = RunClock()
     frames: list[pd.DataFrame] = []
@@ -56,6 +56,8 @@ def run(options: ReproduceOptions) -> Results:
                 tables.append(_comparison_table(paper, table, frame, sorted(notes - {""})))
             _check_complete(paper, paper_tables, published)
     comparison = pd.concat(frames, ignore_index=True)
+    if rebuilder.absent_files and (comparison["match"] == "").all():
+        raise rebuilder.absent_files[0]
     measured = rebuilder.measured
     scores = pd.DataFrame(columns=pd.Index(SCORE_COLUMNS))
     correlations = make_correlations([])

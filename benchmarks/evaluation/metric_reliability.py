@@ -106,14 +106,19 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_Column]:
             if number.spec is None or _name_of(number.spec) not in names:
                 continue
             protocol = number.protocol
-            key = (number.dataset, number.dimension, number.coefficient)
+            key = (number.dataset, number.revision, number.dimension, number.coefficient)
             key += (protocol.references, protocol.ratings, protocol.systems)
             is_usual = protocol.references == "all" and not protocol.systems
             column = columns.setdefault(key, _Column(is_usual and number.dimension in _OVERALL))
             reliability = Reliability(
                 number.coefficient,
                 float(number.text) / COEFFICIENT_STYLE[number.coefficient][2],
-                _describe_judgements(number.dataset, number.dimension),
+                _describe_judgements(
+                    f"{number.dataset} (revision {number.revision})"
+                    if number.revision
+                    else number.dataset,
+                    number.dimension,
+                ),
                 number.source + _describe_column(number.column, protocol.references),
                 read_config("paper", paper)["citation"],
             )

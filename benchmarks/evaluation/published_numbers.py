@@ -7,12 +7,14 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from importlib import resources
 from math import log10
 from typing import Any
 
 import pandas as pd
 
+from ...conf import group
 from ..runs.missing_notes import parse_missing_note
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.catalog import read_config, usual_protocol
@@ -32,6 +34,29 @@ COMPARED_CHOICES = (
     "own_references",
 )
 
+#: The choices assumed of a dataset that captau does not read, where a paper's file does not say.
+PLAIN_PROTOCOL: dict[str, Any] = {
+    "dimension": "overall",
+    "ratings": "per_rating",
+    "references": "all",
+    "k": None,
+    "corpus": "dataset",
+    "systems": None,
+    "split": None,
+    "coefficients": ["tau_c", "tau_b"],
+    "undefined": "nan",
+    "level": "pooled",
+    "own_references": "keep",
+}
+
+
+class Training(StrEnum):
+    """Whether a metric learned from the judgements that a number is about."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
 
 @dataclass(frozen=True)
 class PublishedNumber:
@@ -43,6 +68,8 @@ class PublishedNumber:
         dataset, dimension, coefficient: the column that it belongs to.
         text: the number.
         protocol: that of the paper's table.
+        revision: that of the dataset; empty where all papers use one.
+        training: whether the metric learned from this dataset's judgements.
         table, column: where it stands.
         source, remark: the paper that the number comes from, and a remark on it.
         caveat: the way in which the whole table is unlike captau's beside its protocol.
@@ -56,6 +83,8 @@ class PublishedNumber:
     coefficient: str
     text: str
     protocol: Protocol
+    revision: str
+    training: Training
     table: str
     column: str
     source: str
@@ -75,7 +104,12 @@ def short_citation(paper: str) -> str:
 
 
 def read_published(paper: str) -> pd.DataFrame:
-    """Read a paper's numbers as printed: columns `table, dataset, row, column, published, …`, all str."""
+    """Read a paper's numbers as printed.
+
+    Returns:
+        columns `table, dataset, row, column, published, trained, source, note`, all str. `trained` is
+        one of `Training` where the number is a metric's correlation, and empty elsewhere.
+    """
     file = resources.files("captau.results") / "published" / f"{paper}.csv"
     return pd.DataFrame(list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))))
 
@@ -93,8 +127,12 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
             continue
         dataset = table["dataset"]
         for column, options in table["columns"].items():
+            if "coefficient" not in options:
+                continue
             changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
-            protocol = Protocol.resolve(dataset, usual_protocol(dataset), changes)
+            is_read = dataset in group("dataset")
+            usual = usual_protocol(dataset) if is_read else PLAIN_PROTOCOL
+            protocol = Protocol.resolve(dataset, usual, changes)
             dimension = options.get("dimension") or next(iter(protocol.dimension), "")
             factor = COEFFICIENT_STYLE[options["coefficient"]][2] / table.get("scale", 1)
             for row, spec in table["rows"].items():
@@ -111,6 +149,8 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                     # Shifted, not multiplied: 0.300 is 30.0, not 30.
                     text=f"{Decimal(cell['published']).scaleb(round(log10(factor))):f}",
                     protocol=protocol,
+                    revision=table.get("revision", ""),
+                    training=Training(cell["trained"]),
                     table=table["table"],
                     column=column,
                     source=cell["source"],
@@ -122,7 +162,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
 def select_numbers(
     paper: str, dataset: str, columns: Sequence[tuple[str, str]], protocol: Protocol
 ) -> list[PublishedNumber]:
-    """Select a paper's numbers for columns of a dataset.
+    """Select a paper's numbers for columns of a dataset, of any revision of it.
 
     Where several columns of the paper fit one, those of the nearest protocol are taken.
 
@@ -145,6 +185,19 @@ def select_numbers(
     return [
         number for by_place in fitting.values() for number in min(by_place.values(), key=distance)
     ]
+
+
+def is_comparable(printed_revision: str, revision: str) -> bool:
+    """Return whether a number may stand beside scores of a dataset's revision."""
+    return printed_revision in ("", revision)
+
+
+def describe_revisions(dataset: str, printed_revision: str, revision: str) -> str:
+    """Say why numbers of two revisions of a dataset are not compared."""
+    return (
+        f"printed on revision {printed_revision} of {dataset}, whose scores are not those of revision "
+        f"{revision} here; the two are never compared"
+    )
 
 
 def protocol_differences(paper: Protocol, here: Protocol) -> list[str]:

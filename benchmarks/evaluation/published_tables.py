@@ -11,13 +11,15 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
   data folder;
 - `counts`: how many images or captions (column) a file of references has (row).
 
+A row's or a column's `missing: REASON` says why its cells cannot be computed.
+
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets import registry
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
@@ -41,6 +43,7 @@ from ..statistics.rating_table import RatingTable
 from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
 from .measured_dataset import MeasuredDataset, measure
+from .published_numbers import describe_revisions, is_comparable
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class TableRebuilder:
         measured: the measurements of `correlation` and `system_means` tables.
         metrics: those that were computed, by spec.
         protocols: by table, as `run.json` has them.
+        absent_files: the errors about datasets that are not in the data folder.
     """
 
     options: ReproduceOptions
@@ -80,27 +84,69 @@ class TableRebuilder:
     measured: list[MeasuredDataset] = field(default_factory=list[MeasuredDataset])
     metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    absent_files: list[MissingFileError] = field(default_factory=list[MissingFileError])
     _reasons: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def rebuild(self, paper: str, table: PaperTable) -> Cells:
-        """Recompute the cells of a table.
+        """Recompute the cells of a table; where its dataset is not here, each cell says so.
 
         Raises:
-            InputError: on missing or malformed data.
+            InputError: on malformed data.
         """
-        return TABLE_KINDS[table.kind](self, table, f"{paper} {table.table} {table.dataset}")
+        reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
+        columns = {c: o for c, o in table.columns.items() if c not in reasons}
+        cells = self._rebuild_columns(paper, replace(table, columns=columns)) if columns else {}
+        for column, reason in reasons.items():
+            cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+        return cells
 
-    def unavailable_reason(self, table: PaperTable, spec: str | None) -> str:
-        """Return the reason why a row's metric is not computed here; empty where it is."""
+    def _rebuild_columns(self, paper: str, table: PaperTable) -> Cells:
+        reason = self._dataset_reason(table)
+        if not reason:
+            try:
+                return TABLE_KINDS[table.kind](
+                    self, table, f"{paper} {table.table} {table.dataset}"
+                )
+            except MissingFileError as error:
+                self.absent_files.append(error)
+                reason = f"the data are not here: {error}"
+        return {
+            (row, column): TableCell.missing(
+                (table.kind == "correlation" and self._metric_reason(spec)) or reason
+            )
+            for row, spec in table.rows.items()
+            for column in table.columns
+        }
+
+    def _dataset_reason(self, table: PaperTable) -> str:
+        """Return the reason why a table's dataset cannot be read at all; empty where it can."""
+        if table.kind not in KINDS_OF_DATASETS:
+            return ""
+        if table.dataset not in registry.names():
+            return "the dataset is not in this version of captau"
+        revision = registry.card(table.dataset).revision
+        if not is_comparable(table.revision, revision):
+            return describe_revisions(table.dataset, table.revision, revision)
+        return ""
+
+    def _metric_reason(self, spec: str | None) -> str:
+        """Return the reason why a row's metric is not computed on any data; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
         if stated_reason := parse_missing_note(spec):
             return str(stated_reason)
+        if spec.partition("(")[0] not in metric_names():
+            return f"metric {spec} is not in this version of captau"
+        return ""
+
+    def unavailable_reason(self, table: PaperTable, spec: str | None) -> str:
+        """Return the reason why a row's metric is not computed here; empty where it is."""
+        reason = self._metric_reason(spec)
+        if reason or spec is None:
+            return reason
         name = spec.partition("(")[0]
         if name in self.options.leave_out:
             return f"leave_out={name}"
-        if name not in metric_names():
-            return f"metric {spec} is not in this version of captau"
         key = (table.dataset, spec)
         if key not in self._reasons:
             items = self.load(table.dataset).items
@@ -290,3 +336,5 @@ TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
     "human": _human_cells,
     "counts": _count_cells,
 }
+#: The kinds of tables whose cells rest on a registered dataset.
+KINDS_OF_DATASETS = ("correlation", "system_means", "best_worst", "agreement")

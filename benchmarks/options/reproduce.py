@@ -21,6 +21,8 @@ class PaperTable:
     kind: str = NEEDED
     dataset: str = NEEDED
     title: str = ""
+    # The dataset's revision that the numbers are of; empty where there is one alone.
+    revision: str = ""
     scale: float = 1.0
     # Options of a protocol; a mapping once it is read.
     protocol: Any = field(default_factory=ProtocolChanges)

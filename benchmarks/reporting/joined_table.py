@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -25,6 +25,8 @@ from ..evaluation.published_numbers import (
     COMPARED_CHOICES,
     PublishedNumber,
     describe_choice,
+    describe_revisions,
+    is_comparable,
     protocol_differences,
     select_numbers,
     short_citation,
@@ -49,6 +51,7 @@ class Column:
 
     Attributes:
         dataset, dimension, coefficient, protocol: of what.
+        revision: the dataset's, as the run read it.
         over: the head that it shares with its neighbours.
         head, latex: its own, in plain text and for LaTeX.
     """
@@ -57,6 +60,7 @@ class Column:
     dimension: str
     coefficient: str
     protocol: Protocol
+    revision: str
     over: str
     head: str
     latex: str
@@ -375,6 +379,7 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
             dimension,
             coefficient,
             protocol,
+            data["revision"],
             over,
             prefix + plain,
             prefix + latex,
@@ -431,32 +436,54 @@ def _published(
     columns: Mapping[Key, Column], computed: Sequence[_Draft], papers: Sequence[str]
 ) -> list[_Draft]:
     """The rows of papers: below the metric that captau has for it, or among themselves."""
+    drafts: dict[tuple[str, str], _Draft] = {}
+    kinds = {d.spec: d.kind for d in computed}
+    for key, published in _fitting_numbers(columns, papers):
+        column = columns[key]
+        if not is_comparable(published.revision, column.revision):
+            continue
+        place = published.paper, published.row
+        if place not in drafts:
+            drafts[place] = _paper_draft(published, kinds)
+        draft = drafts[place]
+        value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
+        draft.cells[key] = Cell(published.text, value)
+        draft.texts[key] = [published.note] if published.note else []
+        differ = protocol_differences(published.protocol, column.protocol)
+        if differ := [*differ, *([published.caveat] if published.caveat else [])]:
+            draft.apart.add(key)
+            draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
+    return list(drafts.values())
+
+
+def _fitting_numbers(
+    columns: Mapping[Key, Column], papers: Sequence[str]
+) -> Iterator[tuple[Key, PublishedNumber]]:
+    """Yield the papers' numbers that belong to the columns, of any revision of their dataset."""
     blocks: dict[tuple[Any, ...], list[Key]] = {}
     for key in columns:
         blocks.setdefault(key[:2], []).append(key)
-    drafts: dict[tuple[str, str], _Draft] = {}
-    kinds = {d.spec: d.kind for d in computed}
     for paper in papers:
         for keys in blocks.values():
-            first_column = columns[keys[0]]
+            column = columns[keys[0]]
             key_by_coefficient = {(key[2], key[3]): key for key in keys}
-            for published in select_numbers(
-                paper, first_column.dataset, list(key_by_coefficient), first_column.protocol
-            ):
-                if (paper, published.row) not in drafts:
-                    drafts[paper, published.row] = _paper_draft(published, kinds)
-                draft, key = (
-                    drafts[paper, published.row],
-                    key_by_coefficient[published.dimension, published.coefficient],
-                )
-                value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
-                draft.cells[key] = Cell(published.text, value)
-                draft.texts[key] = [published.note] if published.note else []
-                differ = protocol_differences(published.protocol, first_column.protocol)
-                if differ := [*differ, *([published.caveat] if published.caveat else [])]:
-                    draft.apart.add(key)
-                    draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
-    return list(drafts.values())
+            numbers = select_numbers(
+                paper, column.dataset, list(key_by_coefficient), column.protocol
+            )
+            for number in numbers:
+                yield key_by_coefficient[number.dimension, number.coefficient], number
+
+
+def _refusals(columns: Mapping[Key, Column], papers: Sequence[str]) -> list[str]:
+    """Say which papers' numbers are left out because they are of another revision of a dataset."""
+    reasons: dict[tuple[str, str], int] = {}
+    for key, number in _fitting_numbers(columns, papers):
+        column = columns[key]
+        if not is_comparable(number.revision, column.revision):
+            why = describe_revisions(column.over, number.revision, column.revision)
+            place = short_citation(number.paper), why
+            reasons[place] = reasons.get(place, 0) + 1
+    return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in reasons.items()]
 
 
 def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> _Draft:
@@ -546,6 +573,7 @@ def _notes(
             if citations
             else "No published number is of these datasets and coefficients."
         )
+        notes += _refusals(columns, config.published)
     return [note for note in dict.fromkeys(notes) if note]
 
 

@@ -155,6 +155,14 @@ COMPOSITE_COCO = _card(
     {"images": 2007, "items": 6021, "ratings": 6021},
     COMPOSITE_JSON,
 )
+_PARTS = (COMPOSITE_8K, COMPOSITE_30K, COMPOSITE_COCO)
+COMPOSITE = replace(
+    COMPOSITE_8K,
+    name="composite",
+    title="Composite",
+    sources=tuple(dict.fromkeys(source for part in _PARTS for source in part.sources)),
+    expected={name: sum(part.expected[name] for part in _PARTS) for name in COMPOSITE_8K.expected},
+)
 
 #: Of file names that bear their source: what is behind it is the image's id.
 _SOURCE = re.compile(r"(coco_(train|val|test)\d{4}|flickr8k|flickr30k|pascal50s)_.")
@@ -204,6 +212,21 @@ def load_composite_30k(root: Path) -> CaptionSet:
 def load_composite_coco(root: Path) -> CaptionSet:
     """Read the COCO part of Composite (Aditya et al. 2015)."""
     return _composite(root, COMPOSITE_COCO, "coco", coco_references)
+
+
+@dataset(COMPOSITE)
+def load_composite(root: Path) -> CaptionSet:
+    """Read all three parts of Composite, 11,985 rows, as one set (Aditya et al. 2015)."""
+    parts = [load_composite_8k(root), load_composite_30k(root), load_composite_coco(root)]
+    items = pd.concat([part.items for part in parts], ignore_index=True)
+    ratings = pd.concat([part.ratings for part in parts], ignore_index=True)
+    return _rated(
+        COMPOSITE,
+        items["image_id"].tolist(),
+        items["caption"].tolist(),
+        items["references"].tolist(),
+        ratings["value"].tolist(),
+    )
 
 
 def _flickr30k_references(root: Path, card: Card) -> dict[str, tuple[str, ...]]:

@@ -34,6 +34,11 @@ UNEXPLAINED = {
 } | {("thumb", "Human", "Con.")}
 
 
+#: Flickr8k-CF: 22.2686 is 22.3 with Sarto et al. 2023 and 22.2 with Hessel et al. 2021; of BLEU-4's 16.863
+#: Hirano et al. 2025 print 16.4.
+OTHERWISE_PRINTED = {("flickr8k_cf", "METEOR", "tau_b"), ("flickr8k_cf", "BLEU-4", "tau_b")}
+
+
 @pytest.fixture(scope="module")
 def comparison(data_root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("all") / "out"
@@ -52,9 +57,9 @@ def test_every_computed_cell_matches_but_the_known_ones(comparison):
         for c in computed.to_dict("records")
         if c["match"] == "false"
     }
-    assert differ == DRAWS | UNEXPLAINED
+    assert differ == DRAWS | UNEXPLAINED | OTHERWISE_PRINTED
     assert (computed.loc[computed["match"] == "false", "note"] != "").all()
-    assert len(computed) == 119
+    assert len(computed) == 156
 
 
 def test_the_committed_cells_are_current(comparison):
@@ -122,8 +127,10 @@ def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp
             "clipscore_2021",
             "flickr8k_expert",
             ["BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"],
-            10,
+            5,
         ),
+        ("pac_s_2023", "flickr8k_expert", ["BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"], 19),
+        ("pac_s_2023", "flickr8k_cf", ["BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"], 18),
         ("umic_2021", "flickr8k_expert", ["BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"], 5),
         ("umic_2021", "capeval1k", ["BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"], 5),
         (

@@ -11,7 +11,11 @@ from captau.benchmarks.commands.reproduce import (
     matches,
     summarise,
 )
-from captau.benchmarks.evaluation.published_numbers import read_published
+from captau.benchmarks.evaluation.published_numbers import (
+    Training,
+    read_numbers,
+    read_published,
+)
 from captau.benchmarks.evaluation.published_tables import (
     TABLE_KINDS,
     TableCell,
@@ -21,6 +25,7 @@ from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
+from tests.conftest import run_captau
 
 
 @pytest.mark.parametrize(
@@ -113,6 +118,61 @@ def test_every_printed_number_belongs_to_a_table(paper):
         assert (cell["table"], cell["dataset"], cell["row"], cell["column"]) in known
         float(cell["published"])
     assert {t["kind"] for t in read_config("paper", paper)["tables"]} <= set(TABLE_KINDS)
+
+
+@pytest.mark.parametrize("paper", group("paper"))
+def test_each_correlation_says_whether_its_metric_learned_from_the_dataset(paper):
+    kinds = {(t["table"], t["dataset"]): t["kind"] for t in read_config("paper", paper)["tables"]}
+    for cell in read_published(paper).to_dict("records"):
+        is_correlation = kinds[cell["table"], cell["dataset"]] == "correlation"
+        assert (cell["trained"] in list(Training)) == is_correlation, cell
+        assert cell["trained"] or not is_correlation, cell
+
+
+def test_polos_and_expert_learned_from_what_their_repositories_name():
+    """Polos' configs/polos-trainer.yaml names Polaris; EXPERT's README.md names Polaris-exp and Nebula-exp."""
+    learned = {
+        (number.row, number.dataset)
+        for paper in group("paper")
+        for number in read_numbers(paper)
+        if number.training == Training.YES and number.row in ("Polos", "EXPERT")
+    }
+    assert learned == {("Polos", "polaris"), ("EXPERT", "polaris"), ("EXPERT", "nebula")}
+
+
+def test_twelve_papers_at_least_print_the_numbers():
+    assert len(group("paper")) >= 12
+    assert all(len(read_published(paper)) for paper in group("paper"))
+
+
+def test_a_column_may_say_why_it_cannot_be_computed():
+    columns = {"Original": {"missing": "nobody says how"}}
+    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    cells = rebuilder.rebuild("p", table(columns=columns))
+    assert {cell.note for cell in cells.values()} == {"missing: nobody says how"}
+    assert list(cells) == [("A", "Original"), ("B", "Original"), ("C", "Original")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"revision": "Spica"}, "printed on revision Spica of demo, whose scores are not those of"),
+        ({"dataset": "not_read_here"}, "the dataset is not in this version of captau"),
+    ],
+)
+def test_a_table_of_data_that_is_not_here_says_so_in_each_cell(changes, reason):
+    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    rows = {"A": "bleu_1", "C": None}
+    cells = rebuilder.rebuild("p", table(rows=rows, columns={"tau_c": {}}, **changes))
+    assert cells["A", "tau_c"].note.startswith(f"missing: {reason}")
+    assert cells["C", "tau_c"].note == "missing: this metric is not part of captau"
+
+
+def test_papers_without_their_data_are_an_error_that_says_how_to_get_them(tmp_path, capsys):
+    where = [f"data.root={tmp_path}", f"output_dir={tmp_path / 'out'}"]
+    assert run_captau("reproduce", "paper=iicr_2023", *where) == 2
+    assert "captau data fetch dataset=flickr8k_expert" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_printed_means_are_the_means_of_the_printed_categories():

@@ -62,6 +62,7 @@ def made_results(
     *,
     protocol: dict[str, Any] | None = None,
     statistics: dict[str, Any] | None = None,
+    revision: str = "0123456789abcdef",
     **record: Any,
 ) -> Results:
     """Results that look like those of `captau bench`.
@@ -70,6 +71,7 @@ def made_results(
         rows: as `ROWS`.
         protocol: what differs from each dataset's usual one.
         statistics: what differs from the usual ones.
+        revision: that of the datasets.
         record: what differs in run.json.
     """
     rows = ROWS if rows is None else rows
@@ -120,7 +122,7 @@ def made_results(
         "ceilings": CEILINGS,
         "data": {
             name: {
-                "revision": "0123456789abcdef",
+                "revision": revision,
                 "title": card(name).title,
                 "synthetic": card(name).synthetic,
                 "citation": card(name).citation,

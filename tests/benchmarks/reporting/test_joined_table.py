@@ -196,9 +196,12 @@ def test_hashes_are_cut_on_paper(tmp_path):
 
 def test_published_numbers_stand_beside(run):
     """Hessel et al. 2021, Table 1: SPICE 44.9 (τ_c); Lee et al. 2021 under another protocol."""
-    made = table(run, published=PAPERS, coefficients=("tau_c", "tau_b"))
-    assert texts(made, "SPICE", "Hessel") == ["44.9", "51.7"]
-    assert texts(made, "BLEU-1", "Hessel") == ["32.3", "32.2"]
+    papers = (*PAPERS, "pac_s_2023")
+    made = table(run, published=papers, coefficients=("tau_c", "tau_b"))
+    assert texts(made, "SPICE", "Hessel") == ["44.9", None]
+    assert texts(made, "SPICE", "Sarto") == [None, "51.7"]
+    assert texts(made, "BLEU-1", "Hessel") == ["32.3", None]
+    assert texts(made, "BLEU-1", "Sarto") == [None, "32.2"]
     assert texts(made, "BLEU-1", "Lee") == ["27.4", None]
     assert row(made, "BLEU-1").source == ""
     reasons = dict(made.marks)
@@ -256,6 +259,32 @@ def test_numbers_of_other_draws_say_so_and_do_not_compete(tmp_path):
     assert all(cell is None or cell.emphasis == "" for cell in theirs.cells)
     (mark,) = theirs.cells[0].marks
     assert "averages 5 random draws" in dict(made.marks)[mark]
+
+
+NEBULA = [("nebula", "overall", "tau_c", "cider", 0.4806, 0.46, 0.5, 1, "")]
+
+
+def test_numbers_of_another_revision_of_a_dataset_are_refused_with_the_reason(tmp_path):
+    """Hirano et al. 2025 print 48.8 for CIDEr on corrected scores of Nebula; on the first ones it has 48.1."""
+    papers = ("pearl_2025", "deneb_2024")
+    made = table(made_run(tmp_path / "run", NEBULA, revision="2024"), published=papers)
+    assert {r.source for g in made.groups for r in g.rows} == {"", "Matsuda et al. 2024"}
+    (refusal,) = [note for note in made.notes if note.startswith("Left out: ")]
+    assert refusal.startswith("Left out: 8 of Hirano et al. 2025, printed on revision Spica of ")
+    assert refusal.endswith(
+        "whose scores are not those of revision 2024 here; the two are never compared."
+    )
+    spica = table(made_run(tmp_path / "other", NEBULA, revision="Spica"), published=papers)
+    assert texts(spica, "CIDEr", "Hirano") == ["48.8"]
+    assert "of Matsuda et al. 2024, printed on revision 2024" in " ".join(spica.notes)
+
+
+def test_two_papers_that_disagree_are_both_shown(tmp_path):
+    """Of BLEU-4 on Flickr8k-CF Sarto et al. 2023 print 16.9 and Hirano et al. 2025 16.4."""
+    rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1686, 0.16, 0.17, 1, "")]
+    made = table(made_run(tmp_path / "run", rows), published=("pac_s_2023", "pearl_2025"))
+    assert texts(made, "BLEU-4", "Sarto") == ["16.9"]
+    assert texts(made, "BLEU-4", "Hirano") == ["16.4"]
 
 
 def test_nothing_published_fits(tmp_path):

@@ -182,6 +182,19 @@ def test_composite_from_the_json(name: str, make, tmp_path: Path) -> None:
     assert len(load(name, make(name)).items) == len(TEXTS), "the database comes first"
 
 
+def test_composite_is_all_three_parts_together(tmp_path: Path) -> None:
+    """As in Lee et al. 2021, Table 1: one coefficient over 2,991 + 2,973 + 6,021 = 11,985 rows."""
+    assert card("composite").expected == {"images": 3995, "items": 11985, "ratings": 11985}
+    write_text(tmp_path / COMPOSITE_JSON.path, composite())
+    whole, parts = load("composite", tmp_path), [load(name, tmp_path) for name in PARTS]
+    for column in ("image_id", "caption", "references", "item_id"):
+        assert whole.items[column].tolist() == [v for p in parts for v in p.items[column].tolist()]
+    assert whole.ratings["value"].tolist() == [1.0, 4.0] * 3
+    assert len({source.path for source in card("composite").sources}) == len(
+        card("composite").sources
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
