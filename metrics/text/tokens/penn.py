@@ -120,12 +120,11 @@ def _write_token(action: str, match: str) -> tuple[str, int]:
 
 # Words with hyphens inside and 's behind, figures, blanks; one mark behind a word or by itself, a full
 # stop by itself only at the end. There only the rules for such tokens match ...
-_WORD = "[A-Za-z]++(?:-[A-Za-z]++)*+(?:'s)?+"
+# (No group is possessive: before 3.11.5, Python's re goes on from a wrong place where such a group fails.)
+_WORD = "[A-Za-z]++(?:-[A-Za-z]++)*(?:'s)?"
 _FIGURES = "[0-9]++(?! +[0-9])"
 _MARKS = ",.;:!?"
-_PLAIN = re.compile(
-    rf" *+(?:(?:(?:{_WORD}|{_FIGURES})[{_MARKS}]?+|[,;:!?])(?: ++|\Z))*+(?:\. *+)?+"
-)
+_PLAIN = re.compile(rf" *+(?:(?:(?:{_WORD}|{_FIGURES})[{_MARKS}]?+|[,;:!?])(?: ++|\Z))*(?:\. *+)?")
 # ... except for these, and for abbreviations and single letters before a full stop.
 _NOT_PLAIN = frozenset(
     [word + mark for word in ["cannot", *CONTRACTED] for mark in ["", *_MARKS]]
