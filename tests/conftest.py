@@ -303,6 +303,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 #: What tests with these fixtures need.
 MARKS_OF_FIXTURES = {
     "chromium": pytest.mark.browser,
+    "language_model": pytest.mark.neural,
+    "multimodal_model": pytest.mark.neural,
+    "no_weights": pytest.mark.neural,
+    "object_server": pytest.mark.cluster,
     "spice_jars": pytest.mark.java,
     "tiny": pytest.mark.neural,
 }

@@ -757,8 +757,8 @@ def rig(embedding, layer, head):
 
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory):
-    pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     folder = tmp_path_factory.mktemp("model")
     save_tokenizer(folder)
     model = transformers.LlamaForCausalLM(text_config())
@@ -770,9 +770,8 @@ def language_model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def multimodal_model(tmp_path_factory):
     """LLaVA's architecture, which FLEUR uses; what it says does not depend on the picture."""
-    pytest.importorskip("torch")
-    pytest.importorskip("torchvision")
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     folder = tmp_path_factory.mktemp("model")
     vision = transformers.CLIPVisionConfig(
         hidden_size=4,
@@ -838,9 +837,8 @@ def test_kept_answers_of_a_local_model_need_no_model(language_model, cache, monk
     assert one.score(rows()) == first
 
 
+@pytest.mark.neural
 def test_a_local_model_that_is_none(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     one = MllmJudge("absent", inputs="references", device="cpu", backend="transformers")
     assert "needs the model 'absent', which is not here" in str(one.find_unavailability(rows()))

@@ -37,7 +37,8 @@ def test_a_precision_that_is_not_reached():
     )
 )
 def test_as_scikit_learn_has_it(rows):
-    metrics = pytest.importorskip("sklearn.metrics")
+    from sklearn import metrics
+
     scores = np.array([s for s, _ in rows], dtype=float)
     good = np.array([g for _, g in rows], dtype=float)
     curve = ThresholdCurve.of(scores, good)

@@ -15,8 +15,6 @@ import pandas as pd
 import pytest
 from filelock import FileLock
 
-pytest.importorskip("torch")
-
 import captau
 from captau.benchmarks.commands.train import design_notes
 from captau.benchmarks.evaluation.rater_training import shuffle_labels

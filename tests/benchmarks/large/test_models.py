@@ -20,8 +20,6 @@ from tests.benchmarks.large.large_sets import plain, put, rows_of, score, scores
 
 pytestmark = pytest.mark.neural
 
-pytest.importorskip("torch")
-
 
 def test_a_text_model_is_loaded_once(weights, tmp_path, monkeypatch):
     rows = rows_of(40)

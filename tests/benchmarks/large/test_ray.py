@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+import ray
+import ray.data
 
 from captau.benchmarks.large.engines import RayEngine
 from tests.benchmarks.large.large_sets import METRICS, command, rows_of, score, scores_in, write
@@ -15,9 +17,6 @@ from tests.benchmarks.large.test_run import check_equal
 from tests.conftest import says
 
 pytestmark = pytest.mark.cluster
-
-ray = pytest.importorskip("ray", reason="captau[ray] is not installed")
-pytest.importorskip("ray.data")
 
 
 @pytest.fixture(scope="module")

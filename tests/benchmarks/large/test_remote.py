@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 
+import fsspec
 import pytest
 
 from captau.benchmarks.large.folders import ResultFolder
@@ -14,7 +15,6 @@ from tests.conftest import says
 
 pytestmark = pytest.mark.cluster
 
-fsspec = pytest.importorskip("fsspec", reason="captau[remote] is not installed")
 
 METRICS = ["bleu_4", "cider"]
 
@@ -57,8 +57,8 @@ def test_an_unknown_protocol_is_named(tmp_path):
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory):
     """Start a server of moto's, and yield its address, with its keys in the environment."""
-    pytest.importorskip("s3fs", reason="captau[remote] is not installed")
-    server = pytest.importorskip("moto.server", reason="moto[server] is not installed")
+    from moto import server
+
     thread = server.ThreadedMotoServer(port=0, verbose=False)
     thread.start()
     host, port = thread.get_host_and_port()

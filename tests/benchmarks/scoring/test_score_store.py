@@ -48,7 +48,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def server():
+def object_server():
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -73,8 +73,8 @@ def reach(monkeypatch, address):
 
 
 @pytest.fixture
-def bucket(server, monkeypatch, tmp_path_factory):
-    system = reach(monkeypatch, server)
+def bucket(object_server, monkeypatch, tmp_path_factory):
+    system = reach(monkeypatch, object_server)
     name = f"bucket-{time.monotonic_ns()}"
     system.mkdir(name)
     return f"s3://{name}/scores"
@@ -116,7 +116,7 @@ def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
     assert (store.get(path, IDS).scores == np.arange(3000.0)).all()
 
 
-@pytest.mark.parametrize("place", ["folder", "bucket"])
+@pytest.mark.parametrize("place", ["folder", pytest.param("bucket", marks=pytest.mark.cluster)])
 def test_writers_that_are_killed_leave_the_store_sound(place, tmp_path, request):
     where = str(tmp_path / "shared") if place == "folder" else request.getfixturevalue("bucket")
     words = [sys.executable, "-c", WRITER, str(tmp_path), where]
@@ -159,6 +159,7 @@ def test_a_store_that_no_longer_answers_is_done_without(bucket, tmp_path, monkey
     assert again.get(before, IDS) is not None
 
 
+@pytest.mark.cluster
 def test_a_store_that_times_out_is_one_line_and_soon(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(store_module, "PATIENCE", 0.3)
     monkeypatch.chdir(tmp_path)
@@ -174,9 +175,9 @@ def test_a_store_that_times_out_is_one_line_and_soon(tmp_path, monkeypatch, caps
     assert not list(tmp_path.rglob("run.json"))
 
 
-def test_places_that_are_none(server, monkeypatch, tmp_path):
+def test_places_that_are_none(object_server, monkeypatch, tmp_path):
     assert open_score_location("~/scores") == Path("~/scores").expanduser()
-    reach(monkeypatch, server)
+    reach(monkeypatch, object_server)
     with says("cache.scores=s3://no-such-bucket/x cannot be written", "bucket"):
         open_score_location("s3://no-such-bucket/x")
     with says("cache.scores=nothing://x"):

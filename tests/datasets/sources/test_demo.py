@@ -217,7 +217,8 @@ def test_objects_differ_and_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("size", [64, 256])
 def test_pictures_show_the_objects(size: int) -> None:
-    colour = pytest.importorskip("PIL.ImageColor").getrgb
+    from PIL.ImageColor import getrgb as colour
+
     for scene in demo.scenes():
         picture = demo.render(scene.image_id, size)
         assert picture.size == (size, size)
@@ -234,11 +235,9 @@ def test_pictures_show_the_objects(size: int) -> None:
 
 
 def test_the_default_size() -> None:
-    pytest.importorskip("PIL")
     assert demo.render("demo_000.png").size == (256, 256)
 
 
 def test_an_unknown_picture_is_named_with_near_ones() -> None:
-    pytest.importorskip("PIL")
     with pytest.raises(InputError, match=r"unknown demo image 'demo_1\.png': did you mean demo_0"):
         demo.render("demo_1.png")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from captau.metrics.learned.common.network_rater import NetworkModel
 from captau.metrics.learned.common.recipe import Examples, make_recipe
@@ -11,8 +12,6 @@ from captau.metrics.learned.common.training import Session
 from captau.metrics.learned.common.weights import load_tensors
 from tests.conftest import says
 from tests.metrics.learned.demo_ratings import check_learning
-
-torch = pytest.importorskip("torch")
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 

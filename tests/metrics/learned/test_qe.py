@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from captau.metrics.learned._qe_network import QeNetwork
 from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
 from captau.metrics.learned.common.training import Session
 from tests.metrics.learned.demo_ratings import check_learning
-
-torch = pytest.importorskip("torch")
-
-from captau.metrics.learned._qe_network import QeNetwork  # noqa: E402
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 

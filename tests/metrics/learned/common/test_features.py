@@ -12,8 +12,6 @@ from captau.metrics.learned.common.recipe import make_recipe
 from captau.metrics.learned.common.training import Session
 from tests.conftest import says
 
-pytest.importorskip("torch")
-
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
 

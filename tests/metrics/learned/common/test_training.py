@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from captau.metrics.learned.common import training  # noqa: E402
-from captau.metrics.learned.common.training import Session  # noqa: E402
-from tests.conftest import says  # noqa: E402
+from captau.metrics.learned.common import training
+from captau.metrics.learned.common.training import Session
+from tests.conftest import says
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 

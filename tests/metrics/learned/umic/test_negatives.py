@@ -157,9 +157,9 @@ def test_a_negative_is_another_text(kind, captions, seed):
         )
 
 
+@pytest.mark.neural
 @pytest.mark.parametrize("kind", NEGATIVE_KINDS)
 def test_awkward_captions_have_negatives_of_each_kind(kind):
-    pytest.importorskip("textblob")
     negatives = Negatives({str(i): [c] for i, c in enumerate(AWKWARD)}, {})
     rng = np.random.default_rng(2)
     for i, caption in enumerate(AWKWARD):
@@ -171,9 +171,9 @@ def test_captions_of_one_image_are_refused():
         Negatives({"1": ["a dog"], "2": []}, {}, tags)
 
 
+@pytest.mark.neural
 def test_the_tagger_knows_parts_of_speech():
     """Penn's tags by Brill's rules; a word may be several parts, and its place tells which."""
-    pytest.importorskip("textblob")
     found = tag_words("Two dogs are running on the green grass, don't they?")
     assert [w for w, _ in found] == [
         *["Two", "dogs", "are", "running", "on", "the", "green", "grass", ",", "don't", "they", "?"]

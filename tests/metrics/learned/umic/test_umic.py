@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from captau.metrics.base import UnavailableError
 from captau.metrics.learned.umic.checkpoints import save_uniter
@@ -14,8 +15,6 @@ from captau.metrics.learned.umic.scoring import WordPieces, collate, read_vocabu
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
-
-torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.neural
 

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
@@ -15,8 +16,6 @@ from captau.metrics.learned.umic.recipe import UmicRecipe
 from captau.metrics.learned.umic.training_batches import PairTable, Schedule
 from captau.metrics.rows import Rows
 from tests.conftest import says
-
-torch = pytest.importorskip("torch")
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
