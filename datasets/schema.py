@@ -93,7 +93,8 @@ class Card:
     """The description of a dataset, before it is read; a `partial` one can be read without some files.
 
     Raters are anonymous where their names only number an item's ratings. `summaries` has the dimensions
-    that are made of the ratings of another dimension, by name, with that dimension.
+    that are made of the ratings of another dimension, by name, with that dimension; `totals` names those
+    that are sums of several others.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Card:
     partial: bool = False
     anonymous_raters: bool = False
     summaries: Mapping[str, str] = field(default_factory=dict[str, str])
+    totals: tuple[str, ...] = ()
 
 
 def item_ids(

@@ -216,18 +216,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(
         root / "coco" / "karpathy_test_references.json", {coco[i]: list(r) for i, _, r in by_image}
     )
-    thumb = ((row, np.mean(ratings[row.item_id])) for row in items.itertuples())
+    thumb = ((row, round(np.mean(ratings[row.item_id]))) for row in items.itertuples())
     lines = (
         {
             "seg_id": row.image_id,
             "hyp": row.caption,
             "SYS": row.system,
-            "P": mean,
-            "R": mean,
-            "human_score": mean,
+            "P": grade,
+            "R": grade,
+            "human_score": grade,
         }
         | dict.fromkeys(("Fl", "Inc", "Con"), 0.0)
-        for row, mean in thumb
+        for row, grade in thumb
     )
     write(
         root / "thumb" / "mscoco_THumB-1.0.jsonl",
@@ -329,8 +329,8 @@ ANNOTATIONS = {
         )
     ],
 }
-RATINGS = "image,caption,references,value\n" + "".join(
-    f"{i}.jpg,{'a dog' if k else 'a cat'} runs {i},a dog runs {i} ||| dogs,{1 + (i + k + r) % 5}\n"
+RATINGS = "image,caption,references,system,value\n" + "".join(
+    f"{i}.jpg,{'a dog' if k else 'a cat'} runs {i},a dog runs {i} ||| dogs,s{k},{1 + (i + k + r) % 5}\n"
     for i in range(8)
     for k in range(2)
     for r in range(2)

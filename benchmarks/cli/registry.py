@@ -114,6 +114,12 @@ COMMANDS: dict[str, Command] = {
             _run("thresholds", draws=True),
         ),
         Command(
+            "rank",
+            "which captioning system people prefer, and how each metric orders the systems",
+            "rank:RankOptions",
+            _run("rank", draws=True),
+        ),
+        Command(
             "train",
             "train a learned rater, and see how it agrees with people on images it has not seen",
             "train:TrainOptions",

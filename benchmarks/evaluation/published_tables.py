@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...datasets import registry
@@ -44,6 +43,7 @@ from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
 from .measured_dataset import MeasuredDataset, measure
 from .published_numbers import describe_revisions, is_comparable
+from .system_ranking import count_best_worst
 
 
 @dataclass(frozen=True)
@@ -250,20 +250,9 @@ def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
 def _best_worst_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
     protocol = rebuilder.resolve_protocol(table, label, {})
     selection = EvaluationSet.select(rebuilder.load(table.dataset), protocol)
-    items = selection.items
-    is_best = is_worst = np.ones(len(items), dtype=bool)
-    for dimension in selection.protocol.dimension:
-        points = selection.points(dimension).set_index("item_id")["value"]
-        values = points.reindex(items["item_id"]).reset_index(drop=True)
-        by_image = values.groupby(items["image_id"])
-        is_best = is_best & (values == by_image.transform("max")).to_numpy()
-        is_worst = is_worst & (values == by_image.transform("min")).to_numpy()
-    counts = {
-        "best": pd.Series(is_best).groupby(items["system"]).sum(),
-        "worst": pd.Series(is_worst).groupby(items["system"]).sum(),
-    }
+    counts = count_best_worst(selection, selection.protocol.dimension).set_index("system")
     return {
-        (row, column): TableCell(float(counts[rank][options["system"]]))
+        (row, column): TableCell(float(counts.at[options["system"], rank]))
         for row, rank in table.rows.items()
         for column, options in table.columns.items()
     }

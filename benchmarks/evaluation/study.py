@@ -1,6 +1,6 @@
 """A dataset that a command studies: its selected items, and the metrics that can be computed for them.
 
-`captau sensitivity`, `complement` and `thresholds` begin with `load_studies`.
+`captau sensitivity`, `complement`, `thresholds` and `rank` begin with `load_studies`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
 from ..options.complement import ComplementOptions
+from ..options.rank import RankOptions
 from ..options.sensitivity import SensitivityOptions
 from ..options.thresholds import ThresholdsOptions
 from ..runs.progress_bar import StepProgress
@@ -24,7 +25,7 @@ from .evaluation_set import EvaluationSet
 from .measured_dataset import score_dataset
 from .provenance import provenance
 
-StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions
+StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions | RankOptions
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Comparison of systems on the same images: intervals of corpus scores, and differences with tests.
 
 Images are drawn, as in `bootstrap`; `Metric.corpus_resampler` gives a metric's score of the drawn ones, and every
-system meets the same draws. `captau score` and challenge sites call `compare_systems`.
+system meets the same draws. `captau score` and challenge sites call `compare_systems`, and `captau rank`
+`compare_on_images`.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class SystemPanel(Panel):
     """Systems' captions of the same images, in the same order; the systems stand in a panel's metrics' place.
 
     Attributes:
-        specs: the metrics.
-        corpus: each system's corpus scores by the images' weights, in the metrics' order.
+        specs: the metrics, or names of other statistics.
+        corpus: each system's statistics by the images' weights, in the same order.
     """
 
     specs: tuple[str, ...]
@@ -60,6 +61,14 @@ class SystemPanel(Panel):
         n_images: int,
     ) -> SystemPanel:
         """Make a panel of each system's corpus resamplers by metric."""
+        corpus = {s: _stack([by_metric[m] for m in specs]) for s, by_metric in resamplers.items()}
+        return cls.from_statistics(corpus, specs, n_images)
+
+    @classmethod
+    def from_statistics(
+        cls, corpus: Mapping[str, Statistic], specs: tuple[str, ...], n_images: int
+    ) -> SystemPanel:
+        """Make a panel of each system's statistics."""
         index = np.arange(n_images)
         return cls(
             image=index,
@@ -68,10 +77,7 @@ class SystemPanel(Panel):
             system=None,
             drops_undefined=False,
             specs=specs,
-            corpus={
-                system: _stack([by_metric[spec] for spec in specs])
-                for system, by_metric in resamplers.items()
-            },
+            corpus=corpus,
         )
 
     @property
@@ -122,6 +128,46 @@ def compare_systems(
         return [replace(system, intervals=dict.fromkeys(specs, none)) for system in systems], []
     resamplers = {system.system: system.resamplers for system in systems}
     panel = SystemPanel.from_resamplers(resamplers, tuple(specs), n_images)
+    comparison = compare_on_images(panel, options, advance)
+    measured = [
+        replace(
+            system,
+            intervals=comparison.intervals[system.system],
+            replicates=comparison.replicates[system.system],
+        )
+        for system in systems
+    ]
+    return measured, comparison.differences
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """Systems on the same resampled images.
+
+    Attributes:
+        intervals: by system and statistic.
+        replicates: by system and statistic, shape (replicates,).
+        differences: of every two systems; each names a statistic as its coefficient.
+    """
+
+    intervals: Mapping[str, Mapping[str, Interval]]
+    replicates: Mapping[str, Mapping[str, Floats]]
+    differences: list[MetricDifference]
+
+
+def compare_on_images(
+    panel: SystemPanel,
+    options: StatisticsOptions,
+    advance: Callable[[], None] | None = None,
+) -> SystemComparison:
+    """Compare systems by statistics of the same images.
+
+    Args:
+        panel: the systems and their statistics, of two images at least.
+        options: the kind of intervals; they must resample.
+        advance: called after each block of replicates.
+    """
+    names, n_images = panel.specs, panel.n_images
     all_points = np.ones(n_images, dtype=bool)
     prepared = {name: PreparedMetric.prepare(panel, name, all_points) for name in panel.metrics}
     samples = resample(
@@ -130,18 +176,16 @@ def compare_systems(
         advance=advance,
     )
     replicates: dict[str, Floats] = dict(zip(prepared, samples, strict=True))
-    measured: list[SystemScores] = []
-    for system in systems:
-        metric, values = prepared[system.system], replicates[system.system]
-        intervals = statistic_intervals(metric.statistic, metric.values, values, n_images, options)
-        measured.append(
-            replace(
-                system,
-                intervals=dict(zip(specs, intervals, strict=True)),
-                replicates=dict(zip(specs, values, strict=True)),
-            )
-        )
-    return measured, compare_metrics(panel, panel.metrics, prepared, replicates, options)
+    intervals: dict[str, dict[str, Interval]] = {}
+    for system, metric in prepared.items():
+        values = metric.values, replicates[system]
+        of_system = statistic_intervals(metric.statistic, *values, n_images, options)
+        intervals[system] = dict(zip(names, of_system, strict=True))
+    return SystemComparison(
+        intervals,
+        {s: dict(zip(names, values, strict=True)) for s, values in replicates.items()},
+        compare_metrics(panel, panel.metrics, prepared, replicates, options),
+    )
 
 
 def make_difference_table(

@@ -65,6 +65,7 @@ CARD = Card(
         "conciseness": Scale(-5, 0),
         "total": Scale(-9, 5),
     },
+    totals=("total",),
     sources=(JUDGEMENTS, REFERENCES),
     expected={"images": 500, "items": 2500, "ratings": 15000},
 )

@@ -1,0 +1,289 @@
+"""Captioning systems compared by people's ratings: means with intervals, tests, and how often each is best.
+
+`captau rank` calls these; Kasai et al. 2022, Tables 2 and 3 are such comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError, unknown
+from ..scoring.system_comparison import SystemPanel, compare_on_images
+from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
+from ..statistics.multiple_tests import correct_p_values, rank_clusters
+from ..statistics.significance import MetricDifference
+from ..statistics.weighted_coefficients import Floats, Statistic
+from .evaluation_set import EvaluationSet
+
+SYSTEM_COLUMNS = (
+    "dataset",
+    "dimension",
+    "system",
+    "value",
+    "ci_low",
+    "ci_high",
+    "rank",
+    "n_items",
+    "n_judgements",
+    "note",
+)
+SYSTEM_TEST_COLUMNS = (
+    "dataset",
+    "dimension",
+    "system_a",
+    "system_b",
+    "difference",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_corrected",
+)
+BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
+#: The dimension that `rank.weights` adds.
+WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True)
+class SystemRanking:
+    """People's comparison of the systems of a dataset.
+
+    Attributes:
+        systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first.
+        tests: columns `SYSTEM_TEST_COLUMNS`, of every two systems; empty without resampling.
+    """
+
+    systems: pd.DataFrame
+    tests: pd.DataFrame
+
+
+def weigh_dimensions(selection: EvaluationSet, weights: Mapping[str, float]) -> pd.DataFrame:
+    """Return the weighted sum of each item's ratings: columns `item_id, value`.
+
+    Penalties are stored as negative numbers, so that a positive weight subtracts them. An item that lacks one of
+    the dimensions has no sum.
+
+    Args:
+        selection: the items; `protocol.ratings` says how an item's ratings become one.
+        weights: by dimension.
+
+    Raises:
+        InputError: where the dataset has no such dimension.
+    """
+    dimensions = selection.caption_set.dimensions
+    for dimension in weights:
+        if dimension not in dimensions:
+            raise unknown(f"dimension of dataset {selection.name}", dimension, dimensions)
+    columns = {d: _mean_of_items(selection, d) for d in weights}
+    sums = sum(column * weights[d] for d, column in columns.items())
+    return pd.Series(sums, name="value").dropna().rename_axis("item_id").reset_index()
+
+
+def _mean_of_items(selection: EvaluationSet, dimension: str) -> pd.Series:
+    """Return each item's rating, the mean where it has several data points; by item id, in the items' order."""
+    means = selection.points(dimension).groupby("item_id", sort=False)["value"].mean()
+    return means.reindex(selection.items["item_id"])
+
+
+def rank_systems(
+    selection: EvaluationSet,
+    points: Mapping[str, pd.DataFrame],
+    statistics: StatisticsOptions,
+    advance: Callable[[], None] | None = None,
+) -> SystemRanking:
+    """Compare the mean ratings of systems, with intervals and paired tests over resampled images.
+
+    Args:
+        selection: the items, each with a system.
+        points: by dimension, columns `item_id, value`.
+        statistics: how intervals and tests are made; without resampling there are neither, and ranks are those
+            of the means.
+        advance: called after each block of replicates.
+
+    Raises:
+        InputError: where an item has no system.
+    """
+    check_systems(selection)
+    means = {d: _MeanRatings.from_points(selection, table) for d, table in points.items()}
+    systems = list(dict.fromkeys(selection.items["system"]))
+    _, n_images = number_images(selection.items["image_id"])
+    intervals: Mapping[str, Mapping[str, Interval]] = {}
+    differences: Sequence[MetricDifference] = ()
+    if statistics.uses_resampling and n_images > 1:
+        corpus = {s: _stack([m.statistic(s) for m in means.values()]) for s in systems}
+        panel = SystemPanel.from_statistics(corpus, tuple(means), n_images)
+        comparison = compare_on_images(panel, statistics, advance)
+        intervals, differences = comparison.intervals, comparison.differences
+    tests = _make_tests(selection.name, differences, statistics.correction)
+    rows: list[dict[str, Any]] = []
+    for dimension, ratings in means.items():
+        values = {system: ratings.mean(system) for system in systems}
+        ranks = _rank(values, tests[tests["dimension"] == dimension], statistics)
+        for system in sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf)):
+            interval = intervals.get(system, {}).get(dimension, Interval())
+            rows.append(
+                {
+                    "dataset": selection.name,
+                    "dimension": dimension,
+                    "system": system,
+                    "value": values[system],
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    "rank": ranks.get(system),
+                    **ratings.counts(system),
+                    "note": interval.note if system in ranks else "undefined: no ratings",
+                }
+            )
+    table = pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS))
+    return SystemRanking(table.astype({"rank": "Int64"}), tests)
+
+
+def check_systems(selection: EvaluationSet) -> None:
+    """Raise InputError where an item has no system, or there is one system alone."""
+    systems = selection.items["system"]
+    if systems.isna().any() or systems.nunique() < 2:
+        problem = "one system alone" if systems.notna().all() else "items whose system is not known"
+        raise InputError(
+            f"dataset {selection.name}: it has {problem}; captau rank compares captioning systems "
+            "(dataset=file names their column with file.system=COLUMN)"
+        )
+
+
+@dataclass(frozen=True)
+class _MeanRatings:
+    """The ratings of one dimension, summed by system and image.
+
+    Attributes:
+        sums, counts_by_image: by system, shape (n_images,).
+        n_items: by system.
+    """
+
+    sums: Mapping[str, Floats]
+    counts_by_image: Mapping[str, Floats]
+    n_items: Mapping[str, int]
+
+    @classmethod
+    def from_points(cls, selection: EvaluationSet, points: pd.DataFrame) -> _MeanRatings:
+        """Sum data points, columns `item_id, value`."""
+        items = selection.items
+        image, n_images = number_images(items["image_id"])
+        index = pd.Index(items["item_id"]).get_indexer(pd.Index(points["item_id"]))
+        systems = items["system"].to_numpy()[index]
+        values = points["value"].to_numpy(dtype=np.float64)
+        sums: dict[str, Floats] = {}
+        counts: dict[str, Floats] = {}
+        n_items: dict[str, int] = {}
+        for system in dict.fromkeys(items["system"]):
+            is_own = systems == system
+            images = image[index[is_own]]
+            sums[system] = np.bincount(images, values[is_own], n_images).astype(np.float64)
+            counts[system] = np.bincount(images, minlength=n_images).astype(np.float64)
+            n_items[system] = len(np.unique(index[is_own]))
+        return cls(sums, counts, n_items)
+
+    def statistic(self, system: str) -> Statistic:
+        """Return a system's mean as a function of the images' weights, shape (1, n)."""
+        sums, counts = self.sums[system], self.counts_by_image[system]
+
+        def mean(weights: Floats) -> Floats:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return ((sums @ weights) / (counts @ weights))[None]
+
+        return mean
+
+    def mean(self, system: str) -> float:
+        """Return a system's mean; NaN where it has no rating."""
+        return float(self.statistic(system)(np.ones((len(self.sums[system]), 1)))[0, 0])
+
+    def counts(self, system: str) -> dict[str, int]:
+        """Return how many items of a system are rated, and by how many data points."""
+        return {
+            "n_items": self.n_items[system],
+            "n_judgements": int(self.counts_by_image[system].sum()),
+        }
+
+
+def _stack(statistics: Sequence[Statistic]) -> Statistic:
+    return lambda weights: np.concatenate([statistic(weights) for statistic in statistics])
+
+
+def _make_tests(
+    dataset: str, differences: Sequence[MetricDifference], correction: str
+) -> pd.DataFrame:
+    """Return the differences of systems, their p-values corrected within each dimension."""
+    rows = [
+        {
+            "dataset": dataset,
+            "dimension": difference.coefficient,
+            "system_a": difference.metric_a,
+            "system_b": difference.metric_b,
+            "difference": difference.value_a - difference.value_b,
+            "ci_low": difference.result.interval.low,
+            "ci_high": difference.result.interval.high,
+            "p_value": difference.result.p_value,
+        }
+        for difference in differences
+    ]
+    tests = pd.DataFrame(rows, columns=pd.Index(SYSTEM_TEST_COLUMNS))
+    for _, index in tests.groupby("dimension", sort=False).groups.items():
+        p_values = correct_p_values(tests.loc[index, "p_value"], correction)
+        tests.loc[index, "p_corrected"] = p_values
+    return tests.sort_values("dimension", kind="stable", key=_order_of, ignore_index=True)
+
+
+def _order_of(column: pd.Series) -> pd.Series:
+    return pd.Series(pd.factorize(column)[0], index=column.index)
+
+
+def _rank(
+    values: Mapping[str, float], tests: pd.DataFrame, statistics: StatisticsOptions
+) -> dict[str, int]:
+    """Return each rated system's rank; systems that share one do not differ significantly.
+
+    Without tests the means alone decide, and equal ones share a rank.
+    """
+    if not len(tests):
+        defined = [value for value in values.values() if not np.isnan(value)]
+        return {
+            system: 1 + sum(other > value for other in defined)
+            for system, value in values.items()
+            if not np.isnan(value)
+        }
+    p_values = {
+        frozenset((row["system_a"], row["system_b"])): row["p_corrected"]
+        for row in tests.to_dict("records")
+    }
+    return rank_clusters(values, p_values, 1 - statistics.level)
+
+
+def count_best_worst(selection: EvaluationSet, dimensions: Sequence[str]) -> pd.DataFrame:
+    """Count how often each system is the best, or the worst, of its image in every dimension; ties count.
+
+    As Table 3 of Kasai et al. 2022.
+
+    Args:
+        selection: the items, each with a system.
+        dimensions: those in which a system has to be best at once.
+
+    Returns:
+        Columns `BEST_WORST_COLUMNS`.
+    """
+    items = selection.items
+    is_best = is_worst = np.ones(len(items), dtype=bool)
+    for dimension in dimensions:
+        values = _mean_of_items(selection, dimension).reset_index(drop=True)
+        by_image = values.groupby(items["image_id"])
+        is_best = is_best & (values == by_image.transform("max")).to_numpy()
+        is_worst = is_worst & (values == by_image.transform("min")).to_numpy()
+    counts = (
+        pd.DataFrame({"system": items["system"], "best": is_best, "worst": is_worst})
+        .groupby("system", sort=False)
+        .sum()
+        .reset_index()
+        .assign(dataset=selection.name, dimensions="+".join(dimensions))
+    )
+    return counts[list(BEST_WORST_COLUMNS)]

@@ -1,0 +1,94 @@
+"""Options of `captau rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ...datasets.errors import InputError
+from ..scoring.protocol import ALL_DIMENSIONS, Protocol
+from ..statistics.bootstrap import StatisticsOptions
+from .declaration import Composed, option, part
+from .shared import (
+    DATASETS,
+    FILE,
+    NAMED_PROTOCOL,
+    PROTOCOL,
+    MeasuringOptions,
+    protocols_of,
+    statistics_part,
+    words_option,
+)
+
+
+def _weights_of(value: Any) -> dict[str, float]:
+    """Return weights by dimension; none for None.
+
+    Raises:
+        InputError: where there is anything else.
+    """
+    is_number = isinstance(value, Mapping) and all(type(w) in (int, float) for w in value.values())
+    if value is not None and not is_number:
+        raise InputError(
+            f"rank.weights is {value!r}; a number a dimension is expected, as "
+            "rank.weights={precision: 0.5, recall: 0.5}"
+        )
+    return {str(dimension): float(weight) for dimension, weight in (value or {}).items()}
+
+
+def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
+    """Return each dataset's protocol, of every dimension unless some are named."""
+    protocols = protocols_of(composed)
+    if composed.get("protocol.dimension") is not None:
+        return protocols
+    return {name: replace(p, dimension=(ALL_DIMENSIONS,)) for name, p in protocols.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions(MeasuringOptions):
+    """Options of `captau rank`.
+
+    Attributes:
+        weights: by dimension, of a further total; empty for none.
+        best_worst: the dimensions in which a system has to be best at once; empty for all that
+            are neither penalties nor computed from others.
+    """
+
+    examples: ClassVar[str] = """
+captau rank dataset=thumb
+captau rank dataset=thumb statistics.level=0.9         the intervals that Kasai et al. 2022 print
+captau rank dataset=thumb 'rank.weights={precision: 0.5, recall: 0.5}'
+captau rank dataset=file file.path=ratings.csv file.system=system
+"""
+    writes: ClassVar[str] = """
+Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv, table.md, table.tex, run.json.
+docs/rank.md explains what they hold.
+"""
+
+    datasets: dict[str, Protocol] = part(
+        _protocols_of_systems, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE
+    )
+    weights: dict[str, float] = option(
+        None,
+        "adds the total of these dimensions: {precision: 0.5, recall: 0.5}; penalties are negative numbers",
+        key="rank.weights",
+        read=_weights_of,
+        takes="{..}",
+    )
+    best_worst: tuple[str, ...] = words_option(
+        None,
+        "the dimensions in which a system is best, or worst, at once (default: all but penalties and totals)",
+        key="rank.best_worst",
+        takes="[..]",
+    )
+    statistics: StatisticsOptions = statistics_part(
+        *("interval", "replicates", "level", "seed", "correction"),
+        interval="percentile or bca, by resampling images; none also tests nothing",
+    )
+
+    def __post_init__(self) -> None:
+        if self.statistics.interval == "fisher":
+            raise InputError(
+                "statistics.interval=fisher is of correlations; choose percentile, bca or none"
+            )

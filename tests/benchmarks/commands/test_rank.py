@@ -1,0 +1,113 @@
+"""`captau rank`: its files and tables on the demo, Kasai et al. 2022 on the real ratings, and bad input."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from captau.benchmarks.commands.rank import ORDER_COLUMNS
+from captau.benchmarks.evaluation.system_ranking import (
+    BEST_WORST_COLUMNS,
+    SYSTEM_COLUMNS,
+    SYSTEM_TEST_COLUMNS,
+)
+from captau.benchmarks.reporting.figure_files import can_draw
+from tests.conftest import run_captau
+
+
+def rank(output, *words):
+    """Run `captau rank` and return its four tables by file name."""
+    assert run_captau("rank", *words, f"output_dir={output}") == 0
+    names = ("systems", "best_worst", "system_tests", "metric_orders")
+    return {name: pd.read_csv(output / f"{name}.csv") for name in names}
+
+
+def test_the_files_have_the_columns_of_the_contract(tmp_path, capsys):
+    tables = rank(tmp_path, "metrics=[bleu_4,rouge_l]", "statistics.replicates=100")
+    columns = {
+        "systems": SYSTEM_COLUMNS,
+        "best_worst": BEST_WORST_COLUMNS,
+        "system_tests": SYSTEM_TEST_COLUMNS,
+        "metric_orders": ORDER_COLUMNS,
+    }
+    assert {name: tuple(table.columns) for name, table in tables.items()} == columns
+    systems, tests = tables["systems"], tables["system_tests"]
+    n_systems = systems["system"].nunique()
+    assert len(tests) == n_systems * (n_systems - 1) // 2
+    assert systems["value"].is_monotonic_decreasing
+    assert (systems["ci_low"] <= systems["value"]).all()
+    assert (systems["value"] <= systems["ci_high"]).all()
+    assert (tests["p_corrected"] >= tests["p_value"]).all()
+    orders = tables["metric_orders"]
+    assert set(orders["metric"]) == {"bleu_4", "rouge_l"}
+    assert set(orders["coefficient"]) == {"tau_b", "pearson", "pairwise_accuracy"}
+    assert (orders["n_systems"] == n_systems).all()
+    files = {"table.md", "table.tex", "run.json"}
+    files |= {"systems.svg", "systems.png"} if can_draw() else set()
+    assert files <= {path.name for path in tmp_path.iterdir()}
+    printed = capsys.readouterr().out
+    assert "how often a system is best, or worst, of its image in overall" in printed
+    assert "how people and metrics order the systems" in printed
+
+
+def test_two_runs_write_the_same_tables(tmp_path):
+    words = ("metrics=[rouge_l]", "statistics.replicates=100")
+    first, second = (rank(tmp_path / name, *words) for name in ("a", "b"))
+    for name, table in first.items():
+        pd.testing.assert_frame_equal(table, second[name])
+
+
+def test_thumb_has_the_published_means_intervals_and_best_counts(data_root, tmp_path, capsys):
+    """Kasai et al. 2022: Table 2's totals with 90 % intervals, and Table 3's best counts."""
+    tables = rank(
+        tmp_path,
+        *("dataset=thumb", "metrics=[rouge_score_l]", "statistics.level=0.9"),
+        "rank.weights={precision: 0.5, recall: 0.5}",
+    )
+    systems = tables["systems"].set_index(["dimension", "system"])
+    published = {
+        "Human": (4.56, 0.03),
+        "VinVL-large": (4.25, 0.04),
+        "VinVL-base": (4.21, 0.04),
+        "Unified-VLP": (4.06, 0.04),
+        "Up-Down": (3.88, 0.05),
+    }
+    for system, (total, half_width) in published.items():
+        row = systems.loc[("total", system)]
+        assert round(row["value"], 2) == total
+        # The paper's draws are not known, so that an end may round to the digit beside it.
+        assert row["ci_high"] - row["value"] == pytest.approx(half_width, abs=0.01)
+        assert row["value"] - row["ci_low"] == pytest.approx(half_width, abs=0.01)
+        mean = (
+            systems.at[("precision", system), "value"] + systems.at[("recall", system), "value"]
+        ) / 2
+        assert systems.at[("weighted", system), "value"] == pytest.approx(mean)
+    best = tables["best_worst"].set_index("system")["best"]
+    assert [best[system] for system in published] == [327, 180, 161, 112, 74]
+    assert set(tables["best_worst"]["dimensions"]) == {"precision+recall"}
+    assert systems.at[("fluency", "Human"), "value"] == pytest.approx(-0.019)
+    printed = capsys.readouterr().out
+    assert "| Human | 4.820 |" in printed
+    assert "weighted = 0.5·precision + 0.5·recall." in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["protocol.systems=[exact]"], "it has one system alone"),
+        (["rank.weights=3"], "rank.weights is 3; a number a dimension is expected"),
+        (["rank.weights={overal: 1}"], "unknown dimension of dataset demo 'overal'"),
+        (["rank.best_worst=[beauty]"], "dataset demo has no dimension 'beauty'"),
+        (["statistics.interval=fisher"], "choose percentile, bca or none"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(words, message, tmp_path, capsys):
+    assert run_captau("rank", "metrics=[rouge_l]", *words, f"output_dir={tmp_path / 'out'}") == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
+
+
+def test_a_dataset_of_preferences_alone_is_refused(data_root, tmp_path, capsys):
+    assert run_captau("rank", "dataset=pascal50s", f"output_dir={tmp_path / 'out'}") == 2
+    assert "dataset pascal50s: it has preferences and no ratings" in capsys.readouterr().err

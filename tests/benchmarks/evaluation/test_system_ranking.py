@@ -1,0 +1,173 @@
+"""Systems ranked by people: worked by hand, against scipy, and laws that hold for any ratings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
+from captau.benchmarks.evaluation.system_ranking import (
+    BEST_WORST_COLUMNS,
+    SYSTEM_COLUMNS,
+    SYSTEM_TEST_COLUMNS,
+    count_best_worst,
+    rank_systems,
+    weigh_dimensions,
+)
+from captau.benchmarks.scoring.catalog import usual_protocol
+from captau.benchmarks.scoring.protocol import Protocol
+from captau.benchmarks.statistics.bootstrap import StatisticsOptions
+from captau.datasets.schema import CaptionSet, Card, Scale
+from tests.conftest import says
+
+#: Ratings of each system's caption of images 1, 2 and 3.
+PRECISION = {"A": [5, 4, 4], "B": [5, 2, 1], "C": [1, 2, 4]}
+RECALL = {"A": [4, 4, 1], "B": [3, 3, 3], "C": [1, 5, 5]}
+
+
+def make_selection(ratings_by_dimension, systems=None):
+    """Return an evaluation set in which each system has a caption of each image."""
+    items, ratings = [], []
+    for dimension, by_system in ratings_by_dimension.items():
+        for system, values in by_system.items():
+            for image, value in enumerate(values, start=1):
+                item_id = f"{image}{system}"
+                items.append((item_id, str(image), None, "a dog", (), system, None))
+                if value is not None:
+                    ratings.append((item_id, dimension, "r", float(value)))
+    columns = ["item_id", "image_id", "image", "caption", "references", "system", "split"]
+    scales = {dimension: Scale(-10, 10) for dimension in ratings_by_dimension}
+    caption_set = CaptionSet(
+        items=pd.DataFrame(items, columns=columns).drop_duplicates("item_id"),
+        ratings=pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
+        card=Card("made", "Made", "1", "none", "none", "none", scales=scales, has_references=False),
+    )
+    changes = {"dimension": list(ratings_by_dimension), "ratings": "mean", "systems": systems}
+    protocol = Protocol.resolve("made", usual_protocol("thumb"), changes)
+    return EvaluationSet.select(caption_set, protocol)
+
+
+def rank(selection, **options):
+    points = {d: selection.points(d) for d in selection.protocol.dimension}
+    return rank_systems(selection, points, StatisticsOptions(**options))
+
+
+def test_means_and_ranks_without_resampling_are_those_worked_by_hand():
+    """By hand: A (5 + 4 + 4) / 3 = 4.33, B 2.67, C 2.33."""
+    ranking = rank(make_selection({"precision": PRECISION}), interval="none")
+    systems = ranking.systems
+    assert tuple(systems.columns) == SYSTEM_COLUMNS
+    assert list(systems["system"]) == ["A", "B", "C"]
+    np.testing.assert_allclose(systems["value"], [13 / 3, 8 / 3, 7 / 3])
+    assert list(systems["rank"]) == [1, 2, 3]
+    assert list(systems["n_items"]) == list(systems["n_judgements"]) == [3, 3, 3]
+    assert systems["ci_low"].isna().all()
+    assert tuple(ranking.tests.columns) == SYSTEM_TEST_COLUMNS
+    assert ranking.tests.empty
+
+
+def test_equal_means_share_a_rank():
+    ranking = rank(make_selection({"d": {"A": [1, 3], "B": [3, 1], "C": [1, 1]}}), interval="none")
+    assert dict(zip(ranking.systems["system"], ranking.systems["rank"], strict=True)) == {
+        "A": 1,
+        "B": 1,
+        "C": 3,
+    }
+
+
+def test_best_and_worst_counts_are_those_worked_by_hand():
+    """By hand, in precision and recall at once: image 1 A best and C worst; image 2 none; image 3 C best."""
+    selection = make_selection({"precision": PRECISION, "recall": RECALL})
+    counts = count_best_worst(selection, ["precision", "recall"])
+    assert tuple(counts.columns) == BEST_WORST_COLUMNS
+    assert set(counts["dimensions"]) == {"precision+recall"}
+    # Image 2: A is best in precision and C in recall; B has the least of both, with C's precision equal.
+    assert dict(zip(counts["system"], counts["best"], strict=True)) == {"A": 1, "B": 0, "C": 1}
+    assert dict(zip(counts["system"], counts["worst"], strict=True)) == {"A": 0, "B": 1, "C": 1}
+
+
+def test_ties_count_for_each_of_the_systems():
+    counts = count_best_worst(make_selection({"d": {"A": [2], "B": [2], "C": [1]}}), ["d"])
+    assert list(counts["best"]) == [1, 1, 0]
+    assert list(counts["worst"]) == [0, 0, 1]
+
+
+def test_weighted_totals_are_those_worked_by_hand():
+    """By hand: 0.5 · 5 + 0.5 · 4 = 4.5 for A's caption of image 1."""
+    selection = make_selection({"precision": PRECISION, "recall": RECALL})
+    totals = weigh_dimensions(selection, {"precision": 0.5, "recall": 0.5}).set_index("item_id")
+    assert totals.at["1A", "value"] == 4.5
+    assert totals.at["3B", "value"] == 2.0
+    assert len(totals) == 9
+
+
+def test_an_item_that_lacks_a_dimension_has_no_total():
+    selection = make_selection(
+        {"p": {"A": [1, 2], "B": [1, 2]}, "q": {"A": [None, 2], "B": [1, 1]}}
+    )
+    totals = weigh_dimensions(selection, {"p": 1.0, "q": 1.0})
+    assert sorted(totals["item_id"]) == ["1B", "2A", "2B"]
+
+
+def test_intervals_and_differences_match_a_bootstrap_of_scipy():
+    """The percentile interval of a mean of independent images, against scipy's with as many draws."""
+    rng = np.random.default_rng(5)
+    values = {system: list(rng.normal(mean, 1, 200)) for system, mean in (("A", 1.0), ("B", 0.8))}
+    ranking = rank(make_selection({"d": values}), replicates=4000)
+    for row in ranking.systems.to_dict("records"):
+        sample = (np.array(values[row["system"]]),)
+        other = stats.bootstrap(
+            sample, np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(0)
+        ).confidence_interval
+        assert row["ci_low"] == pytest.approx(other.low, abs=0.02)
+        assert row["ci_high"] == pytest.approx(other.high, abs=0.02)
+    (test,) = ranking.tests.to_dict("records")
+    assert test["difference"] == pytest.approx(np.mean(values["A"]) - np.mean(values["B"]))
+    paired = stats.ttest_rel(values["A"], values["B"])
+    assert test["p_value"] == pytest.approx(paired.pvalue, abs=0.02)
+
+
+def test_a_system_without_ratings_is_undefined_and_has_no_rank():
+    ranking = rank(
+        make_selection(
+            {"d": {"A": [1, 2, 3], "B": [None] * 3}, "e": {"A": [1, 1, 2], "B": [2, 1, 1]}}
+        )
+    )
+    rows = ranking.systems.set_index(["dimension", "system"])
+    assert np.isnan(rows.at[("d", "B"), "value"])
+    assert rows.at[("d", "B"), "rank"] is pd.NA
+    assert rows.at[("d", "B"), "note"] == "undefined: no ratings"
+    assert rows.at[("e", "B"), "value"] == pytest.approx(4 / 3)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=3, max_size=12),
+    st.integers(-2, 2),
+)
+def test_a_constant_added_to_all_ratings_moves_means_alone(rows, shift):
+    columns = {name: [row[i] for row in rows] for i, name in enumerate("ABC")}
+    moved = {name: [value + shift for value in values] for name, values in columns.items()}
+    before = rank(make_selection({"d": columns}), replicates=64)
+    after = rank(make_selection({"d": moved}), replicates=64)
+    first, second = (r.systems.set_index("system").sort_index() for r in (before, after))
+    np.testing.assert_allclose(second["value"], first["value"] + shift, atol=1e-12)
+    np.testing.assert_allclose(after.tests["difference"], before.tests["difference"], atol=1e-12)
+    best = [
+        count_best_worst(make_selection({"d": c}), ["d"])["best"].tolist() for c in (columns, moved)
+    ]
+    assert best[0] == best[1]
+
+
+def test_one_system_alone_is_refused():
+    with says("dataset made", "one system alone", "captau rank compares captioning systems"):
+        rank(make_selection({"d": PRECISION}, systems=["A"]))
+
+
+def test_an_unknown_dimension_of_a_total_is_named_with_near_ones():
+    with says("unknown dimension of dataset made 'recal'", "did you mean recall"):
+        weigh_dimensions(make_selection({"recall": RECALL}), {"recal": 1.0})
