@@ -35,7 +35,7 @@ import requests
 from sqlalchemy import Connection, insert, select
 
 from captau.server.challenge.accounts.secret_codes import hash_token
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.tables import accounts, results, submissions, teams, tokens
 from captau.server.storage.database import Database
@@ -148,7 +148,7 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
     url = match[0]
     database = Database(str(folder / "site.sqlite3"), FOLDER, "captau serve", guest=True)
     names = [create_account(database, f"user{k}") for k in range(options.users + 1)]
-    client = Client(url, names[-1])
+    client = ChallengeClient(url, names[-1])
     rows = measure_single(folder, client, options.images)
     rows.append(("most memory of a process", f"{peak_memory(server.pid):,} MB"))
     load = Load(url, folder / "concurrent.json", names[:-1])
@@ -167,7 +167,7 @@ def measure(folder: Path, server: subprocess.Popen[bytes], options: argparse.Nam
     return 0
 
 
-def measure_single(folder: Path, client: Client, n_images: int) -> list[tuple[str, str]]:
+def measure_single(folder: Path, client: ChallengeClient, n_images: int) -> list[tuple[str, str]]:
     """Submit one file of all images, and return the names and values of the times that it takes."""
     # Workers read the references once, before the first submission to the challenge.
     began = time.monotonic()
@@ -246,7 +246,7 @@ class Load:
         """Submit the file as a user."""
         began = time.monotonic()
         try:
-            submission = Client(self.url, token).submit(self.path, "big")
+            submission = ChallengeClient(self.url, token).submit(self.path, "big")
             self.acknowledged[submission["id"]] = time.monotonic() - began
         except Exception as error:
             self.errors.append(str(error))

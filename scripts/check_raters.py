@@ -24,7 +24,7 @@ from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def train_and_predict(
     train, validation = sides["train"], sides["validation"]
     if is_control:
         train, validation = (shuffle_labels(side, seed) for side in (train, validation))
-    model = recipe.fit(train, validation, Session(seed, is_control=is_control))
+    model = recipe.fit(train, validation, TrainingSession(seed, is_control=is_control))
     return model.predict(sides["test"].rows)
 
 

@@ -25,7 +25,7 @@ from ..options.bench import BenchOptions
 from ..options.shared import changes_of, names_of, statistics_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
-from ..runs.results import RANK_COLUMNS, Judgements, Results
+from ..runs.results import RANK_COLUMNS, JudgementTables, Results
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
@@ -218,7 +218,7 @@ def _tables(
     ]
 
 
-def _judgements(measured: Sequence[MeasuredDataset]) -> Judgements:
+def _judgements(measured: Sequence[MeasuredDataset]) -> JudgementTables:
     """Return what people said of the measured items, in the items' order."""
 
     def joined(columns: Sequence[str], frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -226,7 +226,7 @@ def _judgements(measured: Sequence[MeasuredDataset]) -> Judgements:
         parts = [frame[list(columns)].assign(dataset=name) for name, frame in named]
         return pd.concat(parts, ignore_index=True)[["dataset", *columns]]
 
-    return Judgements(
+    return JudgementTables(
         joined(ITEM_COLUMNS, (m.items for m in measured)),
         joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
         joined(PREFERENCE_COLUMNS, (m.selection.preferences for m in measured)),

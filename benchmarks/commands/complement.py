@@ -18,7 +18,7 @@ from scipy import stats
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..evaluation.metric_selection import CRITERIA, FOLDS, CrossValidation, partial_correlation
-from ..evaluation.study import Study, load_studies, study_record
+from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.wording import copies_note, join_notes
 from ..options.complement import ComplementOptions
 from ..runs.progress_bar import StepProgress
@@ -96,7 +96,10 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def _dimension_rows(
-    study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ComplementOptions
+    study: StudiedDataset,
+    scores: Mapping[str, pd.Series],
+    dimension: str,
+    config: ComplementOptions,
 ) -> Iterator[Row]:
     points = study.selection.points(dimension)
     words = study.selection.items.set_index("item_id")["caption"].str.split().map(len)
@@ -173,7 +176,10 @@ def _partial_correlations(
 
 
 def _selection_rows(
-    study: Study, points: pd.DataFrame, usable: Mapping[str, Floats], config: ComplementOptions
+    study: StudiedDataset,
+    points: pd.DataFrame,
+    usable: Mapping[str, Floats],
+    config: ComplementOptions,
 ) -> Iterator[Row]:
     """Select metrics on the points on which all usable ones are defined."""
     is_defined = np.ones(len(points), dtype=bool)
@@ -228,7 +234,7 @@ def _path_rows(validation: CrossValidation, criterion: str, metrics: list[str]) 
 
 
 def _inclusion_rows(
-    study: Study,
+    study: StudiedDataset,
     validation: CrossValidation,
     criterion: str,
     metrics: list[str],

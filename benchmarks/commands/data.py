@@ -99,7 +99,9 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = sil
         say(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
-                done = download.fetch(card, folder, download.How(offline=offline), progress, say)
+                done = download.fetch(
+                    card, folder, download.RetryLimits(offline=offline), progress, say
+                )
             if not done:
                 all_here = f"nothing to fetch, all is in {folder}"
                 say(f"{name}: {all_here if card.sources else status(folder, card)}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..evaluation.study import Study, load_studies, study_record
+from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.threshold_curves import good_captions, metric_curve
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
@@ -79,7 +79,10 @@ def run(config: ThresholdsOptions) -> RunOutput:
 
 
 def _curves(
-    study: Study, scores: Mapping[str, pd.Series], dimension: str, config: ThresholdsOptions
+    study: StudiedDataset,
+    scores: Mapping[str, pd.Series],
+    dimension: str,
+    config: ThresholdsOptions,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of `thresholds.csv` and of `recall.csv` for a dimension."""
     selection = study.selection

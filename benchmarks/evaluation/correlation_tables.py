@@ -38,7 +38,7 @@ _TEST_LABELS = {
 
 
 @dataclass(frozen=True)
-class _Column:
+class _PrintedColumn:
     """A column of the table: a coefficient's `value`, half its interval's `width`, or its `rank`."""
 
     content: str
@@ -70,7 +70,7 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
     labels = {**{spec: label.label for spec, label in styles.items()}, **below}
 
-    def cell(metric: str, column: _Column) -> str:
+    def cell(metric: str, column: _PrintedColumn) -> str:
         key = metric, column.dimension, column.coefficient
         return column.cell(row_by_key.get(key), measured.ranks.get(key))
 
@@ -87,11 +87,11 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
     )
 
 
-def _columns(measured: MeasuredDataset) -> list[_Column]:
+def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     frame = measured.correlations
     several = len(measured.protocol.dimension) > 1
     ranked = {key[1:] for key in measured.ranks}
-    columns: list[_Column] = []
+    columns: list[_PrintedColumn] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), rows in grouped:
         head, latex_head, _, _ = COEFFICIENT_STYLE[coefficient]
@@ -104,7 +104,7 @@ def _columns(measured: MeasuredDataset) -> list[_Column]:
                 contents.append(("width", "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
                 contents.append(("rank", "rank", "rank"))
-        columns += [_Column(c, dimension, coefficient, h, tex) for c, h, tex in contents]
+        columns += [_PrintedColumn(c, dimension, coefficient, h, tex) for c, h, tex in contents]
     return columns
 
 

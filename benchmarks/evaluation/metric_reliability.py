@@ -62,7 +62,7 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _ComparableNumbers:
     """Numbers that can be compared: of one dataset, dimension, coefficient and protocol.
 
     `is_usual` where captions are rated as a whole, of all systems, against all references together.
@@ -97,10 +97,10 @@ def look_up_reliability(specs: Iterable[str], trust: str | Path) -> dict[str, Re
     return {spec: by_spec[spec] for spec in specs if spec in by_spec}
 
 
-def _published_columns(specs: Iterable[str]) -> Iterable[_Column]:
+def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
     """Read the papers' correlations of some metrics, by the choices behind them."""
     names = {_name_of(spec) for spec in specs}
-    columns: dict[tuple[Any, ...], _Column] = {}
+    columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     for paper in group("paper"):
         for number in read_numbers(paper):
             if number.spec is None or _name_of(number.spec) not in names:
@@ -109,7 +109,9 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_Column]:
             key = (number.dataset, number.revision, number.dimension, number.coefficient)
             key += (protocol.references, protocol.ratings, protocol.systems)
             is_usual = protocol.references == "all" and not protocol.systems
-            column = columns.setdefault(key, _Column(is_usual and number.dimension in _OVERALL))
+            column = columns.setdefault(
+                key, _ComparableNumbers(is_usual and number.dimension in _OVERALL)
+            )
             reliability = Reliability(
                 number.coefficient,
                 float(number.text) / COEFFICIENT_STYLE[number.coefficient][2],
@@ -135,16 +137,16 @@ def _normalise_spec(spec: str) -> str:
     return metric(spec).spec if "(" in spec else spec
 
 
-def _run_columns(folder: Path) -> Iterable[_Column]:
+def _run_columns(folder: Path) -> Iterable[_ComparableNumbers]:
     """Read the correlations of a run, by dataset, protocol, dimension and coefficient."""
     if not folder.expanduser().is_dir():
         raise InputError(f"trust={folder} is neither '{PUBLISHED}' nor the folder of a run")
-    columns: dict[tuple[Any, ...], _Column] = {}
+    columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
     for row in read_run(folder).correlations.to_dict("records"):
         if np.isnan(row["value"]) or row["coefficient"] not in COEFFICIENT_STYLE:
             continue
         key = (row["dataset"], row["protocol"], row["dimension"], row["coefficient"])
-        column = columns.setdefault(key, _Column(row["dimension"] in _OVERALL))
+        column = columns.setdefault(key, _ComparableNumbers(row["dimension"] in _OVERALL))
         column.by_spec[row["metric"]] = Reliability(
             row["coefficient"],
             row["value"],

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats, Metric
-from ...metrics.learned.common.recipe import Examples, Model
-from ...metrics.learned.common.training import HISTORY_COLUMNS, Session
+from ...metrics.learned.common.recipe import Examples, RaterModel
+from ...metrics.learned.common.training import HISTORY_COLUMNS, TrainingSession
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ...metrics.rows import Rows
 from ..options.train import TrainOptions
@@ -42,7 +42,7 @@ class TrainedRater(Metric):
     """
 
     label: str
-    model: Model | None = None
+    model: RaterModel | None = None
     inputs: frozenset[str] = frozenset()
     backend: Literal["captau"] = "captau"
 
@@ -92,7 +92,7 @@ def train_rater(
     job: TrainingJob,
     corpora: Mapping[str, TrainingCorpus],
     folder: Path,
-) -> tuple[Model, RaterCard]:
+) -> tuple[RaterModel, RaterCard]:
     """Train the rater of a job, continue its training, or read it where it is complete.
 
     Raises:
@@ -111,7 +111,7 @@ def train_rater(
     train, validation = job.train, job.validation
     if options.shuffled:
         train, validation = (shuffle_labels(e, job.seed) for e in (train, validation))
-    session = Session(
+    session = TrainingSession(
         job.seed,
         folder,
         fingerprint,
@@ -135,7 +135,7 @@ def _make_card(
     options: TrainOptions,
     job: TrainingJob,
     corpora: Mapping[str, TrainingCorpus],
-    session: Session,
+    session: TrainingSession,
     fingerprint: str,
 ) -> RaterCard:
     caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}

@@ -23,7 +23,7 @@ from ..statistics.coefficients import Coefficient
 from ..statistics.remarks import Undefined, remark
 from ..statistics.weighted_levels import prepare_at_level
 from .evaluation_set import EvaluationSet
-from .study import Study
+from .study import StudiedDataset
 from .wording import join_notes
 
 SENSITIVITY_COLUMNS = (
@@ -80,7 +80,7 @@ class SensitivityAnalysis:
         n_draws: the number of draws of every kind; None for `DRAWS`.
     """
 
-    study: Study
+    study: StudiedDataset
     seed: int
     n_draws: int | None
 

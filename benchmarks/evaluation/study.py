@@ -29,7 +29,7 @@ StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions | Rank
 
 
 @dataclass(frozen=True)
-class Study:
+class StudiedDataset:
     """A dataset with ratings, and the metrics that are studied on it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Study:
         ).oriented
 
 
-def load_studies(config: StudyOptions, progress: StepProgress) -> list[Study]:
+def load_studies(config: StudyOptions, progress: StepProgress) -> list[StudiedDataset]:
     """Load a command's datasets.
 
     Raises:
@@ -78,7 +78,7 @@ def load_studies(config: StudyOptions, progress: StepProgress) -> list[Study]:
     return [_load(config, name, progress) for name in config.datasets]
 
 
-def _load(config: StudyOptions, name: str, progress: StepProgress) -> Study:
+def _load(config: StudyOptions, name: str, progress: StepProgress) -> StudiedDataset:
     selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
     selection.require_ratings("it has preferences and no ratings to correlate with")
     missing = find_unavailable(config.metrics, config.optional, selection.items)
@@ -90,10 +90,12 @@ def _load(config: StudyOptions, name: str, progress: StepProgress) -> Study:
         )
     caveats = metric_caveats(metrics, selection.items)
     store = config.locations.store()
-    return Study(selection, metrics, missing, caveats, coefficients, store, progress)
+    return StudiedDataset(selection, metrics, missing, caveats, coefficients, store, progress)
 
 
-def study_record(command: str, config: StudyOptions, studies: Sequence[Study]) -> dict[str, Any]:
+def study_record(
+    command: str, config: StudyOptions, studies: Sequence[StudiedDataset]
+) -> dict[str, Any]:
     """Return what `run.json` says of a study: what it takes to recompute it, and what is missing."""
     computed = list(dict.fromkeys(m for s in studies for m in s.metrics))
     return {

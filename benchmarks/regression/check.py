@@ -253,7 +253,7 @@ def _summary(checked: Checked, before: Baseline | None, now: Baseline) -> str:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _CheckPlan:
     """The work of a check, by the options, else the baseline, else the defaults."""
 
     config: CheckOptions
@@ -269,7 +269,7 @@ class _Plan:
     packages: tuple[str, ...]
 
 
-def _plan(config: CheckOptions, before: Baseline | None) -> _Plan:
+def _plan(config: CheckOptions, before: Baseline | None) -> _CheckPlan:
     dataset = config.dataset or (before.dataset if before else "demo")
     if before is not None and dataset == before.dataset and config.protocol is None:
         protocol = before.protocol
@@ -287,7 +287,7 @@ def _plan(config: CheckOptions, before: Baseline | None) -> _Plan:
     def choose(option: Any, baseline_value: Any, default: Any) -> Any:
         return option if option is not None else default if before is None else baseline_value
 
-    return _Plan(
+    return _CheckPlan(
         config=config,
         dataset=dataset,
         file_options=file_options,
@@ -330,7 +330,7 @@ def _make_metric(path: Path, before: Baseline, name: str) -> Metric:
     return metric
 
 
-def _check_options(config: CheckOptions, plan: _Plan, before: Baseline) -> None:
+def _check_options(config: CheckOptions, plan: _CheckPlan, before: Baseline) -> None:
     """Check that the options agree with the baseline.
 
     Raises:
@@ -359,7 +359,7 @@ def _check_options(config: CheckOptions, plan: _Plan, before: Baseline) -> None:
             raise unknown(f"package of {config.baseline}", package, before.packages)
 
 
-def _measure(plan: _Plan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
+def _measure(plan: _CheckPlan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
     """Compute scores and correlations anew; return them, the metrics, and those left out."""
     where = replace(plan.config.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
@@ -379,7 +379,7 @@ def _measure(plan: _Plan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, s
 
 
 def _current_baseline(
-    plan: _Plan, measured: MeasuredDataset, metrics: Sequence[Metric], before: Baseline | None
+    plan: _CheckPlan, measured: MeasuredDataset, metrics: Sequence[Metric], before: Baseline | None
 ) -> Baseline:
     """Make a baseline of the current scores."""
     item_ids = measured.items["item_id"].tolist()
@@ -445,7 +445,7 @@ def _recipe(metric: Metric) -> str | None:
 
 
 def _compare(
-    before: Baseline, now: Baseline, measured: MeasuredDataset, plan: _Plan
+    before: Baseline, now: Baseline, measured: MeasuredDataset, plan: _CheckPlan
 ) -> list[Difference]:
     data = _data(before, now)
     by_spec = {m.spec: m for m in plan.metrics}

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.images import find_image
-from .charts import Part
+from .charts import RunDataset
 
 #: The longer side of a picture, in pixels.
 SIDE = 128
@@ -62,7 +62,7 @@ def percentiles(columns: pd.DataFrame) -> pd.DataFrame:
 
 
 def embed(
-    parts: Sequence[Part],
+    parts: Sequence[RunDataset],
     images: Path | None,
     room: int,
     advance: Callable[[], None] = lambda: None,
@@ -116,7 +116,7 @@ def embed(
 class _View:
     """The captions of one dataset, with the ranks of their scores."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: RunDataset) -> None:
         self.part = part
         self.items = part.items
         self.total = len(self.items)

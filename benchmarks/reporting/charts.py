@@ -81,7 +81,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Part:
+class RunDataset:
     """One dataset of a run under one protocol.
 
     Attributes:
@@ -194,14 +194,16 @@ class Part:
 _FLOORS_AND_CEILINGS = {**FLOORS, **CEILINGS}
 
 
-def parts_of(run: FinishedRun, options: CurveOptions | None = None) -> list[Part]:
+def parts_of(run: FinishedRun, options: CurveOptions | None = None) -> list[RunDataset]:
     """A run's datasets with their protocols."""
     frame = run.correlations
     pairs = dict.fromkeys(zip(frame["dataset"], frame["protocol"], strict=True))
-    return [Part(run, dataset, protocol, options or CurveOptions()) for dataset, protocol in pairs]
+    return [
+        RunDataset(run, dataset, protocol, options or CurveOptions()) for dataset, protocol in pairs
+    ]
 
 
-def charts_of(part: Part, kind: str) -> tuple[list[Chart], str]:
+def charts_of(part: RunDataset, kind: str) -> tuple[list[Chart], str]:
     """The charts of a kind, or why there are none.
 
     Raises:
@@ -262,13 +264,13 @@ def _rows_figure(labels: Sequence[str], width: float = 3.9) -> tuple[Any, Any]:
     return figure, axis
 
 
-def _forest(part: Part) -> Iterator[Chart]:
+def _forest(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
     overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
     yield from _forests(part, overall_rows, "forest")
 
 
-def _categories(part: Part) -> Iterator[Chart]:
+def _categories(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
     category_rows = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
     if category_rows.empty:
@@ -276,7 +278,7 @@ def _categories(part: Part) -> Iterator[Chart]:
     yield from _forests(part, category_rows, "categories")
 
 
-def _forests(part: Part, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
+def _forests(part: RunDataset, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
     for (dimension, coefficient), coefficient_rows in rows.groupby(
         ["dimension", "coefficient"], sort=False
     ):
@@ -284,7 +286,7 @@ def _forests(part: Part, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
 
 
 def _one_forest(
-    part: Part, rows: pd.DataFrame, dimension: str, coefficient: str, kind: str
+    part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str, kind: str
 ) -> Chart:
     sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
     is_floor_or_ceiling = rows["metric"].isin(_FLOORS_AND_CEILINGS)
@@ -359,7 +361,7 @@ def _one_forest(
     return Chart(kind, name, title, f"Points with intervals. {ranking}", table, draw)
 
 
-def _significance(part: Part) -> Iterator[Chart]:
+def _significance(part: RunDataset) -> Iterator[Chart]:
     if not part.run.has_file("significance.csv"):
         raise _UnavailableChart(
             "captau compare tests every two metrics; this is a run without tests"
@@ -377,7 +379,7 @@ def _significance(part: Part) -> Iterator[Chart]:
         )
 
 
-def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str) -> Chart:
+def _one_matrix(part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str) -> Chart:
     sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
     options = part.run.run["config"].get("statistics", {})
     p_value = p_value_column(options.get("correction", "bh"))
@@ -417,7 +419,7 @@ def _one_matrix(part: Part, rows: pd.DataFrame, dimension: str, coefficient: str
             axis,
             [
                 [
-                    _Cell(
+                    _Square(
                         _DIFFER[int(signs[i, j])],
                         format_number(float(differences[i, j]), factor, decimals),
                     )
@@ -448,7 +450,7 @@ _DIFFER = {-1: "#f4c9a8", 0: NEUTRAL, 1: "#a9cfee"}
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _Square:
     """A coloured square with a number in it."""
 
     colour: str
@@ -460,7 +462,7 @@ def _square(count: int) -> tuple[Any, Any]:
     return _figure(size, size * 0.92)
 
 
-def _cells(axis: Any, cells: Sequence[Sequence[_Cell | None]]) -> None:
+def _cells(axis: Any, cells: Sequence[Sequence[_Square | None]]) -> None:
     from matplotlib.patches import Rectangle
 
     for i, row in enumerate(cells):
@@ -489,7 +491,7 @@ def _label_square(axis: Any, labels: Sequence[str]) -> None:
         spine.set_visible(False)
 
 
-def _ratings(part: Part) -> Iterator[Chart]:
+def _ratings(part: RunDataset) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         ratings = part.ratings[part.ratings["dimension"] == dimension]
         cut = _cut(scale)
@@ -524,7 +526,7 @@ def _ratings(part: Part) -> Iterator[Chart]:
 
 
 def _bars(
-    part: Part, dimension: str, levels: Sequence[float], rating_counts: Any, item_counts: Any
+    part: RunDataset, dimension: str, levels: Sequence[float], rating_counts: Any, item_counts: Any
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = _figure(3.9, 2.8)
@@ -548,7 +550,7 @@ def _bars(
     return draw
 
 
-def _rated(part: Part) -> dict[str, Scale]:
+def _rated(part: RunDataset) -> dict[str, Scale]:
     if not part.scales:
         raise _UnavailableChart("nobody rated these items; people preferred one of two")
     return part.scales
@@ -560,7 +562,7 @@ def _cut(scale: Scale) -> Scale:
     return Scale(scale.low, scale.high) if many else scale
 
 
-def _agreement(part: Part) -> Iterator[Chart]:
+def _agreement(part: RunDataset) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         table = RatingTable.from_ratings(
             part.ratings, part.items.index, dimension, is_anonymous=part.has_anonymous_raters
@@ -602,7 +604,7 @@ def _agreement(part: Part) -> Iterator[Chart]:
 
 
 def _dots(
-    part: Part, dimension: str, measures: Mapping[str, AgreementMeasure]
+    part: RunDataset, dimension: str, measures: Mapping[str, AgreementMeasure]
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = _rows_figure([MEASURES[name] for name in measures])
@@ -621,7 +623,7 @@ def _dots(
     return draw
 
 
-def _scores(part: Part) -> Iterator[Chart]:
+def _scores(part: RunDataset) -> Iterator[Chart]:
     for dimension, scale in _rated(part).items():
         cut = _cut(scale)
         points = _points(part, dimension)
@@ -632,7 +634,7 @@ def _scores(part: Part) -> Iterator[Chart]:
                 yield _one_violin(part, dimension, metric, scale_levels(cut), places, scores)
 
 
-def _points(part: Part, dimension: str) -> pd.DataFrame:
+def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
     """Columns `item_id, value`: single ratings or, where the protocol takes means, those."""
     if part.run.run["protocols"][part.dataset]["ratings"] == "per_rating":
         return part.ratings[part.ratings["dimension"] == dimension][["item_id", "value"]]
@@ -640,7 +642,12 @@ def _points(part: Part, dimension: str) -> pd.DataFrame:
 
 
 def _one_violin(
-    part: Part, dimension: str, metric: str, levels: Sequence[float], places: Any, scores: Floats
+    part: RunDataset,
+    dimension: str,
+    metric: str,
+    levels: Sequence[float],
+    places: Any,
+    scores: Floats,
 ) -> Chart:
     finite = np.isfinite(scores)
     groups = [scores[finite & (places == k)] for k in range(len(levels))]
@@ -686,7 +693,7 @@ def _one_violin(
     )
 
 
-def _correlations(part: Part) -> Iterator[Chart]:
+def _correlations(part: RunDataset) -> Iterator[Chart]:
     metrics = [m for m in part.metrics if m in part.oriented]
     columns = {part.label(m): part.oriented[m] for m in metrics}
     columns |= {f"people: {d}": part.people(d) for d in part.scales}
@@ -724,7 +731,7 @@ def _correlations(part: Part) -> Iterator[Chart]:
             axis,
             [
                 [
-                    _Cell(
+                    _Square(
                         to_hex(shades(0.5 + 0.42 * v)) if v == v else NEUTRAL,
                         format_number(v, 100, 0),
                     )
@@ -747,7 +754,7 @@ def _correlations(part: Part) -> Iterator[Chart]:
     )
 
 
-def _precision_recall(part: Part) -> Iterator[Chart]:
+def _precision_recall(part: RunDataset) -> Iterator[Chart]:
     reasons: list[str] = []
     for dimension, scale in _rated(part).items():
         try:
@@ -802,7 +809,7 @@ def _sortable(text: str) -> float:
     return float(text) if text != MISSING else -np.inf
 
 
-def _curves(part: Part, dimension: str, rows: pd.DataFrame, base: float) -> Callable[[], Any]:
+def _curves(part: RunDataset, dimension: str, rows: pd.DataFrame, base: float) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = _figure(3.9, 3.2)
         draw_curves(axis, rows, {m: part.label(m) for m in part.metrics})
@@ -813,7 +820,7 @@ def _curves(part: Part, dimension: str, rows: pd.DataFrame, base: float) -> Call
     return draw
 
 
-_MAKERS: dict[str, Callable[[Part], Iterator[Chart]]] = {
+_MAKERS: dict[str, Callable[[RunDataset], Iterator[Chart]]] = {
     "forest": _forest,
     "categories": _categories,
     "significance": _significance,

@@ -17,7 +17,7 @@ from ..evaluation.wording import interval_words, rank_words
 from ..runs.tables import latex_escape
 from ..scoring.catalog import read_config
 from ..scoring.protocol import Protocol
-from .joined_table import Source, brief, read_sources, words_of
+from .joined_table import NamedRun, brief, read_sources, words_of
 from .table_layouts import breaking
 
 #: The coefficients in words, for LaTeX.
@@ -65,7 +65,7 @@ COMPUTING = ("numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True)
-class Entry:
+class BibtexEntry:
     """An entry of BibTeX: its key, the letters of its title, and all of its text."""
 
     key: str
@@ -73,13 +73,13 @@ class Entry:
     text: str
 
 
-def entries(bibtex: str) -> list[Entry]:
+def entries(bibtex: str) -> list[BibtexEntry]:
     """The entries of a text of BibTeX, by their braces.
 
     Raises:
         ValueError: where an entry does not end, or has no title.
     """
-    parsed: list[Entry] = []
+    parsed: list[BibtexEntry] = []
     for match in re.finditer(r"^@\w+\{([^,\s]+),", bibtex, re.MULTILINE):
         depth, end = 1, match.end()
         while depth:
@@ -92,7 +92,7 @@ def entries(bibtex: str) -> list[Entry]:
         if title is None:
             raise ValueError(f"{match.group(1)} has no title")
         letters = re.sub(r"[\W_]", "", title.group(1)).lower()
-        parsed.append(Entry(match.group(1), letters, text))
+        parsed.append(BibtexEntry(match.group(1), letters, text))
     return parsed
 
 
@@ -100,13 +100,13 @@ class Bibliography:
     """Entries, each once: equal keys of one title are one work, and of two titles get letters."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BibtexEntry] = {}
 
     def add(self, bibtex: str) -> list[str]:
         """Take entries in, and say what their keys are here."""
         return [self._key(entry) for entry in entries(bibtex)]
 
-    def _key(self, entry: Entry) -> str:
+    def _key(self, entry: BibtexEntry) -> str:
         key, letters = entry.key, iter(ascii_lowercase)
         while self.entries.setdefault(key, entry).title != entry.title:
             key = entry.key + next(letters)
@@ -180,7 +180,7 @@ _CAPTAU_ENTRY = """@misc{captau,
 }"""
 
 
-def _metrics(source: Source) -> list[tuple[str, str, str, str]]:
+def _metrics(source: NamedRun) -> list[tuple[str, str, str, str]]:
     """Spec, label, signature and BibTeX of each metric with a number, in the order of tables."""
     frame = source.run.correlations
     below = {name for names in source.below.values() for name in names}
@@ -193,7 +193,7 @@ def _metrics(source: Source) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _on_data(source: Source, works: Bibliography) -> list[str]:
+def _on_data(source: NamedRun, works: Bibliography) -> list[str]:
     """A sentence for each dataset under each protocol."""
     sentences: list[str] = []
     blocks = dict.fromkeys(key[:2] for key, _ in source.rows)

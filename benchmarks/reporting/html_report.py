@@ -26,7 +26,7 @@ from ..scoring.protocol import Protocol
 from ..statistics.preferences import MEAN_CATEGORY
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
-from .charts import Part, charts_of, parts_of
+from .charts import RunDataset, charts_of, parts_of
 
 _PACKAGE = "captau.benchmarks.reporting"
 #: The file's name in the run's folder.
@@ -184,7 +184,7 @@ def _captions_lead(embedded: Embedded | None) -> str:
     return lead
 
 
-def _part_data(part: Part, number_of: int, progress: StepProgress) -> dict[str, Any]:
+def _part_data(part: RunDataset, number_of: int, progress: StepProgress) -> dict[str, Any]:
     """Make the template's data of a dataset."""
     from markupsafe import Markup
 
@@ -214,7 +214,7 @@ def _part_data(part: Part, number_of: int, progress: StepProgress) -> dict[str, 
     }
 
 
-def _protocol(part: Part) -> str:
+def _protocol(part: RunDataset) -> str:
     counts = part.correlations[["n_items", "n_ratings"]].max()
     points = (
         "preference pairs" if set(part.correlations["coefficient"]) == {"accuracy"} else "ratings"
@@ -228,7 +228,7 @@ def _protocol(part: Part) -> str:
     return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
 
 
-def _overview(part: Part) -> tuple[ResultTable, set[tuple[int, int]]]:
+def _overview(part: RunDataset) -> tuple[ResultTable, set[tuple[int, int]]]:
     """Metrics as rows, coefficients with intervals and ranks as columns; which cells are the best."""
     frame = part.correlations
     ranks: dict[tuple[str, str, str], int] = {}
@@ -301,7 +301,7 @@ def _interval(row: dict[str, Any] | None, factor: float, decimals: int) -> str:
     return f"{low} – {high}"
 
 
-def _notes(part: Part, heads: set[str]) -> list[str]:
+def _notes(part: RunDataset, heads: set[str]) -> list[str]:
     styles = part.run.run.get("metrics", {})
     notes = [styles.get(m, {}).get("note", "") for m in part.metrics]
     missing = part.run.run.get("missing", {}).get(part.dataset, {})

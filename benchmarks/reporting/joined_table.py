@@ -46,7 +46,7 @@ _HEADINGS = {"given": "given as scores or functions", "published": "published al
 
 
 @dataclass(frozen=True)
-class Column:
+class CoefficientColumn:
     """A coefficient of a dataset.
 
     Attributes:
@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedNumber:
     """A number as it is printed.
 
     Attributes:
@@ -90,7 +90,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A metric's numbers, one a column; None where there is nothing to say.
 
     Attributes:
@@ -102,15 +102,15 @@ class Row:
     source: str
     spec: str
     signature: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[PrintedNumber | None, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Rows of one kind, one of `GROUPS`."""
 
     kind: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
     @property
     def heading(self) -> str:
@@ -132,15 +132,15 @@ class JoinedTable:
 
     title: str
     label: str
-    columns: tuple[Column, ...]
-    groups: tuple[Group, ...]
+    columns: tuple[CoefficientColumn, ...]
+    groups: tuple[RowGroup, ...]
     marks: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     signatures: tuple[tuple[str, str], ...]
     intervals: str
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[PrintedNumber]:
         """All that there are, row by row."""
         rows = [row for group in self.groups for row in group.rows]
         return [cell for row in rows for cell in row.cells if cell is not None]
@@ -158,11 +158,11 @@ class JoinedTable:
 
 
 #: Dataset, what of its protocol decides, dimension, coefficient.
-Key = tuple[str, tuple[Any, ...], str, str]
+ColumnKey = tuple[str, tuple[Any, ...], str, str]
 
 
 @dataclass(frozen=True)
-class Source:
+class NamedRun:
     """A finished run: its correlations with the columns that they belong to.
 
     Attributes:
@@ -176,11 +176,11 @@ class Source:
     name: str
 
     @cached_property
-    def rows(self) -> list[tuple[Key, dict[str, Any]]]:
+    def rows(self) -> list[tuple[ColumnKey, dict[str, Any]]]:
         records: Any = self.run.correlations.to_dict("records")
         return [(self._key(row), row) for row in records]
 
-    def _key(self, row: Mapping[str, Any]) -> Key:
+    def _key(self, row: Mapping[str, Any]) -> ColumnKey:
         decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
         return row["dataset"], decides, row["dimension"], row["coefficient"]
 
@@ -223,7 +223,7 @@ class Source:
         return {tuple(key): int(rank) for *key, rank in rows}
 
 
-def read_sources(folders: Sequence[Path]) -> list[Source]:
+def read_sources(folders: Sequence[Path]) -> list[NamedRun]:
     """Finished runs, with names.
 
     Raises:
@@ -232,7 +232,7 @@ def read_sources(folders: Sequence[Path]) -> list[Source]:
     runs = [read_run(folder) for folder in folders]
     check_same_data(runs)
     unique = len({run.folder.name for run in runs}) == len(runs)
-    return [Source(run, run.folder.name if unique else str(run.folder)) for run in runs]
+    return [NamedRun(run, run.folder.name if unique else str(run.folder)) for run in runs]
 
 
 def style_of(spec: str, otherwise: str) -> MetricStyle:
@@ -244,7 +244,7 @@ def style_of(spec: str, otherwise: str) -> MetricStyle:
 
 
 @dataclass
-class _Draft:
+class _RowDraft:
     """A row on its way; `texts` are what its cells' footnotes shall say."""
 
     kind: str
@@ -253,12 +253,12 @@ class _Draft:
     spec: str = ""
     signature: str = ""
     source: str = ""
-    cells: dict[Key, Cell] = field(default_factory=dict[Key, Cell])
-    texts: dict[Key, list[str]] = field(default_factory=dict[Key, list[str]])
+    cells: dict[ColumnKey, PrintedNumber] = field(default_factory=dict[ColumnKey, PrintedNumber])
+    texts: dict[ColumnKey, list[str]] = field(default_factory=dict[ColumnKey, list[str]])
     #: The run that a cell came from; nothing of a published one.
-    runs: dict[Key, int] = field(default_factory=dict[Key, int])
+    runs: dict[ColumnKey, int] = field(default_factory=dict[ColumnKey, int])
     #: Columns in which a paper's protocol is another.
-    apart: set[Key] = field(default_factory=set[Key])
+    apart: set[ColumnKey] = field(default_factory=set[ColumnKey])
 
 
 def join(config: TableOptions) -> JoinedTable:
@@ -279,7 +279,7 @@ def join(config: TableOptions) -> JoinedTable:
         _emphasise(key, drafts)
         for draft in drafts:
             if draft.kind in METRIC_KINDS and not draft.source and key not in draft.cells:
-                draft.cells[key] = Cell(MISSING, math.nan)
+                draft.cells[key] = PrintedNumber(MISSING, math.nan)
                 draft.texts[key] = [f"not computed on {column.over}"]
     drafts.sort(key=lambda d: (GROUPS.index(d.kind), d.order))
     notes = _notes(sources, columns, drafts, config)
@@ -287,10 +287,10 @@ def join(config: TableOptions) -> JoinedTable:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
     versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
     letters: dict[str, str] = {}
-    groups: list[Group] = []
+    groups: list[RowGroup] = []
     for kind in dict.fromkeys(d.kind for d in drafts):
         rows = [_row(d, columns, letters) for d in drafts if d.kind == kind]
-        groups.append(Group(kind, tuple(rows)))
+        groups.append(RowGroup(kind, tuple(rows)))
     titles = dict.fromkeys(column.over for column in columns.values())
     return JoinedTable(
         config.title or f"Agreement of metrics with people: {', '.join(titles)}",
@@ -309,9 +309,9 @@ def brief(signature: str) -> str:
     return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1", signature)
 
 
-def _row(draft: _Draft, columns: Iterable[Key], letters: dict[str, str]) -> Row:
+def _row(draft: _RowDraft, columns: Iterable[ColumnKey], letters: dict[str, str]) -> TableRow:
     """A row with its footnotes' letters, which are given out in the order of reading."""
-    cells: list[Cell | None] = []
+    cells: list[PrintedNumber | None] = []
     for key in columns:
         cell = draft.cells.get(key)
         if cell is not None:
@@ -319,7 +319,7 @@ def _row(draft: _Draft, columns: Iterable[Key], letters: dict[str, str]) -> Row:
             marks = [letters.setdefault(text, _letter(len(letters))) for text in texts]
             cell = replace(cell, marks=tuple(marks))
         cells.append(cell)
-    return Row(draft.label, draft.source, draft.spec, draft.signature, tuple(cells))
+    return TableRow(draft.label, draft.source, draft.spec, draft.signature, tuple(cells))
 
 
 def _letter(index: int) -> str:
@@ -328,13 +328,15 @@ def _letter(index: int) -> str:
     return (_letter(more - 1) if more else "") + ascii_lowercase[rest]
 
 
-def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Column]:
+def _columns(
+    sources: Sequence[NamedRun], config: TableOptions
+) -> dict[ColumnKey, CoefficientColumn]:
     """The columns in the runs' order, those of a dataset under one protocol side by side.
 
     Raises:
         InputError: where there are none, or one that was asked for is not there.
     """
-    sources_by_key: dict[Key, tuple[Source, Protocol]] = {}
+    sources_by_key: dict[ColumnKey, tuple[NamedRun, Protocol]] = {}
     for source in sources:
         for key, row in source.rows:
             if key not in sources_by_key:
@@ -357,7 +359,7 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
             keys = sorted(matching_keys, key=lambda key: chosen_names.index(str(key[index])))
     if not keys:
         raise InputError("no column has both these dimensions= and these coefficients=")
-    columns: dict[Key, Column] = {}
+    columns: dict[ColumnKey, CoefficientColumn] = {}
     for key in sorted(keys, key=lambda key: blocks.index(key[:2])):
         dataset, _, dimension, coefficient = key
         source, protocol = sources_by_key[key]
@@ -374,7 +376,7 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
         prefix = (
             f"{dimension.replace('_', ' ')} " if len(rated) > 1 or coefficient == "accuracy" else ""
         )
-        columns[key] = Column(
+        columns[key] = CoefficientColumn(
             dataset,
             dimension,
             coefficient,
@@ -388,10 +390,10 @@ def _columns(sources: Sequence[Source], config: TableOptions) -> dict[Key, Colum
 
 
 def _computed(
-    sources: Sequence[Source], columns: Mapping[Key, Column], intervals: str
-) -> list[_Draft]:
+    sources: Sequence[NamedRun], columns: Mapping[ColumnKey, CoefficientColumn], intervals: str
+) -> list[_RowDraft]:
     """The rows of the runs."""
-    drafts: dict[tuple[str, str, str], _Draft] = {}
+    drafts: dict[tuple[str, str, str], _RowDraft] = {}
     for index, source in enumerate(sources):
         for key, row in source.rows:
             if key not in columns:
@@ -405,7 +407,7 @@ def _computed(
                 if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
                     label += f" ({source.name})"
                 order = (style.order if kind in METRIC_KINDS else 0, 0, "")
-                drafts[kind, spec, signature] = _Draft(kind, order, label, spec, signature)
+                drafts[kind, spec, signature] = _RowDraft(kind, order, label, spec, signature)
             draft = drafts[kind, spec, signature]
             if key not in draft.cells:
                 rank = source.ranks.get((key[0], key[2], key[3], spec))
@@ -416,10 +418,10 @@ def _computed(
     return list(drafts.values())
 
 
-def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> Cell:
+def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> PrintedNumber:
     value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
     scale = COEFFICIENT_STYLE[row["coefficient"]][2:]
-    cell = Cell(format_number(value, *scale), value, rank=rank)
+    cell = PrintedNumber(format_number(value, *scale), value, rank=rank)
     if intervals == "none" or math.isnan(low) or math.isnan(high):
         return cell
     ends = [format_number(v, *scale) for v in (low, high, (high - low) / 2)]
@@ -433,10 +435,12 @@ def _describe_gap(note: str) -> str:
 
 
 def _published(
-    columns: Mapping[Key, Column], computed: Sequence[_Draft], papers: Sequence[str]
-) -> list[_Draft]:
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    computed: Sequence[_RowDraft],
+    papers: Sequence[str],
+) -> list[_RowDraft]:
     """The rows of papers: below the metric that captau has for it, or among themselves."""
-    drafts: dict[tuple[str, str], _Draft] = {}
+    drafts: dict[tuple[str, str], _RowDraft] = {}
     kinds = {d.spec: d.kind for d in computed}
     for key, published in _fitting_numbers(columns, papers):
         column = columns[key]
@@ -447,7 +451,7 @@ def _published(
             drafts[place] = _paper_draft(published, kinds)
         draft = drafts[place]
         value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
-        draft.cells[key] = Cell(published.text, value)
+        draft.cells[key] = PrintedNumber(published.text, value)
         draft.texts[key] = [published.note] if published.note else []
         differ = protocol_differences(published.protocol, column.protocol)
         if differ := [*differ, *([published.caveat] if published.caveat else [])]:
@@ -457,10 +461,10 @@ def _published(
 
 
 def _fitting_numbers(
-    columns: Mapping[Key, Column], papers: Sequence[str]
-) -> Iterator[tuple[Key, PublishedNumber]]:
+    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
+) -> Iterator[tuple[ColumnKey, PublishedNumber]]:
     """Yield the papers' numbers that belong to the columns, of any revision of their dataset."""
-    blocks: dict[tuple[Any, ...], list[Key]] = {}
+    blocks: dict[tuple[Any, ...], list[ColumnKey]] = {}
     for key in columns:
         blocks.setdefault(key[:2], []).append(key)
     for paper in papers:
@@ -474,7 +478,7 @@ def _fitting_numbers(
                 yield key_by_coefficient[number.dimension, number.coefficient], number
 
 
-def _refusals(columns: Mapping[Key, Column], papers: Sequence[str]) -> list[str]:
+def _refusals(columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]) -> list[str]:
     """Say which papers' numbers are left out because they are of another revision of a dataset."""
     reasons: dict[tuple[str, str], int] = {}
     for key, number in _fitting_numbers(columns, papers):
@@ -486,16 +490,16 @@ def _refusals(columns: Mapping[Key, Column], papers: Sequence[str]) -> list[str]
     return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in reasons.items()]
 
 
-def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> _Draft:
+def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> _RowDraft:
     source = short_citation(published.paper)
     if published.spec is None:
-        return _Draft("published", (0, 0, ""), published.row, source=source)
+        return _RowDraft("published", (0, 0, ""), published.row, source=source)
     style = style_of(published.spec, "published")
     kind = kinds.get(published.spec, style.kind)
-    return _Draft(kind, (style.order, 1, source), published.row, published.spec, source=source)
+    return _RowDraft(kind, (style.order, 1, source), published.row, published.spec, source=source)
 
 
-def _without_clusters(columns: Iterable[Key], drafts: Sequence[_Draft]) -> bool:
+def _without_clusters(columns: Iterable[ColumnKey], drafts: Sequence[_RowDraft]) -> bool:
     """Take the rank clusters out of columns that several runs fill: each run ranked its own metrics.
 
     Returns:
@@ -512,7 +516,7 @@ def _without_clusters(columns: Iterable[Key], drafts: Sequence[_Draft]) -> bool:
     return has_clusters
 
 
-def _emphasise(key: Key, drafts: Sequence[_Draft]) -> None:
+def _emphasise(key: ColumnKey, drafts: Sequence[_RowDraft]) -> None:
     """Mark the best and the second best number of a column, as printed: ties share it.
 
     More is better: of a metric where less is, the runs hold the negative's coefficients. Floors and
@@ -537,9 +541,9 @@ def _emphasise(key: Key, drafts: Sequence[_Draft]) -> None:
 
 
 def _notes(
-    sources: Sequence[Source],
-    columns: Mapping[Key, Column],
-    drafts: Sequence[_Draft],
+    sources: Sequence[NamedRun],
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    drafts: Sequence[_RowDraft],
     config: TableOptions,
 ) -> list[str]:
     """List the notes below the table, except footnotes, signatures and the meaning of bold."""
@@ -577,7 +581,7 @@ def _notes(
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def words_of(sources: Sequence[Source], words: Callable[[StatisticsOptions], str]) -> list[str]:
+def words_of(sources: Sequence[NamedRun], words: Callable[[StatisticsOptions], str]) -> list[str]:
     """Describe the runs' statistics, with the run's name where they differ."""
     text_by_run = {
         source.name: words(StatisticsOptions(**options))
@@ -593,7 +597,9 @@ def words_of(sources: Sequence[Source], words: Callable[[StatisticsOptions], str
 
 
 def _on_data(
-    source: Source, rows: Sequence[tuple[Key, dict[str, Any]]], columns: Mapping[Key, Column]
+    source: NamedRun,
+    rows: Sequence[tuple[ColumnKey, dict[str, Any]]],
+    columns: Mapping[ColumnKey, CoefficientColumn],
 ) -> list[str]:
     """Describe each dataset under each protocol: its revision, its sizes, and every choice."""
     notes: list[str] = []

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..runs.results import to_json
 from ..runs.tables import MISSING, latex_escape
-from .joined_table import Cell, JoinedTable, Row
+from .joined_table import JoinedTable, PrintedNumber, TableRow
 
 
 def _legend(table: JoinedTable, printed: str) -> list[str]:
@@ -31,11 +31,11 @@ def _legend(table: JoinedTable, printed: str) -> list[str]:
     return lines
 
 
-def _label(row: Row) -> str:
+def _label(row: TableRow) -> str:
     return f"{row.label} ({row.source})" if row.source else row.label
 
 
-def _above(cell: Cell) -> list[str]:
+def _above(cell: PrintedNumber) -> list[str]:
     return [*([str(cell.rank)] if cell.rank is not None else []), *cell.marks]
 
 
@@ -91,7 +91,7 @@ def latex(table: JoinedTable) -> str:
     return "\n".join([*lines, r"  \end{minipage}", r"\end{table}"]) + "\n"
 
 
-def _latex_cell(cell: Cell, table: JoinedTable) -> list[str]:
+def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:
     """A number, and what goes with it."""
     text = _minus(cell.text.replace(MISSING, "--"))
     how = {"best": r"\textbf", "second": r"\underline"}.get(cell.emphasis)
@@ -148,7 +148,7 @@ _IN_HTML = {
 }
 
 
-def _marked(cell: Cell | None, table: JoinedTable, signs: Mapping[str, str]) -> str:
+def _marked(cell: PrintedNumber | None, table: JoinedTable, signs: Mapping[str, str]) -> str:
     """A cell with HTML's signs, which Markdown takes as well."""
     if cell is None:
         return ""
@@ -228,7 +228,7 @@ def html_of(table: JoinedTable) -> str:
 
 def csv_of(table: JoinedTable) -> str:
     """The printed numbers, one a field: a row a metric, and footnotes in full in the last column."""
-    parts: dict[str, Callable[[Cell], str]] = {"": lambda c: c.text.replace(MISSING, "")}
+    parts: dict[str, Callable[[PrintedNumber], str]] = {"": lambda c: c.text.replace(MISSING, "")}
     if table.intervals == "subscript":
         parts |= {" low": lambda c: c.low, " high": lambda c: c.high}
     elif table.intervals == "plusminus":
@@ -263,7 +263,7 @@ def csv_of(table: JoinedTable) -> str:
     return buffer.getvalue()
 
 
-def _down(table: JoinedTable, index: int) -> list[Cell | None]:
+def _down(table: JoinedTable, index: int) -> list[PrintedNumber | None]:
     return [row.cells[index] for group in table.groups for row in group.rows]
 
 
@@ -271,7 +271,7 @@ def json_of(table: JoinedTable) -> str:
     """All of it: values in full, printed texts, ranks, emphasis, footnotes, protocols."""
     marks = dict(table.marks)
 
-    def cell_of(cell: Cell | None) -> dict[str, Any] | None:
+    def cell_of(cell: PrintedNumber | None) -> dict[str, Any] | None:
         if cell is None:
             return None
         return {**vars(cell), "marks": [marks[mark] for mark in cell.marks]}

@@ -97,7 +97,7 @@ DISTRIBUTIONS = (
 
 
 @dataclass(frozen=True)
-class Judgements:
+class JudgementTables:
     """People's judgements of the scored items, so that a report needs a run's folder alone.
 
     Attributes:
@@ -141,7 +141,7 @@ class Results:
     significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
     disattenuated: pd.DataFrame | None = None
     comparison: pd.DataFrame | None = None
-    judgements: Judgements | None = None
+    judgements: JudgementTables | None = None
     ranks: pd.DataFrame | None = None
     summary: str = ""
 

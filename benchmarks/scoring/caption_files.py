@@ -10,7 +10,7 @@ from typing import Any
 
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import field, texts
-from ...datasets.reading.streams import Source
+from ...datasets.reading.streams import JsonSource
 from ...datasets.schema import whole
 
 
@@ -35,7 +35,7 @@ _ROW = 16
 class CandidateFile:
     """One caption an image, and the line of each, for messages."""
 
-    source: Source
+    source: JsonSource
     captions: dict[str, str]
     lines: dict[str, int]
 
@@ -48,7 +48,7 @@ class CandidateFile:
 class ReferenceFile:
     """The references of each image."""
 
-    source: Source
+    source: JsonSource
     texts: dict[str, tuple[str, ...]]
 
 
@@ -58,7 +58,7 @@ def read_candidates(path: Path) -> CandidateFile:
     Raises:
         InputError: where it is none of them, or two captions are of one image.
     """
-    source = Source(path)
+    source = JsonSource(path)
     candidates = CandidateFile(source, {}, {})
     for _, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
@@ -80,7 +80,7 @@ def read_references(path: Path) -> ReferenceFile:
     Raises:
         InputError: where it is none of them.
     """
-    source = Source(path)
+    source = JsonSource(path)
     annotated: dict[str, list[str]] = {}
     references: dict[str, tuple[str, ...]] = {}
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
@@ -104,7 +104,7 @@ def image_key(row: Any, where: str) -> str:
 
 
 def _rows(
-    source: Source, content_field: str, form: CaptionFileForm
+    source: JsonSource, content_field: str, form: CaptionFileForm
 ) -> Iterator[tuple[str, str, int, Any]]:
     """Yield kind, place, line and row of each entry; a row is an object with `image_id` and the given field.
 
@@ -140,7 +140,7 @@ def _rows(
             yield "member", *_member(source, line, value, content_field)
 
 
-def _member(source: Source, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:
+def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:
     """Return place, line and row of an object's member: an image id and its value."""
     key, value = member
     return f"{source.name}:{line}: image '{key}'", line, {"image_id": key, content_field: value}

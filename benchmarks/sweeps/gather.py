@@ -20,7 +20,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options.gather import GatherOptions
-from ..reporting.joined_table import Source, words_of
+from ..reporting.joined_table import NamedRun, words_of
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
@@ -107,7 +107,7 @@ class GatheredRuns:
                 [row["overrides"], *(row[c] for c in columns[:4]), *_coefficient_cells(row)]
                 for row in rows
             ]
-            sources = [Source(run, f"job {n}") for n, run in self.runs.items()]
+            sources = [NamedRun(run, f"job {n}") for n, run in self.runs.items()]
             notes += ["Coefficients ×100."]
             notes += [f"low, high: the {words}." for words in words_of(sources, interval_words)]
         return ResultTable(

@@ -35,7 +35,7 @@ _PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
-class How:
+class RetryLimits:
     """The limits of trying a download again.
 
     Attributes:
@@ -63,7 +63,11 @@ def sources_to_fetch(root: Path, card: Card) -> list[SourceFile]:
 
 
 def fetch(
-    card: Card, root: Path, how: How | None = None, progress: Progress = silent, note: Note = silent
+    card: Card,
+    root: Path,
+    how: RetryLimits | None = None,
+    progress: Progress = silent,
+    note: Note = silent,
 ) -> list[Path]:
     """Download what is missing of a dataset, or is there but not of the card's revision.
 
@@ -72,7 +76,7 @@ def fetch(
     Args:
         card: its `sources` say from where; a file without downloads has to be got by hand.
         root: the data folder.
-        how: see `How`.
+        how: see `RetryLimits`.
         progress: called as bytes come in.
         note: called with a line for each file got, and each address that did not give one.
 
@@ -82,7 +86,7 @@ def fetch(
     Raises:
         InputError: where a file could not be had (all others are), or cannot be written.
     """
-    how = how or How()
+    how = how or RetryLimits()
     missing_sources = sources_to_fetch(root, card)
     if not missing_sources:
         return []
@@ -105,7 +109,7 @@ def fetch(
                     key = source.downloads if source.member else source.path
                     groups.setdefault(key, []).append(source)
                 for group in groups.values():
-                    job = _Job(root, group, session, how, progress, note)
+                    job = _FileDownload(root, group, session, how, progress, note)
                     try:
                         done.extend(job.run())
                     except _MirrorError as error:
@@ -134,13 +138,13 @@ def _by_hand(card: Card, sources: list[SourceFile]) -> str:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _FileDownload:
     """One file, or the members of one archive, from the first of its addresses that gives it."""
 
     root: Path
     sources: list[SourceFile]
     session: requests.Session
-    how: How
+    how: RetryLimits
     progress: Progress
     note: Note
 
@@ -301,7 +305,7 @@ class _Job:
         return not total or done == total
 
 
-def _session(how: How) -> requests.Session:
+def _session(how: RetryLimits) -> requests.Session:
     """Open a session that tries a failing server again, with growing pauses."""
     import requests
     from requests.adapters import HTTPAdapter

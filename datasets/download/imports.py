@@ -27,7 +27,7 @@ class NothingFoundError(InputError):
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _OfferedFile:
     """A file that may be one of ours: its name within what was given, and what it holds."""
 
     name: str
@@ -101,7 +101,7 @@ def take(
     return done
 
 
-def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
+def _copy(entry: _OfferedFile, path: Path, source: SourceFile) -> str:
     """Copy a file, and return a remark about its hash."""
     with arriving(path) as temporary:
         write(entry.chunks(), temporary)
@@ -113,10 +113,10 @@ def _copy(entry: _Entry, path: Path, source: SourceFile) -> str:
     }[verdict]
 
 
-def _entries(source_path: Path, stack: ExitStack) -> list[_Entry]:
+def _entries(source_path: Path, stack: ExitStack) -> list[_OfferedFile]:
     if source_path.is_dir():
         return [
-            _Entry(p.relative_to(source_path).as_posix(), lambda p=p: _read(p))
+            _OfferedFile(p.relative_to(source_path).as_posix(), lambda p=p: _read(p))
             for p in sorted(source_path.rglob("*"))
             if p.is_file()
         ]
@@ -128,8 +128,10 @@ def _entries(source_path: Path, stack: ExitStack) -> list[_Entry]:
         raise InputError(f"{source_path}: cannot be read ({error.strerror})") from error
     if is_packed:
         archive = stack.enter_context(Archive(source_path))
-        return [_Entry(name, lambda name=name: archive.chunks(name)) for name in archive.names]
-    return [_Entry(source_path.name, lambda: _read(source_path))]
+        return [
+            _OfferedFile(name, lambda name=name: archive.chunks(name)) for name in archive.names
+        ]
+    return [_OfferedFile(source_path.name, lambda: _read(source_path))]
 
 
 def _read(path: Path) -> Iterator[bytes]:
@@ -152,8 +154,8 @@ def shipped_names(source: SourceFile) -> set[str]:
 
 
 def _matches(
-    source: SourceFile, entries: list[_Entry], source_path: Path, is_named: bool
-) -> list[tuple[PurePosixPath, _Entry]]:
+    source: SourceFile, entries: list[_OfferedFile], source_path: Path, is_named: bool
+) -> list[tuple[PurePosixPath, _OfferedFile]]:
     """Match a source with its files, and each with its place in the data folder.
 
     It is one file; where that is missing, the files of another form of it, maybe in parts.
@@ -177,7 +179,9 @@ def _matches(
     return []
 
 
-def _pick(source: SourceFile, entries: list[_Entry], source_path: Path) -> _Entry | None:
+def _pick(
+    source: SourceFile, entries: list[_OfferedFile], source_path: Path
+) -> _OfferedFile | None:
     """Return the file that is the card's, if any."""
     names = shipped_names(source)
     named = [e for e in entries if PurePosixPath(e.name).name.lower() in names]
@@ -191,7 +195,7 @@ def _pick(source: SourceFile, entries: list[_Entry], source_path: Path) -> _Entr
         for listed_source in registry.card(name).sources
         if listed_source.path != source.path
     }
-    near: dict[str, tuple[int, _Entry]] = {}
+    near: dict[str, tuple[int, _OfferedFile]] = {}
     for entry in named:
         if entry.sha256 not in foreign:
             near.setdefault(entry.sha256, (_common_end(entry.name, source.path), entry))

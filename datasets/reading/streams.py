@@ -36,7 +36,7 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _NEAR = 16
 
 
-class Source:
+class JsonSource:
     """A file, or standard input, which may be read more than once; gzip is unpacked.
 
     Attributes:
@@ -97,7 +97,7 @@ class Source:
             if lines:
                 yield from (("line", n, row) for n, row in json_lines(stream, self.name))
             else:
-                yield from _Text(stream, self.name).pieces()
+                yield from _JsonText(stream, self.name).pieces()
         finally:
             if packed is not self.__dict__.get("_spool"):
                 packed.close()
@@ -116,7 +116,7 @@ class Source:
         return object_count == 2
 
 
-class _Text:
+class _JsonText:
     """JSON text, as much of it as is needed, and the line that it has been read to."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
@@ -127,7 +127,7 @@ class _Text:
         self._json = json.JSONDecoder(object_pairs_hook=only_once)
 
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield the pieces as `Source.read` documents them."""
+        """Yield the pieces as `JsonSource.read` documents them."""
         kind = self._peek()
         if not kind:
             raise InputError(f"{self._name}:{self.line}: not valid JSON (nothing is in it)")

@@ -1,7 +1,7 @@
 """Tables of judgements as people keep them: CSV, TSV, JSON, JSON lines, Parquet; and what they hold.
 
 A table knows where each of its rows stands, so that whatever is wrong with one can be said with its
-place; `Judgements` makes a `CaptionSet` of one row a rating.
+place; `JudgementColumns` makes a `CaptionSet` of one row a rating.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def _parquet(path: Path) -> Table:
 
 
 @dataclass
-class Judgements:
+class JudgementColumns:
     """One row a rating, in columns of equal length.
 
     Attributes:

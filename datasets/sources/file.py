@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import registry
 from ..errors import InputError
-from ..reading.table import Judgements, Table, read_table
+from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, on_scale, shown
 
@@ -106,7 +106,7 @@ def load_file(
         has_references=has is not None,
         anonymous_raters=columns["rater"] is None,
     )
-    return Judgements(
+    return JudgementColumns(
         table.places,
         image_ids,
         captions,

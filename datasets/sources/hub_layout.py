@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
 from ..reading.source_files import find, locate_all
-from ..reading.table import Judgements, Table, read_table
+from ..reading.table import JudgementColumns, Table, read_table
 from ..schema import CaptionSet, Card, SourceFile
 
 #: How splits are called in file names, and what they are called here.
@@ -74,7 +74,7 @@ def read_hub(root: Path, card: Card) -> CaptionSet:
             references += row_references
             splits += [split] * len(table)
     folder = root / card.name / "images"
-    return Judgements(
+    return JudgementColumns(
         places,
         image_ids,
         captions,

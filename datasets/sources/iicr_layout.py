@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from ..reading.source_files import find
-from ..reading.table import Judgements, read_table
+from ..reading.table import JudgementColumns, read_table
 from ..schema import CaptionSet, Card, Scale, SourceFile
 from .coco_captions import all_coco_references, coco_id
 from .flickr8k import flickr8k_references, load_flickr8k_expert
@@ -55,7 +55,7 @@ def iicr_card(
     )
 
 
-class Row(NamedTuple):
+class IicrRating(NamedTuple):
     """One rating."""
 
     place: str
@@ -67,13 +67,13 @@ class Row(NamedTuple):
     system: str | None
 
 
-def caption_set(rows: list[Row], card: Card) -> CaptionSet:
+def caption_set(rows: list[IicrRating], card: Card) -> CaptionSet:
     """Make a set of ratings; its card promises references where every item has some."""
     places, image_ids, captions, raters, values, references, systems = (
         zip(*rows, strict=True) if rows else ((),) * 7
     )
     complete_card = replace(card, has_references=all(references))
-    return Judgements(
+    return JudgementColumns(
         places,
         image_ids,
         captions,
@@ -84,7 +84,7 @@ def caption_set(rows: list[Row], card: Card) -> CaptionSet:
     ).caption_set(complete_card)
 
 
-def cocog(root: Path, card: Card, source: SourceFile) -> list[Row]:
+def cocog(root: Path, card: Card, source: SourceFile) -> list[IicrRating]:
     """Read CocoG's ratings, with COCO's captions as references where these are at hand.
 
     Some of the captions are COCO's own; such a one is not among its own references.
@@ -102,14 +102,14 @@ def cocog(root: Path, card: Card, source: SourceFile) -> list[Row]:
     ]
 
 
-def flickrg(root: Path, card: Card, source: SourceFile) -> list[Row]:
+def flickrg(root: Path, card: Card, source: SourceFile) -> list[IicrRating]:
     """Read FlickrG's ratings: the game's, and the experts' of the pairs that all three rated 1.
 
     The pairs whose caption is one of the image's own references are out (section 3.3).
     """
     game = _read(find(root, card, source))
     references = flickr8k_references(root, card)
-    rows: list[Row] = []
+    rows: list[IicrRating] = []
     for row in game:
         image_id = f"{PurePosixPath(row.image_id).name.removesuffix('.jpg')}.jpg"
         if image_id not in references:
@@ -125,16 +125,17 @@ def flickrg(root: Path, card: Card, source: SourceFile) -> list[Row]:
         if best[item["item_id"]] == 1.0 and key not in rated:
             place = f"Flickr8k-Expert, {item['item_id']}"
             rows += [
-                Row(place, *key, f"expert_{k}", 1.0, item["references"], None) for k in (1, 2, 3)
+                IicrRating(place, *key, f"expert_{k}", 1.0, item["references"], None)
+                for k in (1, 2, 3)
             ]
     return rows
 
 
-def _read(path: Path) -> list[Row]:
+def _read(path: Path) -> list[IicrRating]:
     table = read_table(path)
     hint = "; image, caption, rater and value are needed"
     return [
-        Row(place, image, " ".join(caption.split()), rater, value, (), system or None)
+        IicrRating(place, image, " ".join(caption.split()), rater, value, (), system or None)
         for place, image, caption, rater, value, system in zip(
             table.places,
             table.filled("image", hint),

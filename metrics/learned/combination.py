@@ -23,9 +23,16 @@ from ..base import Floats, Metric
 from ..neural.weights import may_download
 from ..registry import metric as make_metric
 from ..rows import Rows
-from .common.recipe import Examples, Ints, Model, Recipe, correlate_with_ratings, register_recipe
+from .common.recipe import (
+    Examples,
+    Ints,
+    RaterModel,
+    Recipe,
+    correlate_with_ratings,
+    register_recipe,
+)
 from .common.spice_metrics import PARSER_NAME, SPICE_METRICS, parser_download_size
-from .common.training import Session
+from .common.training import TrainingSession
 
 WEIGHTS_FILE = "combination.json"
 #: The greatest scaled weight: where all preferences can be met, the loss has no minimum.
@@ -89,7 +96,7 @@ class Combination(Recipe):
             np.sqrt(column, out=column)
         return scores
 
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train on preferences, and on those that ratings of captions of an image imply.
 
         The chosen λ is the one whose weights, trained on all datasets but one, agree best with the one
@@ -174,7 +181,7 @@ class Combination(Recipe):
             )
         return scores
 
-    def load(self, folder: Path) -> Model:
+    def load(self, folder: Path) -> RaterModel:
         path = folder / WEIGHTS_FILE
         try:
             table: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -204,7 +211,7 @@ class _DatasetScores:
     differences: Floats
 
 
-class CombinationModel(Model):
+class CombinationModel(RaterModel):
     """Metrics and their weights, shape (n_metrics,)."""
 
     def __init__(self, recipe: Combination, weights: Floats, strength: float) -> None:

@@ -14,8 +14,8 @@ from ..neural.weights import need_extra
 from ..rows import Rows
 from .common.features import FeatureSource, check_vectors, make_source
 from .common.network_rater import NetworkModel, NetworkRecipe
-from .common.recipe import Coefficient, Examples, Model, register_recipe
-from .common.training import Session
+from .common.recipe import Coefficient, Examples, RaterModel, register_recipe
+from .common.training import TrainingSession
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,7 @@ class Icr(NetworkRecipe):
     def compute_widths(self, inputs: Sequence[Floats]) -> tuple[int, ...]:
         return tuple(vectors.shape[1] for vectors in inputs)
 
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train on mean ratings; `select` on the validation rows selects the epoch.
 
         Raises:

@@ -20,8 +20,8 @@ from ..rows import Rows
 from .common.captioned_images import CaptionedImages, load_captioned_images
 from .common.features import FeatureSource, check_vectors, make_source
 from .common.network_rater import NetworkModel, NetworkRecipe, to_tensors
-from .common.recipe import Coefficient, Examples, Model, register_recipe
-from .common.training import Session
+from .common.recipe import Coefficient, Examples, RaterModel, register_recipe
+from .common.training import TrainingSession
 
 if TYPE_CHECKING:
     import torch
@@ -125,7 +125,7 @@ class Qe(NetworkRecipe):
     def run_network(self, network: Any, batch: Sequence[torch.Tensor]) -> torch.Tensor:
         return network(*batch).sigmoid()
 
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Pretrain if asked to, then train on mean ratings for each number of labels and learning rate.
 
         Returns:
@@ -172,7 +172,7 @@ class Qe(NetworkRecipe):
         network: Any,
         widths: tuple[int, ...],
         captioned: tuple[CaptionedImages, CaptionedImages],
-        session: Session,
+        session: TrainingSession,
     ) -> None:
         """Train a network to find each image's own caption in a batch; select by how often it does."""
         import torch

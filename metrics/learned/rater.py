@@ -18,7 +18,7 @@ from ..neural.device import TURN
 from ..neural.weights import hash_of
 from ..registry import register
 from ..rows import Rows
-from .common.recipe import Model, Recipe, make_recipe
+from .common.recipe import RaterModel, Recipe, make_recipe
 
 #: A rater's card; it is written last, so its presence says that the rater is complete.
 CARD_FILE = "rater.json"
@@ -114,7 +114,7 @@ def find_rater_folder(path: str | Path) -> Path:
 
 @register("rater")
 @dataclass(frozen=True)
-class Rater(Metric):
+class RaterMetric(Metric):
     """Predictions of a trained rater.
 
     Args:
@@ -207,5 +207,5 @@ class Rater(Metric):
 
 
 @lru_cache(maxsize=4)
-def _load_model(folder: Path, recipe: Recipe, _modified: int) -> Model:
+def _load_model(folder: Path, recipe: Recipe, _modified: int) -> RaterModel:
     return recipe.load(folder)

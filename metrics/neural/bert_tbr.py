@@ -127,7 +127,9 @@ class BertTbr(FromFiles):
         if note := random_note(folder):
             rows.add_remark(self.spec, note)
         tokenizer = load_tokenizer(folder, model.limit)
-        weigh = Idf(rows, lambda text: features[[position[text]]][0][:, -1].astype(np.int64))
+        weigh = AllTextsIdf(
+            rows, lambda text: features[[position[text]]][0][:, -1].astype(np.int64)
+        )
 
         def of(text: str) -> Tokens:
             table = features[[position[text]]][0]
@@ -154,7 +156,7 @@ class BertTbr(FromFiles):
         return scores
 
 
-class Idf:
+class AllTextsIdf:
     """log((n + 1) / (c + 1)), c of the n references and candidates of all rows having the token."""
 
     def __init__(self, rows: Rows, ids: Callable[[str], NDArray[np.int64]]) -> None:

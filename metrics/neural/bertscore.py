@@ -113,7 +113,7 @@ class BertScore(Metric):
         if note := random_note(model.folder):
             rows.add_remark(self.spec, note)
         ends = encoder.special
-        weigh = _Idf(rows, position, features, ends) if self.idf else _Plain(ends)
+        weigh = _ReferenceIdf(rows, position, features, ends) if self.idf else _Plain(ends)
         lengths = features.lengths
         of_rows = lengths[[position[c] for c in rows.captions]]
         of_references = [lengths[[position[r] for r in rs]] for rs in rows.references]
@@ -259,7 +259,7 @@ class _Plain:
         return (~np.isin(ids, self.special)).astype(np.float64)
 
 
-class _Idf:
+class _ReferenceIdf:
     """log((n + 1)/(c + 1)), c of the n references of all rows having the token; special ones too."""
 
     def __init__(
@@ -283,7 +283,7 @@ class _Idf:
 class _Side:
     """Texts of one row side by side: all their tokens, and where each text begins."""
 
-    def __init__(self, features: list[Array], weigh: _Plain | _Idf) -> None:
+    def __init__(self, features: list[Array], weigh: _Plain | _ReferenceIdf) -> None:
         table = np.concatenate(features)
         vectors = table[:, :-1]
         self.vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -17,7 +17,7 @@ from ..registry import register
 from ..rows import Rows
 from .device import TURN, Device, resolve
 from .store import Array, Features
-from .text import Encoder, TextModel
+from .text import TextEncoder, TextModel
 from .weights import model_programs, need_extra, random_note, transformers_folder
 
 #: Rows at a time, which bounds memory.
@@ -69,7 +69,7 @@ class SentenceCosine(Metric):
     def compute(self, rows: Rows) -> Floats:
         folder = transformers_folder(self.spec, self.model)
         model = TextModel(self.spec, folder, resolve(self.device), self.batch_size)
-        encoder = _Encoder(model, *_settings(folder, model.limit, self.pooling))
+        encoder = _SentenceEncoder(model, *_settings(folder, model.limit, self.pooling))
         position, features = model.of_rows(rows, encoder.what, encoder)
         if note := random_note(folder):
             rows.add_remark(self.spec, note)
@@ -103,7 +103,7 @@ def sentence_embeddings(
     Returns:
         shape (len(texts), dimensions).
     """
-    encoder = _Encoder(model, *_settings(model.folder, model.limit, "auto"))
+    encoder = _SentenceEncoder(model, *_settings(model.folder, model.limit, "auto"))
     return _directions(model.features(texts, encoder.what, encoder, remark)[:])
 
 
@@ -172,7 +172,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not JSON ({error})") from error
 
 
-class _Encoder(Encoder):
+class _SentenceEncoder(TextEncoder):
     """Sentence embeddings.
 
     Behind each stands how many tokens were read, so that texts that were cut short can be counted.

@@ -97,19 +97,19 @@ class FeatureStore:
                 )
         return Features(shards, where)
 
-    def _shards(self) -> list[_Shard]:
-        shards: list[_Shard] = []
+    def _shards(self) -> list[_FeatureShard]:
+        shards: list[_FeatureShard] = []
         for path in sorted(self.folder.glob("*.arrow")):
             try:
-                shards.append(_Shard.read(path))
+                shards.append(_FeatureShard.read(path))
             except (pa.ArrowException, OSError, KeyError, ValueError):
                 continue  # of another make, or damaged: computed anew
         return shards
 
     def _write(
         self, keys: Keys, batches: Iterable[tuple[Sequence[int], Sequence[Array]]]
-    ) -> list[_Shard]:
-        written: list[_Shard] = []
+    ) -> list[_FeatureShard]:
+        written: list[_FeatureShard] = []
         unsaved_keys: list[bytes] = []
         unsaved_features: list[Array] = []
         size = 0
@@ -130,7 +130,7 @@ class FeatureStore:
                 written.append(self._save(unsaved_keys, unsaved_features))
         return written
 
-    def _save(self, keys: list[bytes], features: list[Array]) -> _Shard:
+    def _save(self, keys: list[bytes], features: list[Array]) -> _FeatureShard:
         try:
             return self._save_in(self.folder, keys, features)
         except OSError as error:
@@ -146,16 +146,16 @@ class FeatureStore:
                 f"{self.folder}: features cannot be written ({error.strerror}); set cache.root=DIR"
             ) from error
 
-    def _save_in(self, folder: Path, keys: list[bytes], features: list[Array]) -> _Shard:
+    def _save_in(self, folder: Path, keys: list[bytes], features: list[Array]) -> _FeatureShard:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
         path = folder / f"{time.time_ns():020d}-{os.getpid()}.arrow"
         with replacing(path) as stream:
             _write_arrow(stream, keys, features, self.signature)
-        return _Shard.read(path)
+        return _FeatureShard.read(path)
 
 
-class _Shard:
+class _FeatureShard:
     """One Arrow file, mapped into memory."""
 
     def __init__(self, keys: Keys, values: Array, ends: NDArray[np.int64] | None) -> None:
@@ -165,7 +165,7 @@ class _Shard:
         self.ends = ends  # None where each feature is one row
 
     @classmethod
-    def read(cls, path: Path) -> _Shard:
+    def read(cls, path: Path) -> _FeatureShard:
         with pa.memory_map(str(path)) as source:
             table = pa.ipc.open_file(source).read_all()
         meta = cast("dict[bytes, bytes]", table.schema.metadata or {})
@@ -203,7 +203,7 @@ class Features:
     have lengths of their own, a list of arrays of shape (length, width).
     """
 
-    def __init__(self, shards: list[_Shard], where: NDArray[np.int64]) -> None:
+    def __init__(self, shards: list[_FeatureShard], where: NDArray[np.int64]) -> None:
         self._shards = shards
         self._where = where  # (n, 2): shard and row
 
@@ -233,7 +233,7 @@ class Features:
         return out
 
 
-def _locate(keys_to_find: Keys, shards: Sequence[_Shard]) -> NDArray[np.int64]:
+def _locate(keys_to_find: Keys, shards: Sequence[_FeatureShard]) -> NDArray[np.int64]:
     """Shard and row of each key, shape (n, 2); -1 where it is in none."""
     where = np.full((len(keys_to_find), 2), -1, dtype=np.int64)
     for number, shard in enumerate(shards):

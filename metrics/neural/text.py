@@ -131,7 +131,7 @@ def _json(path: Path) -> dict[str, Any]:
     return _read_json(path, path.stat().st_mtime_ns)
 
 
-class Encoder:
+class TextEncoder:
     """A model and its tokeniser, loaded when the first text is not in the store.
 
     Args:

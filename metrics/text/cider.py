@@ -73,7 +73,7 @@ class Cider(TokenMetric):
         documents, counts = rows.compute_once(
             self.frequencies_key, lambda: self._load_frequencies(rows, corpus)
         )
-        idf = _Idf(math.log(documents) if documents else 0.0, counts)
+        idf = _NgramIdf(math.log(documents) if documents else 0.0, counts)
         return np.concatenate([self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()])
 
     @property
@@ -100,7 +100,7 @@ class Cider(TokenMetric):
         scores = np.asarray(scorer.compute_score()[1])
         return scores[np.cumsum(rows.weights) - 1]
 
-    def _score_chunk(self, corpus: Corpus, chunk: slice, idf: _Idf) -> Floats:
+    def _score_chunk(self, corpus: Corpus, chunk: slice, idf: _NgramIdf) -> Floats:
         """Score some rows; sums run in pycocoevalcap's order, so that they round equally."""
         sets, candidates = corpus.sets[chunk], corpus.candidates[chunk]
         members, sizes = corpus.members_of(sets)
@@ -142,7 +142,7 @@ class Cider(TokenMetric):
 
 
 @dataclass(frozen=True)
-class _Idf:
+class _NgramIdf:
     """The weights of n-grams; one that is in no document counts as if it were in one."""
 
     log_documents: float
@@ -152,7 +152,7 @@ class _Idf:
         return self.log_documents - np.log(np.maximum(1.0, self.counts[n - 1][grams]))
 
 
-def _vector_norms(corpus: Corpus, texts: Ints, n: int, idf: _Idf) -> Floats:
+def _vector_norms(corpus: Corpus, texts: Ints, n: int, idf: _NgramIdf) -> Floats:
     """Compute the length of each text's TF-IDF vector of n-grams."""
     distinct, inverse = np.unique(texts, return_inverse=True)
     counts = corpus.count(distinct, n)

@@ -19,7 +19,7 @@ _TIMEOUT, _ATTEMPTS = 60.0, 5
 _MIN_PAUSE, _MAX_PAUSE = 0.1, 2.0
 
 
-class Client:
+class ChallengeClient:
     """A client of a site.
 
     Args:

@@ -32,12 +32,12 @@ def serve(options: ServeOptions) -> int:
 
 def submit(options: SubmitOptions) -> int:
     """Send a file to a challenge, and print its scores or faults."""
-    from .client import Client, print_outcome
+    from .client import ChallengeClient, print_outcome
 
     token = options.token or os.environ.get("CAPTAU_TOKEN")
     if not token:
         raise InputError("a token is needed: $CAPTAU_TOKEN, or token=…; the site makes one for you")
-    client = Client(options.url, token)
+    client = ChallengeClient(options.url, token)
     path = options.file
     submission = client.submit(path, options.challenge, options.system, options.note)
     print(

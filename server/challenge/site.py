@@ -25,7 +25,7 @@ from .accounts.teams import Teams
 from .audit_log import write_audit
 from .definition import Challenge
 from .leaderboard.board import Score
-from .leaderboard.columns import Column
+from .leaderboard.columns import ScoreColumn
 from .leaderboard.leaderboards import Leaderboards
 from .moderation import Moderation
 from .queries import Queries
@@ -160,12 +160,12 @@ class Site(WebSite):
         return self.render(template, visitor.session, status, member=visitor.member, **variables)
 
 
-def format_score(value: float, column: Column) -> str:
+def format_score(value: float, column: ScoreColumn) -> str:
     """Return a score as tables print it."""
     return format_number(value, column.scale, column.decimals)
 
 
-def format_half_width(score: Score, column: Column) -> str:
+def format_half_width(score: Score, column: ScoreColumn) -> str:
     """Return half the width of a score's interval, as tables print it."""
     return format_number((score.high - score.low) / 2, column.scale, column.decimals)
 

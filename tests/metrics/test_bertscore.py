@@ -11,7 +11,7 @@ from bert_score.utils import sent_encode
 from safetensors.torch import load_file, save_file
 
 from captau.metrics.neural import bertscore
-from captau.metrics.neural.sentence_cosine import _Encoder
+from captau.metrics.neural.sentence_cosine import _SentenceEncoder
 from captau.metrics.neural.text import load_tokenizer
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
@@ -192,7 +192,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
     expected = metric("sentence_cosine(batch_size=7)").score(rows)
     monkeypatch.setenv("CAPTAU_CACHE", str(weights.parent / "other-cache"))
     sizes = []
-    call = _Encoder.__call__
+    call = _SentenceEncoder.__call__
 
     def full(self, texts):
         sizes.append(len(texts))
@@ -200,7 +200,7 @@ def test_full_memory_halves_the_batch(weights, monkeypatch):
             raise MemoryError
         return call(self, texts)
 
-    monkeypatch.setattr(_Encoder, "__call__", full)
+    monkeypatch.setattr(_SentenceEncoder, "__call__", full)
     given = Rows.from_items(rows)
     found = metric("sentence_cosine(batch_size=7)").score(given)
     np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -14,7 +14,7 @@ from torch.nn import functional
 from ...base import Floats
 from ...neural.store import Array
 from ..common.recipe import Examples, Ints, correlate_with_ratings
-from ..common.training import Session, clip_gradients, schedule_learning_rates
+from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from ._siamese_network import SiameseNetwork, TextBatch
 from .text_states import TextStates
 
@@ -39,7 +39,7 @@ def fine_tune(
     rows: RaterRows,
     targets: Floats,
     validation: RaterRows | None,
-    session: Session,
+    session: TrainingSession,
     stage: str,
 ) -> None:
     """Train a network in place, on squared error and pairwise ranking.

@@ -24,9 +24,9 @@ from ...neural.device import resolve
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder, transformers_hash
 from ...rows import Rows
-from ..common.recipe import Examples, Model, Recipe, register_recipe
+from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
 from ..common.spice_metrics import parser_download_size
-from ..common.training import Session
+from ..common.training import TrainingSession
 from ..common.weights import fill_module, load_tensors, save_tensors
 from .background import Background
 from .kernel_ridge import KernelRidge, compute_scaling, fit_kernel_ridge
@@ -130,7 +130,7 @@ class Captau(Recipe):
         model = TextModel(f"rater {self.name}", self._folder(), device, _BATCH_SIZE)
         return TextStates(rows, model, _TOKEN_LIMIT)
 
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train both parts on the mean mid-ranks of each caption's ratings.
 
         Raises:
@@ -182,7 +182,7 @@ class Captau(Recipe):
         layers = TopLayers(self._folder(), self.dropout)
         return SiameseNetwork(layers, n_numbers, n_inputs - n_numbers, self.hidden, self.dropout)
 
-    def load(self, folder: Path) -> Model:
+    def load(self, folder: Path) -> RaterModel:
         device = resolve("auto")
         has_frozen, has_networks = self.encoder != "finetuned", self.encoder != "frozen"
         # The parts before their inputs, for which a rater of the first format has no file.
@@ -265,7 +265,7 @@ class InputMaker:
         return names, np.hstack([numbers, vectors])
 
 
-class CaptauModel(Model):
+class CaptauModel(RaterModel):
     """The trained parts, of which there is at least one.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...neural.store import Array
-from ...neural.text import Encoder, TextModel
+from ...neural.text import TextEncoder, TextModel
 from ...rows import Rows
 
 
@@ -59,7 +59,7 @@ class TextStates:
         return np.concatenate(states).astype(np.float32), self.lengths[texts]
 
 
-class _StatesEncoder(Encoder):
+class _StatesEncoder(TextEncoder):
     """A model's states at some layers, side by side."""
 
     def __init__(self, model: TextModel, layers: tuple[int, ...], limit: int) -> None:

@@ -9,7 +9,7 @@ from ....datasets.reading.table import read_table
 from ....datasets.sources import demo
 from ....datasets.sources.umic_lmdb import named_image
 from .recipe import Examples
-from .training import Session
+from .training import TrainingSession
 
 #: Further scenes of the demo; every tenth is for validation.
 DEMO_SCENES = 2000
@@ -22,7 +22,7 @@ CaptionedImages = dict[str, tuple[str, ...]]
 
 
 def load_captioned_images(
-    origin: str, train: Examples, validation: Examples, session: Session
+    origin: str, train: Examples, validation: Examples, session: TrainingSession
 ) -> tuple[CaptionedImages, CaptionedImages]:
     """Load captioned images to train on and to validate by.
 

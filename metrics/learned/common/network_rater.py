@@ -12,8 +12,8 @@ import numpy as np
 from ...base import Floats
 from ...neural.device import resolve
 from ...rows import Rows
-from .recipe import Coefficient, Examples, Model, Recipe, correlate_with_ratings
-from .training import Session, draw_batches
+from .recipe import Coefficient, Examples, RaterModel, Recipe, correlate_with_ratings
+from .training import TrainingSession, draw_batches
 from .weights import fill_module, load_tensors, save_tensors
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class NetworkRecipe(Recipe):
         model: NetworkModel,
         train: tuple[Sequence[Floats], Examples],
         validation: tuple[Sequence[Floats], Examples],
-        session: Session,
+        session: TrainingSession,
         optimizer: torch.optim.Optimizer,
         **options: Any,
     ) -> float:
@@ -68,7 +68,7 @@ class NetworkRecipe(Recipe):
 
         Args:
             train, validation: inputs, and the rated rows that they belong to.
-            options: more arguments of `Session.train`.
+            options: more arguments of `TrainingSession.train`.
 
         Returns:
             the coefficient `select` on the validation rows, which selects the epoch.
@@ -98,7 +98,7 @@ class NetworkRecipe(Recipe):
         )
         return validate()
 
-    def load(self, folder: Path) -> Model:
+    def load(self, folder: Path) -> RaterModel:
         tensors, card = load_tensors(folder / WEIGHTS_FILE, self.width_keys)
         widths = tuple(int(card[key]) for key in self.width_keys)
         network = self.make_network(widths)
@@ -106,7 +106,7 @@ class NetworkRecipe(Recipe):
         return NetworkModel(self, network.to(resolve("auto")).eval(), widths)
 
 
-class NetworkModel(Model):
+class NetworkModel(RaterModel):
     """A trained network, for inputs of `widths`."""
 
     def __init__(self, recipe: NetworkRecipe, network: Any, widths: tuple[int, ...]) -> None:

@@ -25,7 +25,7 @@ from ....datasets.errors import InputError, unknown
 from ...base import Floats
 from ...registry import import_modules
 from ...rows import Rows
-from .training import Session
+from .training import TrainingSession
 
 Ints = NDArray[np.intp]
 Coefficient = Literal["tau_c", "spearman"]
@@ -130,7 +130,7 @@ def correlate_with_ratings(
     return float(tau.statistic)
 
 
-class Model(ABC):
+class RaterModel(ABC):
     """A trained rater."""
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Recipe(ABC):
         name: ClassVar[str]
 
     @abstractmethod
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train a rater.
 
         Args:
@@ -168,7 +168,7 @@ class Recipe(ABC):
         """
 
     @abstractmethod
-    def load(self, folder: Path) -> Model:
+    def load(self, folder: Path) -> RaterModel:
         """Read the files of `Model.save`.
 
         Raises:

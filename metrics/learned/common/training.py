@@ -1,6 +1,6 @@
 """The training loop of all learned raters: deterministic, and resumed to the very same weights.
 
-Recipes call `Session.train`. All random numbers of an epoch (order, dropout, negatives) are drawn anew
+Recipes call `TrainingSession.train`. All random numbers of an epoch (order, dropout, negatives) are drawn anew
 from (seed, stage, epoch), so a checkpoint needs no states of generators, and an epoch does not depend
 on how the one before was reached.
 """
@@ -71,7 +71,7 @@ def draw_batches(n: int, size: int, rng: np.random.Generator, device: str) -> It
     return torch.from_numpy(rng.permutation(n)).to(device).split(size)
 
 
-class Session:
+class TrainingSession:
     """One training of one rater.
 
     Args:

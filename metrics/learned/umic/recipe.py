@@ -21,8 +21,8 @@ from ...neural.weights import hash_of, local, need_extra
 from ...rows import Rows
 from ..common.captioned_images import CaptionedImages, load_captioned_images
 from ..common.features import image_ids
-from ..common.recipe import Examples, Model, Recipe, register_recipe
-from ..common.training import Session
+from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
+from ..common.training import TrainingSession
 from .checkpoints import Head, load_uniter, save_uniter
 from .negatives import NEGATIVE_KINDS, NegativeKind
 from .regions import Regions, hash_regions, open_regions
@@ -132,7 +132,7 @@ class UmicRecipe(Recipe):
         """Return the region features, for use in a `with`."""
         return open_regions(self._folder())
 
-    def fit(self, train: Examples, validation: Examples, session: Session) -> Model:
+    def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train on captioned images; the least loss on the validation groups selects the step.
 
         Raises:
@@ -155,7 +155,7 @@ class UmicRecipe(Recipe):
         return UmicModel(self, network, pieces)
 
     def _start(
-        self, captioned: CaptionedImages, regions: Regions, session: Session
+        self, captioned: CaptionedImages, regions: Regions, session: TrainingSession
     ) -> tuple[Uniter, list[str]]:
         """Return the network to be trained, and its word pieces."""
         if self.init is not None:
@@ -183,7 +183,7 @@ class UmicRecipe(Recipe):
         return Uniter(UniterSizes(*body, len(pieces), _POSITIONS, width), self.dropout), pieces
 
     def _pretrain(
-        self, network: Uniter, train: PairTable, validation: PairTable, session: Session
+        self, network: Uniter, train: PairTable, validation: PairTable, session: TrainingSession
     ) -> None:
         """Train by UNITER's masked words and image-text matching, half of whose captions are wrong."""
         from torch.nn import functional
@@ -221,7 +221,7 @@ class UmicRecipe(Recipe):
         network.start_ranking()
 
     def _contrast(
-        self, network: Uniter, train: PairTable, validation: PairTable, session: Session
+        self, network: Uniter, train: PairTable, validation: PairTable, session: TrainingSession
     ) -> None:
         """Train the rank head to score captions above their negatives, by the margin."""
         import torch
@@ -254,12 +254,12 @@ class UmicRecipe(Recipe):
             higher_is_better=False,
         )
 
-    def load(self, folder: Path) -> Model:
+    def load(self, folder: Path) -> RaterModel:
         network = load_uniter(folder / WEIGHTS_FILE, self.head).to(resolve("auto"))
         return UmicModel(self, network, read_vocabulary(folder / VOCABULARY_FILE))
 
 
-class UmicModel(Model):
+class UmicModel(RaterModel):
     """A trained network and its word pieces."""
 
     def __init__(self, recipe: UmicRecipe, network: Uniter, pieces: Sequence[str]) -> None:

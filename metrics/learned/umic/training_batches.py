@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
 from ..common.captioned_images import CaptionedImages
-from ..common.training import Session, clip_gradients, schedule_learning_rates
+from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from .negatives import NegativeKind, Negatives, find_nearest_images, join_words
 from .regions import Regions
 from .scoring import WordPieces, collate, truncate
@@ -106,7 +106,7 @@ class PairTable:
         pieces: Sequence[str],
         positions: int,
         kinds: Sequence[NegativeKind],
-        session: Session,
+        session: TrainingSession,
     ) -> None:
         nearest = find_nearest_images(_mean_features(captioned, regions), list(captioned))
         self._pairs = [(i, caption) for i, captions in captioned.items() for caption in captions]

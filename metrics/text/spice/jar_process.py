@@ -287,7 +287,7 @@ class _ParserThread(threading.Thread):
         self._captions = captions
         self._lock = lock
         self._results = results
-        self._client = _Client(can_parse=True)
+        self._client = _JarClient(can_parse=True)
 
     def run(self) -> None:
         try:
@@ -319,7 +319,7 @@ class _ParserThread(threading.Thread):
         return _failure(answer["error"]) if isinstance(answer, dict) else answer
 
 
-class _Client:
+class _JarClient:
     """A client with a process of its own, which is started again once for a request over which it died."""
 
     def __init__(self, *, can_parse: bool) -> None:
@@ -371,7 +371,7 @@ def score(requests: Iterable[Sequence[Tuples]]) -> Generator[dict[str, Any]]:
     Raises:
         InputError: if Java does not start, stalls, or dies twice over one row.
     """
-    client = _Client(can_parse=False)
+    client = _JarClient(can_parse=False)
     try:
         for request in requests:
             answer = client.ask(request, SILENCE)

@@ -33,7 +33,7 @@ from ....benchmarks.scoring.system_comparison import SystemPanel, compare_system
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample
 from ....datasets.errors import InputError
-from ....datasets.reading.streams import Source
+from ....datasets.reading.streams import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats, Metric
 from ....metrics.text.tokens.ptb import pin_tokens
@@ -225,7 +225,7 @@ def _load_references(reference_set: ReferenceSet, data_root: Path | None) -> Ref
                 f"dataset {reference_set.dataset}: rows of image '{image_id}' have different "
                 f"references; name a file of them"
             )
-    return ReferenceFile(Source(Path(reference_set.name)), by_image)
+    return ReferenceFile(JsonSource(Path(reference_set.name)), by_image)
 
 
 def _score_row(result: SystemScores, spec: str) -> dict[str, Any]:

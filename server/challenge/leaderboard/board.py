@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..submissions import finite_or_none
-from .columns import Column, column_key
+from .columns import ScoreColumn, column_key
 
 #: The corrected p-value from which on a difference is not significant, and the correction.
 ALPHA, CORRECTION = 0.05, "bh"
@@ -35,7 +35,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """A scored submission, or human captions.
 
     Attributes:
@@ -67,7 +67,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """A row of a leaderboard.
 
     Attributes:
@@ -75,7 +75,7 @@ class Row:
         rank: submissions that share a rank do not differ significantly; None without a place.
     """
 
-    entry: Entry
+    entry: BoardEntry
     place: int | None = None
     rank: int | None = None
 
@@ -95,9 +95,9 @@ class Board:
     """
 
     challenge: str
-    columns: Sequence[Column]
-    ranked_by: Column
-    rows: Sequence[Row]
+    columns: Sequence[ScoreColumn]
+    ranked_by: ScoreColumn
+    rows: Sequence[BoardRow]
     signatures: Mapping[str, str] = field(default_factory=dict[str, str])
     signatures_differ: bool = False
 
@@ -164,7 +164,7 @@ def read_scores(rows: Iterable[Mapping[str, Any]]) -> dict[str, Score]:
     return scores
 
 
-def round_scores(scores: Mapping[str, Score], columns: Sequence[Column]) -> dict[str, Score]:
+def round_scores(scores: Mapping[str, Score], columns: Sequence[ScoreColumn]) -> dict[str, Score]:
     """Return the scores with the decimals that tables print."""
     return {c.key: scores[c.key].round(c.shown_decimals) for c in columns if c.key in scores}
 

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 
 from ...web.errors import RefusedError
 from ..definition import Challenge, Phase
-from .board import Entry
-from .columns import Column, default_column
+from .board import BoardEntry
+from .columns import ScoreColumn, default_column
 from .ranking import Selection
 
 #: The phase of an address that shows all phases.
@@ -32,7 +32,7 @@ class Filters:
     since: float = -math.inf
     until: float = math.inf
 
-    def accepts(self, entry: Entry) -> bool:
+    def accepts(self, entry: BoardEntry) -> bool:
         """Return whether an entry is shown; human captions always are."""
         if entry.is_human:
             return True
@@ -53,7 +53,7 @@ class BoardRequest:
     """
 
     phase: str
-    column: Column
+    column: ScoreColumn
     is_reversed: bool
     selection: Selection
     team: str
@@ -85,7 +85,7 @@ class BoardRequest:
 
 
 def read_board_request(
-    challenge: Challenge, columns: Sequence[Column], parameters: Mapping[str, str], now: float
+    challenge: Challenge, columns: Sequence[ScoreColumn], parameters: Mapping[str, str], now: float
 ) -> BoardRequest:
     """Return the request of an address's query parameters; invalid ones are ignored."""
     columns_by_key = {column.key: column for column in columns}

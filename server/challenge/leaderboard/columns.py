@@ -16,7 +16,7 @@ DEFAULT_DECIMALS = 3
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoreColumn:
     """A score that a challenge gives.
 
     Attributes:
@@ -62,7 +62,7 @@ def rank_keys(challenge: Challenge) -> list[str]:
     return [*(["accuracy mean"] if "accuracy" in protocol.coefficients else []), *keys]
 
 
-def make_columns(challenge: Challenge) -> list[Column]:
+def make_columns(challenge: Challenge) -> list[ScoreColumn]:
     """Return the columns of a challenge: the one that ranks first, the others as in tables."""
     if challenge.kind == "metrics":
         keys = sorted(rank_keys(challenge), key=lambda key: key != challenge.rank_by)
@@ -73,7 +73,7 @@ def make_columns(challenge: Challenge) -> list[Column]:
         key=lambda pair: (pair[1] != challenge.rank_by, pair[0].order),
     )
     return [
-        Column(
+        ScoreColumn(
             key=f"{spec}@{references.name}",
             metric=spec,
             references=references.name if has_several_sets else "",
@@ -87,12 +87,12 @@ def make_columns(challenge: Challenge) -> list[Column]:
     ]
 
 
-def default_column(challenge: Challenge, columns: Sequence[Column]) -> Column:
+def default_column(challenge: Challenge, columns: Sequence[ScoreColumn]) -> ScoreColumn:
     """Return the column that orders a leaderboard unless the visitor chooses another."""
     return next(column for column in columns if column.metric == challenge.rank_by)
 
 
-def _coefficient_column(key: str) -> Column:
+def _coefficient_column(key: str) -> ScoreColumn:
     coefficient, _, dimension = key.partition(" ")
     label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
-    return Column(key, key, "", f"{label} {dimension}".strip(), scale, decimals, True)
+    return ScoreColumn(key, key, "", f"{label} {dimension}".strip(), scale, decimals, True)

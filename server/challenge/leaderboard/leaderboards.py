@@ -10,7 +10,7 @@ from ..definition import Challenge
 from ..queries import ChallengeStatus, Queries
 from ..submission_store import SubmissionStore
 from ..submissions import Submission
-from .board import Board, Entry, read_scores, round_scores
+from .board import Board, BoardEntry, read_scores, round_scores
 from .board_request import ALL_PHASES, BoardRequest, read_board_request
 from .columns import make_columns
 from .rank_cache import RankCache
@@ -105,10 +105,10 @@ class Leaderboards:
 
 def _make_entries(
     submissions: list[Submission], status: ChallengeStatus, team: int | None
-) -> list[Entry]:
+) -> list[BoardEntry]:
     """Return the entries of submissions that are not disqualified, and of human captions."""
     entries = [
-        Entry(
+        BoardEntry(
             number=submission.id,
             team=submission.team,
             name=submission.team_name,
@@ -124,5 +124,5 @@ def _make_entries(
     ]
     if status.human_scores:
         human_scores = read_scores(status.human_scores)
-        entries.append(Entry(None, None, "people", "captions held out", "", 0.0, human_scores))
+        entries.append(BoardEntry(None, None, "people", "captions held out", "", 0.0, human_scores))
     return entries

@@ -11,8 +11,8 @@ from ....benchmarks.statistics.weighted_coefficients import Floats
 from ..definition import Challenge
 from ..submission_files import read_replicates
 from ..submission_store import SubmissionStore
-from .board import Entry
-from .columns import Column
+from .board import BoardEntry
+from .columns import ScoreColumn
 from .ranking import rank_submissions
 
 K = TypeVar("K", bound=Hashable)
@@ -34,8 +34,8 @@ class RankCache:
     def rank(
         self,
         challenge: Challenge,
-        column: Column,
-        entries: Iterable[Entry],
+        column: ScoreColumn,
+        entries: Iterable[BoardEntry],
         decimals: int | None = None,
     ) -> dict[int, int]:
         """Return ranks by submission number; reads files, so not for the event loop's thread.
@@ -64,7 +64,7 @@ class RankCache:
             return _get_or_compute(self._ranks, key, _MAX_BOARDS, compute_ranks)
 
     def _load_replicates(
-        self, source: tuple[str, ...], submission_key: str, column: Column
+        self, source: tuple[str, ...], submission_key: str, column: ScoreColumn
     ) -> Floats | None:
         references = column.key.rpartition("@")[2] if "@" in column.key else ""
 

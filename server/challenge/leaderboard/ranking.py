@@ -16,19 +16,21 @@ import numpy as np
 from ....benchmarks.statistics.multiple_tests import correct_p_values, rank_clusters
 from ....benchmarks.statistics.significance import two_sided_p_value
 from ....benchmarks.statistics.weighted_coefficients import Floats
-from .board import ALPHA, CORRECTION, Entry, Row
-from .columns import Column
+from .board import ALPHA, CORRECTION, BoardEntry, BoardRow
+from .columns import ScoreColumn
 
 #: The submissions of a team that are shown: the best by a column, the latest, or all.
 Selection = Literal["best", "latest", "all"]
 
 
-def select_entries(entries: Iterable[Entry], column: Column, selection: Selection) -> list[Entry]:
+def select_entries(
+    entries: Iterable[BoardEntry], column: ScoreColumn, selection: Selection
+) -> list[BoardEntry]:
     """Return the entries that stand for each team, and human ones; of equals the first."""
     entries = list(entries)
     if selection == "all":
         return entries
-    selected: dict[int | None, Entry] = {}
+    selected: dict[int | None, BoardEntry] = {}
     for entry in entries:
         rival = selected.get(entry.team)
         if entry.is_human:
@@ -40,13 +42,13 @@ def select_entries(entries: Iterable[Entry], column: Column, selection: Selectio
     return [entry for entry in entries if entry.is_human or selected[entry.team] is entry]
 
 
-def _precedence(entry: Entry, column: Column, selection: Selection) -> tuple[float, ...]:
+def _precedence(entry: BoardEntry, column: ScoreColumn, selection: Selection) -> tuple[float, ...]:
     if selection == "latest":
         return (entry.at,)
     return (_quality(entry, column), -entry.at)
 
 
-def _quality(entry: Entry, column: Column) -> float:
+def _quality(entry: BoardEntry, column: ScoreColumn) -> float:
     """Return the score with its sign such that higher is better; -inf if it is undefined."""
     score = entry.scores.get(column.key)
     if score is None or math.isnan(score.value):
@@ -55,8 +57,12 @@ def _quality(entry: Entry, column: Column) -> float:
 
 
 def rank_entries(
-    entries: Iterable[Entry], column: Column, ranks: Mapping[int, int], *, is_reversed: bool = False
-) -> list[Row]:
+    entries: Iterable[BoardEntry],
+    column: ScoreColumn,
+    ranks: Mapping[int, int],
+    *,
+    is_reversed: bool = False,
+) -> list[BoardRow]:
     """Return the rows of a leaderboard, the best first.
 
     Args:
@@ -67,16 +73,16 @@ def rank_entries(
     """
     ordered = sorted(entries, key=lambda e: (-_quality(e, column), e.at, e.number or 0))
     place_of_quality: dict[float, int] = {}
-    rows: list[Row] = []
+    rows: list[BoardRow] = []
     n_placed = 0
     for entry in ordered:
         quality = _quality(entry, column)
         if entry.number is None or quality == -math.inf:
-            rows.append(Row(entry))
+            rows.append(BoardRow(entry))
             continue
         n_placed += 1
         place = place_of_quality.setdefault(quality, n_placed)
-        rows.append(Row(entry, place, ranks.get(entry.number)))
+        rows.append(BoardRow(entry, place, ranks.get(entry.number)))
     return rows[::-1] if is_reversed else rows
 
 

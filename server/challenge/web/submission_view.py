@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..leaderboard.board import Score, read_scores, round_scores
-from ..leaderboard.columns import DEFAULT_DECIMALS, Column, column_key, default_column
+from ..leaderboard.columns import DEFAULT_DECIMALS, ScoreColumn, column_key, default_column
 from ..site import Site, format_score
 from ..submissions import Submission
 
@@ -16,7 +16,7 @@ def submission_values(site: Site, submission: Submission) -> dict[str, Any]:
     columns = site.leaderboards.columns[challenge.name]
     result = submission.result
     scores = round_scores(read_scores(result.scores) if result else {}, columns)
-    scores_by_label: dict[str, list[tuple[Column, Score | None]]] = {}
+    scores_by_label: dict[str, list[tuple[ScoreColumn, Score | None]]] = {}
     for column in columns:
         scores_by_label.setdefault(column.label, []).append((column, scores.get(column.key)))
     return {

@@ -29,7 +29,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
-class Task:
+class NextUnit:
     """The kind of unit that a rater sees next.
 
     Attributes:
@@ -165,12 +165,14 @@ class Form(ABC):
         """Return the state of a new rater, as JSON."""
         return {}
 
-    def next_task(self, state: Mapping[str, Any]) -> Task | None:
+    def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the kind of unit that a rater sees next; None if the form has ended for them."""
         del state
-        return Task()
+        return NextUnit()
 
-    def start_unit(self, state: dict[str, Any], task: Task, key: str, now: float) -> dict[str, Any]:
+    def start_unit(
+        self, state: dict[str, Any], task: NextUnit, key: str, now: float
+    ) -> dict[str, Any]:
         """Return a rater's state once a unit is shown to them."""
         del task, key, now
         return state

@@ -23,9 +23,9 @@ from .form import (
     Floats,
     Form,
     FormFields,
+    NextUnit,
     RaterProgress,
     SubmittedAnswer,
-    Task,
     read_level,
 )
 from .game_rules import LEVELS, GameState, OpenPair, Rules
@@ -179,17 +179,19 @@ class GameForm(Form):
         """Return the state of a new player."""
         return asdict(game_rules.start(self.rules))
 
-    def next_task(self, state: Mapping[str, Any]) -> Task | None:
+    def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the task of the player's phase; None once practice has ended for good."""
         phase, attempt = state["phase"], state["attempt"]
         return {
-            "tutorial": Task("tutorial", "tutorial"),
-            "trial": Task("trial", allows_attention=False),
-            "probation": Task("probation", "probation", attempt, is_shuffled=True),
-            "playing": Task("playing"),
+            "tutorial": NextUnit("tutorial", "tutorial"),
+            "trial": NextUnit("trial", allows_attention=False),
+            "probation": NextUnit("probation", "probation", attempt, is_shuffled=True),
+            "playing": NextUnit("playing"),
         }.get(phase)
 
-    def start_unit(self, state: dict[str, Any], task: Task, key: str, now: float) -> dict[str, Any]:
+    def start_unit(
+        self, state: dict[str, Any], task: NextUnit, key: str, now: float
+    ) -> dict[str, Any]:
         """Return a player's state with a pair open; attention items are no part of the game."""
         if task.phase == "attention":
             return state

@@ -76,7 +76,7 @@ class GameState:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RatingOutcome:
     """Feedback that a player gets after a rating, and no sooner."""
 
     phase: Phase
@@ -127,7 +127,7 @@ def serve(state: GameState, key: str, now: float) -> GameState:
 
 def answer(
     state: GameState, key: str, rating: int, now: float, previous: Sequence[float], rules: Rules
-) -> tuple[GameState, Outcome]:
+) -> tuple[GameState, RatingOutcome]:
     """Return the state after a rating, and its feedback.
 
     Args:
@@ -154,7 +154,7 @@ def answer(
         points,
         rules,
     )
-    outcome = Outcome(state.phase, rating, consensus(previous), fmean(previous), points, turn)
+    outcome = RatingOutcome(state.phase, rating, consensus(previous), fmean(previous), points, turn)
     return state_after, outcome
 
 

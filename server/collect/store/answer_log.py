@@ -41,7 +41,7 @@ _COUNT_ANSWER = update(units).where(units.c.id == UNIT_ID).values(given=units.c.
 
 
 @dataclass(frozen=True)
-class _Submission:
+class _PostedAnswer:
     """A rater's answer as it arrives: a value for each caption, in the order shown."""
 
     key: str
@@ -90,7 +90,7 @@ class AnswerLog:
             NotFoundError: if no unit of that key was shown to them.
             OutOfTurnError: if the form does not accept it (yet).
         """
-        submission = _Submission(key, values, self._data.clock())
+        submission = _PostedAnswer(key, values, self._data.clock())
         return await self._data.database.run_grouped(self._record_all, rater_id, submission)
 
     async def find(self, rater_id: int, key: str) -> RecordedAnswer:
@@ -109,7 +109,7 @@ class AnswerLog:
         return await self._data.database.run(load)
 
     def _record_all(
-        self, c: Connection, submissions: Mapping[int, _Submission]
+        self, c: Connection, submissions: Mapping[int, _PostedAnswer]
     ) -> dict[int, RecordedAnswer | Exception]:
         """Record the answers of raters who submit at once; return each one's result."""
         keys = pad_to_power_of_two(submission.key for submission in submissions.values())
@@ -134,7 +134,7 @@ class AnswerLog:
     def _record(
         self,
         serve: Row[Any],
-        submission: _Submission,
+        submission: _PostedAnswer,
         others_by_item: Mapping[int, list[float]],
         changes: _Changes,
     ) -> RecordedAnswer:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
 
 from ...web.errors import NotFoundError
-from ..forms.form import Task
+from ..forms.form import NextUnit
 from .records import EndReason, Rater, ShownUnit
 from .statements import (
     KEY,
@@ -185,7 +185,7 @@ class Assignment:
 
     def _choose(
         self, c: Connection, rater: Rater, take_least_answered: Callable[[], int | None]
-    ) -> tuple[int, Task] | None:
+    ) -> tuple[int, NextUnit] | None:
         """Return a unit for a rater and its task; None if there is nothing for them now."""
         task = self._form.next_task(rater.state)
         if task is None:
@@ -295,7 +295,7 @@ class _LeastAnswered:
             self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, parameters)}
 
 
-def _next_of_pool(c: Connection, rater_id: int, task: Task) -> int | None:
+def _next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:
     """Return the next unit of a task's pool that a rater has not been shown in its attempt."""
     seen = exists().where(
         serves.c.rater == rater_id, serves.c.unit == units.c.id, serves.c.attempt == task.attempt

@@ -18,15 +18,15 @@ import pytest
 
 from captau.datasets import registry
 from captau.datasets.download.archives import Archive
-from captau.datasets.download.fetch import How, fetch
+from captau.datasets.download.fetch import RetryLimits, fetch
 from captau.datasets.errors import InputError
 from captau.datasets.schema import Card, SourceFile
 
 CONTENT = bytes(range(256)) * 1000
 LENGTH = len(CONTENT)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-QUICK = How(tries=2, backoff=0.001, timeout=5)
-ONCE = How(tries=0, backoff=0.001, timeout=5)
+QUICK = RetryLimits(tries=2, backoff=0.001, timeout=5)
+ONCE = RetryLimits(tries=0, backoff=0.001, timeout=5)
 
 
 def blob(content: bytes) -> str:
@@ -53,7 +53,7 @@ def ranges(site) -> list[str]:
     return [headers.get("Range", "") for _, headers in site.asked]
 
 
-def fails(one: Card, root: Path, how: How = QUICK) -> str:
+def fails(one: Card, root: Path, how: RetryLimits = QUICK) -> str:
     with pytest.raises(InputError) as caught:
         fetch(one, root, how)
     message = str(caught.value)
@@ -313,14 +313,14 @@ def test_tls_certificates_are_checked(site, served, root) -> None:
 
 
 def test_offline(site, served, root) -> None:
-    message = fails(served, root, How(offline=True))
+    message = fails(served, root, RetryLimits(offline=True))
     assert message == (
         f"dataset mine: data.offline=true, so not fetched: mine/data.bin from {site.url}/data.bin"
     )
     assert site.asked == []
     assert not root.exists()
     fetch(served, root, QUICK)
-    assert fetch(served, root, How(offline=True)) == []
+    assert fetch(served, root, RetryLimits(offline=True)) == []
 
 
 def test_what_has_to_be_got_by_hand_is_said_and_the_rest_is_fetched(site, served, root) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from captau.datasets.reading import streams
 from captau.datasets.reading.source_files import sha256
-from captau.datasets.reading.streams import STDIN, Source
+from captau.datasets.reading.streams import STDIN, JsonSource
 from tests.conftest import AWKWARD, says
 
 VALUES = st.recursive(
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 
 
 def pieces(path: Path) -> list[tuple[str, int, Any]]:
-    return list(Source(path).read())
+    return list(JsonSource(path).read())
 
 
 @settings(
@@ -87,15 +87,15 @@ def test_a_long_file_is_not_held_whole(tmp_path: Path, monkeypatch: pytest.Monke
     entry = json.dumps({"image_id": 1, "caption": "a dog runs " * 9})
     path.write_text("[" + ",\n".join([entry] * 4000) + "]")
     held: list[int] = []
-    more = streams._Text._more
+    more = streams._JsonText._more
 
-    def watched(self: streams._Text) -> None:
+    def watched(self: streams._JsonText) -> None:
         more(self)
         held.append(len(self._text))
 
-    monkeypatch.setattr(streams._Text, "_more", watched)
+    monkeypatch.setattr(streams._JsonText, "_more", watched)
     monkeypatch.setattr(streams, "_CHUNK", 4096)
-    assert sum(1 for _ in Source(path).read()) == 4000
+    assert sum(1 for _ in JsonSource(path).read()) == 4000
     assert max(held) <= 2 * 4096
     assert path.stat().st_size > 100 * 4096
 
@@ -135,7 +135,7 @@ def test_a_fault_early_in_a_long_file_is_found_early(
     path = tmp_path / "c.json"
     path.write_text("[1, nothing" + " " * 100_000 + "]")
     monkeypatch.setattr(streams, "_CHUNK", 100)
-    text = streams._Text(io.BytesIO(path.read_bytes()), "it")
+    text = streams._JsonText(io.BytesIO(path.read_bytes()), "it")
     with says("it:1: not valid JSON"):
         list(text.pieces())
     assert text._stream.tell() < 1000
@@ -178,10 +178,10 @@ def test_standard_input_is_read_more_than_once(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    source = Source(STDIN)
+    source = JsonSource(STDIN)
     assert source.name == "standard input"
     for _ in range(2):
         assert [value for _, _, value in source.read()] == [1, 2]
     path = tmp_path / "same"
     path.write_bytes(content)
-    assert source.sha256 == sha256(path) == Source(path).sha256
+    assert source.sha256 == sha256(path) == JsonSource(path).sha256

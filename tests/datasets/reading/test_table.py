@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.datasets.reading.table import Judgements, read_table, split_list
+from captau.datasets.reading.table import JudgementColumns, read_table, split_list
 from captau.datasets.schema import Card, Scale
 from tests.conftest import says
 
@@ -205,14 +205,14 @@ def test_columns_of_another_kind(tmp_path: Path) -> None:
 CARD = Card("toy", "Toy", "1", "", "", "", scales={"overall": Scale(0, 5)}, has_references=False)
 
 
-def judged(**changes: Any) -> Judgements:
+def judged(**changes: Any) -> JudgementColumns:
     columns: dict[str, Any] = {
         "places": ["f:2", "f:3", "f:4", "f:5"],
         "image_ids": ["a", "a", "a", "b"],
         "captions": ["dog", "cat", "dog", "dog"],
         "values": [1, 2, 3, 4],
     }
-    return Judgements(**(columns | changes))
+    return JudgementColumns(**(columns | changes))
 
 
 def test_rows_become_items() -> None:

@@ -11,7 +11,7 @@ import captau
 from captau.datasets.sources import demo
 from captau.metrics.base import Floats
 from captau.metrics.learned.common.recipe import Examples, Recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
 
 
@@ -46,10 +46,10 @@ def correlate_with_rule(predictions: Floats, examples: Examples) -> float:
 def check_learning(recipe: Recipe, folder: Path) -> None:
     """Assert that a rater learns the demo's rule, its control does not, and files hold all of it."""
     train, validation, test = map(demo_examples, ("train", "validation", "test"))
-    model = recipe.fit(train, validation, Session(0))
+    model = recipe.fit(train, validation, TrainingSession(0))
     predictions = model.predict(test.rows)
     assert correlate_with_rule(predictions, test) >= 0.8
-    control = recipe.fit(shuffle_ratings(train), shuffle_ratings(validation), Session(0))
+    control = recipe.fit(shuffle_ratings(train), shuffle_ratings(validation), TrainingSession(0))
     assert correlate_with_rule(control.predict(test.rows), test) < 0.5
     model.save(folder)
     loaded = recipe.load(folder)

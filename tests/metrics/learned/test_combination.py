@@ -11,7 +11,7 @@ import pytest
 from captau.datasets.registry import load
 from captau.metrics.learned.combination import Combination, derive_preferences
 from captau.metrics.learned.common.recipe import Examples, make_recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.rows import Rows
 from captau.metrics.text.spice import models as spice_models
 from tests.conftest import AWKWARD, says
@@ -56,7 +56,7 @@ def rated(rows, values):
 def test_planted_weights_are_found(rows):
     """Each dataset counts the same, and the drawn preferences are many: two standard errors are 0.5."""
     model = Combination(METRICS, strengths=(0.0,)).fit(
-        drawn(rows), drawn(rows).take([]), Session(0)
+        drawn(rows), drawn(rows).take([]), TrainingSession(0)
     )
     np.testing.assert_allclose(model.weights, PLANTED, atol=0.7)
 
@@ -64,14 +64,16 @@ def test_planted_weights_are_found(rows):
 def test_a_metric_that_people_contradict_has_no_weight(rows):
     first, _, last = Combination(METRICS).compute_scores(rows).T
     examples = rated(rows, first - 0.5 * last)
-    model = Combination(METRICS, strengths=(0.0,)).fit(examples, examples.take([]), Session(0))
+    model = Combination(METRICS, strengths=(0.0,)).fit(
+        examples, examples.take([]), TrainingSession(0)
+    )
     assert model.weights[0] > 0
     assert model.weights[2] == 0
 
 
 def test_equal_weights_in_the_limit(rows):
     model = Combination(METRICS, strengths=(1e6,)).fit(
-        drawn(rows), drawn(rows).take([]), Session(0)
+        drawn(rows), drawn(rows).take([]), TrainingSession(0)
     )
     table = Combination(METRICS).compute_scores(rows)
     sets = rows.frame["dataset"].to_numpy()
@@ -88,8 +90,8 @@ def test_equal_weights_in_the_limit(rows):
 def test_the_order_of_rows_does_not_matter(rows):
     examples = drawn(rows, 2000)
     order = np.random.default_rng(1).permutation(len(rows))
-    first = Combination(METRICS).fit(examples, examples.take([]), Session(0))
-    second = Combination(METRICS).fit(examples.take(order), examples.take([]), Session(0))
+    first = Combination(METRICS).fit(examples, examples.take([]), TrainingSession(0))
+    second = Combination(METRICS).fit(examples.take(order), examples.take([]), TrainingSession(0))
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-4, atol=1e-4)
     shuffled = Rows(rows.frame.iloc[order])
     np.testing.assert_allclose(first.predict(shuffled), first.predict(rows)[order], rtol=1e-12)
@@ -106,7 +108,8 @@ def test_ratings_count_by_their_order_within_an_image(rows):
     # The strength is chosen by pooled coefficients, which the levels do move.
     recipe = Combination(METRICS, strengths=(0.01,))
     first, second = (
-        recipe.fit(rated(rows, v), rated(rows, v).take([]), Session(0)) for v in (values, moved)
+        recipe.fit(rated(rows, v), rated(rows, v).take([]), TrainingSession(0))
+        for v in (values, moved)
     )
     np.testing.assert_array_equal(first.weights, second.weights)
 
@@ -120,7 +123,7 @@ def test_ratings_imply_preferences_within_an_image():
 
 def test_a_saved_rater_is_the_same(rows, tmp_path):
     recipe = make_recipe("combination", {"metrics": list(METRICS), "roots": ["rouge_1"]})
-    model = recipe.fit(drawn(rows, 2000), drawn(rows, 2).take([]), Session(0))
+    model = recipe.fit(drawn(rows, 2000), drawn(rows, 2).take([]), TrainingSession(0))
     model.save(tmp_path)
     np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))
     path = tmp_path / "combination.json"
@@ -136,7 +139,7 @@ def test_a_saved_rater_is_the_same(rows, tmp_path):
 
 
 def test_any_caption_has_a_score(rows, tmp_path):
-    model = Combination(METRICS).fit(drawn(rows, 2000), drawn(rows, 2).take([]), Session(0))
+    model = Combination(METRICS).fit(drawn(rows, 2000), drawn(rows, 2).take([]), TrainingSession(0))
     found = model.predict(Rows.from_items([{"caption": c, "references": AWKWARD} for c in AWKWARD]))
     assert np.isfinite(found).all()
 
@@ -147,7 +150,7 @@ def test_the_strength_is_chosen_by_the_dataset_left_out(rows):
     sets = rows.frame["dataset"].to_numpy()
     noise = np.random.default_rng(0).normal(scale=0.05, size=len(rows))
     opposed = np.select([sets == "set0", sets == "set1"], [table[:, 0], table[:, 2]], table[:, 1])
-    session = Session(0)
+    session = TrainingSession(0)
     examples = rated(rows, opposed + noise)
     model = Combination(METRICS, strengths=(0.0, 10.0)).fit(examples, examples.take([]), session)
     assert model.strength == 10.0
@@ -164,41 +167,41 @@ def test_of_one_dataset_the_validation_rows_choose(rows, weights, chosen):
     examples = rated(alone, table[:, 0] + noise)
     validation = rated(alone, table / table.std(axis=0) @ np.array(weights, dtype=float))
     recipe = Combination(METRICS, strengths=(0.0, 1e6))
-    assert recipe.fit(examples, validation, Session(0)).strength == chosen
+    assert recipe.fit(examples, validation, TrainingSession(0)).strength == chosen
 
 
 def test_of_several_datasets_the_validation_rows_are_learnt_from(rows):
     examples = drawn(rows, 2000)
     first, second = np.arange(0, len(rows) // 2), np.arange(len(rows) // 2, len(rows))
     recipe = Combination(METRICS, strengths=(0.01,))
-    parts = recipe.fit(examples.take(first), examples.take(second), Session(0))
+    parts = recipe.fit(examples.take(first), examples.take(second), TrainingSession(0))
     inside = [np.isin(examples.preferences, half).all(axis=1) for half in (first, second)]
     whole = Examples(rows, examples.ratings, examples.preferences[inside[0] | inside[1]])
-    together = recipe.fit(whole, examples.take([]), Session(0))
+    together = recipe.fit(whole, examples.take([]), TrainingSession(0))
     np.testing.assert_allclose(parts.weights, together.weights, rtol=1e-4, atol=1e-4)
 
 
 def test_data_and_options_that_cannot_be_trained_on_are_refused(rows):
     flat = rated(rows, np.ones(len(rows)))
     with says("dataset set0: no caption is rated higher than another of its image"):
-        Combination(METRICS).fit(flat, flat, Session(0))
+        Combination(METRICS).fit(flat, flat, TrainingSession(0))
     with says("cider depends on the other rows"):
-        Combination(("cider",)).fit(flat, flat, Session(0))
+        Combination(("cider",)).fit(flat, flat, TrainingSession(0))
     with says("bertscore", "depends on the other rows", "padding=ignore"):
-        Combination(("bertscore",)).fit(flat, flat, Session(0))
+        Combination(("bertscore",)).fit(flat, flat, TrainingSession(0))
     with says("rater.metrics"):
-        Combination(("bleu_1", "bleu_1")).fit(flat, flat, Session(0))
+        Combination(("bleu_1", "bleu_1")).fit(flat, flat, TrainingSession(0))
     with says("rater.roots names rouge_l"):
-        Combination(("bleu_1",), roots=("rouge_l",)).fit(flat, flat, Session(0))
+        Combination(("bleu_1",), roots=("rouge_l",)).fit(flat, flat, TrainingSession(0))
     with says("rater.strengths"):
-        Combination(METRICS, strengths=()).fit(flat, flat, Session(0))
+        Combination(METRICS, strengths=()).fit(flat, flat, TrainingSession(0))
     alike = Examples(
         Rows(rows.frame.assign(caption="a dog", references=[("a dog",)] * len(rows))),
         flat.ratings,
         within(rows),
     )
     with says("no metric differs between the preferred captions and the others"):
-        Combination(METRICS).fit(alike, alike, Session(0))
+        Combination(METRICS).fit(alike, alike, TrainingSession(0))
 
 
 def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeypatch, tmp_path):
@@ -216,7 +219,7 @@ def test_spices_parser_is_downloaded_only_where_that_was_asked_for(rows, monkeyp
         *("spice_object needs SPICE's parser, 387 MB", "weights.download=true"),
         "captau data fetch dataset=spice_models",
     ):
-        with_scenes.fit(flat, flat, Session(0))
+        with_scenes.fit(flat, flat, TrainingSession(0))
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "1")
     with pytest.raises(RuntimeError, match="downloads into jars"):
-        with_scenes.fit(flat, flat, Session(0))
+        with_scenes.fit(flat, flat, TrainingSession(0))

@@ -8,7 +8,7 @@ import torch
 
 from captau.metrics.learned.common.network_rater import NetworkModel
 from captau.metrics.learned.common.recipe import Examples, make_recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.common.weights import load_tensors
 from tests.conftest import says
 from tests.metrics.learned.demo_ratings import check_learning
@@ -42,10 +42,10 @@ def test_ratings_that_teach_nothing_are_refused(sides):
     recipe = make_recipe("icr", {**ICR, "epochs": 1})
     equal = Examples(train.rows, tuple(np.array([0.5]) for _ in train.ratings), train.preferences)
     with says("same rating", "nothing to learn"):
-        recipe.fit(equal, validation, Session(0))
+        recipe.fit(equal, validation, TrainingSession(0))
     unrated = Examples(train.rows, tuple(np.empty(0) for _ in train.ratings), train.preferences)
     with says("no row with a rating is left"):
-        recipe.fit(unrated, validation, Session(0))
+        recipe.fit(unrated, validation, TrainingSession(0))
 
 
 def test_a_card_without_widths_is_damaged(sides, tmp_path):
@@ -53,7 +53,7 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
 
     options = {"images": "demo", "texts": "demo", "hidden": [4], "epochs": 1}
     recipe = make_recipe("icr", options)
-    recipe.fit(sides["train"], sides["validation"], Session(0)).save(tmp_path)
+    recipe.fit(sides["train"], sides["validation"], TrainingSession(0)).save(tmp_path)
     path = tmp_path / "model.safetensors"
     save_file(load_tensors(path)[0], path)
     with says(str(path), "metadata lack images"):

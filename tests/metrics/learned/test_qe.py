@@ -8,7 +8,7 @@ import torch
 from captau.metrics.learned._qe_network import QeNetwork
 from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from tests.metrics.learned.demo_ratings import check_learning
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
@@ -69,7 +69,7 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
     monkeypatch.setattr(captioned_images, "DEMO_SCENES", 600)
     options = {"images": "demo", "texts": "demo", "pretrain": "demo", "pretrain_rate": 3e-3}
     options |= {"pretrain_epochs": 50, "epochs": 1, "learning_rates": [1e-4]}
-    session = Session(0)
+    session = TrainingSession(0)
     make_recipe("qe", options).fit(sides["train"], sides["validation"], session)
     rows = [r for r in session.history if r["stage"] == "pretraining-labels-0"]
     # By chance it is 1 / 60; terse captions fit many pictures.
@@ -78,7 +78,7 @@ def test_pretraining_finds_the_own_caption(sides, monkeypatch):
 
 def test_the_best_model_of_the_grid_is_returned(sides):
     grid = {"n_labels": [0, 2], "learning_rates": [1e-3, 1e-4], "epochs": 3}
-    session = Session(0)
+    session = TrainingSession(0)
     model = make_recipe("qe", {**QE, **grid}).fit(sides["train"], sides["validation"], session)
     best: dict[str, float] = {}
     for row in session.history:

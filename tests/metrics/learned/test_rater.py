@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from captau.metrics.learned.common import recipe as recipes
-from captau.metrics.learned.common.recipe import Model, Recipe, register_recipe
+from captau.metrics.learned.common.recipe import RaterModel, Recipe, register_recipe
 from captau.metrics.learned.rater import CARD_FILE, RaterCard, find_rater_folder
 from captau.metrics.registry import metric
 from tests.conftest import says
@@ -32,14 +32,14 @@ def _word_counter():
         def fit(self, train, validation, session):
             return WordCounter(self.factor)
 
-        def load(self, folder: Path) -> Model:
+        def load(self, folder: Path) -> RaterModel:
             return WordCounter(json.loads((folder / "model.json").read_text()))
 
     yield
     del recipes._RECIPES["words"]
 
 
-class WordCounter(Model):
+class WordCounter(RaterModel):
     def __init__(self, factor):
         self.factor = factor
 

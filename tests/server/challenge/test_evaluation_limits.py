@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import captions_json, create_account, write_challenge
@@ -35,7 +35,7 @@ def test_memory_and_time_are_bounded(tmp_path, start_serve):
     words = [f"challenge={path}", "database=site.sqlite3"]
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
     database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
-    client = Client(server.url, create_account(database)[0])
+    client = ChallengeClient(server.url, create_account(database)[0])
 
     def evaluate(order):
         file = tmp_path / "a.json"

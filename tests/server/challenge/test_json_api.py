@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from captau.datasets.errors import InputError
-from captau.server.challenge.client import Client, print_outcome
+from captau.server.challenge.client import ChallengeClient, print_outcome
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     CAPTIONS,
@@ -76,7 +76,7 @@ def test_challenges_are_described_without_private_data(site):
 
 
 def test_a_submission_is_followed_to_its_scores(site):
-    client = Client(site.url, site.member)
+    client = ChallengeClient(site.url, site.member)
     response = post(site, site.member, captions_json(), system="mine", note="layer 9")
     assert response.status_code == 201
     received = response.json()
@@ -108,7 +108,7 @@ def test_all_faults_of_an_invalid_submission_are_listed(site, capsys):
     text = captions_json(**{"img00.png": "", "other.png": "x"})
     key = post(site, site.member, text).json()["id"]
     site.work()
-    submission = Client(site.url, site.member).submission(key)
+    submission = ChallengeClient(site.url, site.member).submission(key)
     fields = (submission["state"], submission["n_faults"], submission["counts"])
     assert fields == ("invalid", 2, False)
     assert print_outcome(submission) == 2
@@ -120,7 +120,7 @@ def test_all_faults_of_an_invalid_submission_are_listed(site, capsys):
 def test_scores_of_a_metric_are_correlated(site, capsys):
     key = post(site, site.rival, scores_csv(), "small_metrics", file="mine.csv").json()["id"]
     site.work()
-    submission = Client(site.url, site.rival).submission(key)
+    submission = ChallengeClient(site.url, site.rival).submission(key)
     assert [r["metric"] for r in submission["scores"]] == ["tau_b overall", "pearson overall"]
     assert print_outcome(submission) == 0
     assert "pearson overall" in capsys.readouterr().out
@@ -151,13 +151,13 @@ def test_invalid_requests_are_refused_with_a_message(site):
 def test_the_client_reports_errors(site, tmp_path):
     path = tmp_path / "a.json"
     with says("a.json: No such file"):
-        Client(site.url, site.member).submit(path, "small_captions")
+        ChallengeClient(site.url, site.member).submit(path, "small_captions")
     path.write_text("[]")
     with says("there is no such thing"):
-        Client(site.url, site.member).submit(path, "other")
+        ChallengeClient(site.url, site.member).submit(path, "other")
     with says("a token is needed"):
-        Client(site.url, "nobody").submit(path, "small_captions")
+        ChallengeClient(site.url, "nobody").submit(path, "small_captions")
     with says("127.0.0.1:1"):
-        Client("http://127.0.0.1:1", "x").submit(path, "small_captions")
+        ChallengeClient("http://127.0.0.1:1", "x").submit(path, "small_captions")
     with pytest.raises(InputError, match="no answer of captau serve"):
-        Client(f"{site.url}/static/captau.css#", "x").submit(path, "small_captions")
+        ChallengeClient(f"{site.url}/static/captau.css#", "x").submit(path, "small_captions")

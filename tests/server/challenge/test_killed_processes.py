@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import case, func, select
 
 from captau.datasets.errors import InputError
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import SubmissionState
 from captau.server.challenge.tables import results, submissions
@@ -48,7 +48,7 @@ def test_no_acknowledged_submission_is_lost_or_counted_twice(tmp_path, start_ser
             number += 1
             path.write_text(captions_json(**{"img00.png": f"caption {k} of number {number}"}))
             try:
-                client = Client(url[0], tokens[k])
+                client = ChallengeClient(url[0], tokens[k])
                 submission = client.submit(path, "small_captions", f"{k}-{number}")
                 acknowledged[submission["id"]] = submission["sha256"]
             except InputError:  # no server, or the last submission is still being checked

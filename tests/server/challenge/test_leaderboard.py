@@ -19,31 +19,31 @@ from captau.benchmarks.statistics.multiple_tests import correct_p_values, rank_c
 from captau.benchmarks.statistics.significance import PreparedMetric, compare_metrics
 from captau.server.challenge.leaderboard.board import (
     Board,
-    Entry,
-    Row,
+    BoardEntry,
+    BoardRow,
     Score,
     read_scores,
     round_scores,
 )
 from captau.server.challenge.leaderboard.board_request import Filters
-from captau.server.challenge.leaderboard.columns import Column
+from captau.server.challenge.leaderboard.columns import ScoreColumn
 from captau.server.challenge.leaderboard.ranking import (
     rank_entries,
     rank_submissions,
     select_entries,
 )
 
-CIDER = Column("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
-LOSS = Column("loss", "loss", "", "Loss", 1, 3, False)
+CIDER = ScoreColumn("cider@c5", "cider", "c5", "CIDEr", 100, 1, True)
+LOSS = ScoreColumn("loss", "loss", "", "Loss", 1, 3, False)
 NAN = float("nan")
 
 
 def entry(number, team, value, at=0.0, system="one", key="cider@c5"):
     score = Score(value, value - 0.01, value + 0.01)
-    return Entry(number, team, f"team {team}", system, "test", at, {key: score})
+    return BoardEntry(number, team, f"team {team}", system, "test", at, {key: score})
 
 
-HUMAN = Entry(None, None, "people", "", "", 0.0, {"cider@c5": Score(0.85, 0.84, 0.86)})
+HUMAN = BoardEntry(None, None, "people", "", "", 0.0, {"cider@c5": Score(0.85, 0.84, 0.86)})
 
 
 def numbers(entries):
@@ -146,9 +146,9 @@ def test_a_submission_without_replicates_has_no_rank():
 
 def test_csv_and_json_agree_and_have_no_more_digits_than_shown():
     rows = [
-        Row(entry(7, 1, 0.123456789, 1_700_000_000, system="=1+1"), 1, 1),
-        Row(entry(8, 2, NAN, 1_700_000_000), None, None),
-        Row(HUMAN),
+        BoardRow(entry(7, 1, 0.123456789, 1_700_000_000, system="=1+1"), 1, 1),
+        BoardRow(entry(8, 2, NAN, 1_700_000_000), None, None),
+        BoardRow(HUMAN),
     ]
     rounded_rows = [
         replace(row, entry=replace(row.entry, scores=round_scores(row.entry.scores, [CIDER])))

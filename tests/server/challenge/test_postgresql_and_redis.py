@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submissions import select_submissions
 from captau.server.challenge.workers.work_queue import WorkKind, WorkQueue
@@ -74,7 +74,7 @@ def test_postgresql_holds_the_site_and_redis_wakes_its_workers(postgresql_url, r
             try:
                 path = tmp_path / f"{k}.json"
                 path.write_text(captions_json(**{"img00.png": f"caption number {k}"}))
-                client = Client(url, tokens[k])
+                client = ChallengeClient(url, tokens[k])
                 submission = client.wait(client.submit(path, "small_captions")["id"])
                 assert submission["state"] == "scored", submission
             except BaseException as error:

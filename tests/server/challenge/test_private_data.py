@@ -8,7 +8,7 @@ import time
 
 import requests
 
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.storage.database import Database
 from tests.server.challenge.conftest import (
@@ -39,7 +39,7 @@ def test_references_and_ratings_are_in_no_output(tmp_path, start_serve):
     server = start_serve(*words, PYTHONPATH=str(tmp_path))
     database = Database(str(tmp_path / "site.sqlite3"), FOLDER, "captau serve", guest=True)
     token, _ = create_account(database)
-    client = Client(server.url, token)
+    client = ChallengeClient(server.url, token)
     outputs = []
     broken = json.loads(captions_json())
     broken[1]["caption"] = "zqalpha"

@@ -15,7 +15,7 @@ import pytest
 import captau
 from captau.benchmarks.cli.main import main
 from captau.datasets.registry import load
-from captau.server.challenge.client import Client
+from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.challenge.submission_files import read_replicates
 from captau.server.storage.database import Database
@@ -114,7 +114,7 @@ def test_both_kinds_of_challenge_score_as_the_commands_do(folder, start_serve, c
                 continue
             assert status == 0, (out, err)
             key = re.search(r" as (\w+)", out)[1]
-            submissions[name, kind] = key, Client(server.url, token).submission(key)
+            submissions[name, kind] = key, ChallengeClient(server.url, token).submission(key)
     database.close()
 
     for (name, kind), (key, submission) in submissions.items():

@@ -16,7 +16,7 @@ from captau.metrics.learned.captau_rater.similarities import (
     compute_similarities,
 )
 from captau.metrics.learned.common.recipe import Examples
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.common.weights import load_tensors, save_tensors
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
@@ -40,7 +40,7 @@ def encoders(tiny):
 @pytest.fixture(scope="module")
 def trained(encoders):
     """A rater of both parts on the demo's training images."""
-    return SMALL.fit(demo_examples("train"), demo_examples("validation"), Session(3))
+    return SMALL.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(3))
 
 
 def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
@@ -201,7 +201,7 @@ def test_the_prediction_is_the_weighted_mean_of_the_parts(trained):
 
 def test_a_background_is_saved_and_can_be_left_out(trained, encoders, tmp_path):
     without = replace(SMALL, encoder="frozen", background=False)
-    model = without.fit(demo_examples("train"), demo_examples("validation"), Session(3))
+    model = without.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(3))
     test = demo_examples("test").rows
     predicted = model.predict(test)
     assert (predicted != trained.predict_parts(test)["frozen"]).any()
@@ -237,11 +237,11 @@ def test_a_seed_determines_the_rater(trained, encoders):
     test = demo_examples("test").rows
     first = trained.predict_parts(test)
     again = SMALL.fit(
-        demo_examples("train"), demo_examples("validation"), Session(3)
+        demo_examples("train"), demo_examples("validation"), TrainingSession(3)
     ).predict_parts(test)
     other = (
         replace(SMALL, members=1)
-        .fit(demo_examples("train"), demo_examples("validation"), Session(4))
+        .fit(demo_examples("train"), demo_examples("validation"), TrainingSession(4))
         .predict_parts(test)
     )
     for name, values in first.items():
@@ -253,7 +253,7 @@ def test_a_seed_determines_the_rater(trained, encoders):
 @pytest.mark.parametrize("encoder", ["frozen", "finetuned"])
 def test_each_part_can_stand_alone(encoder, encoders, tmp_path):
     recipe = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
-    session = Session(0)
+    session = TrainingSession(0)
     model = recipe.fit(demo_examples("train"), demo_examples("validation"), session)
     model.save(tmp_path)
     found = sorted(p.name for p in tmp_path.iterdir())
@@ -284,7 +284,7 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
         SMALL.fit(
             replace(same, ratings=tuple(r * 0 for r in same.ratings)),
             demo_examples("test"),
-            Session(0),
+            TrainingSession(0),
         )
 
 
@@ -296,7 +296,7 @@ def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch)
     no_validation = train.take(np.empty(0, dtype=np.intp))
 
     def correlation(examples: Examples) -> float:
-        predictions = frozen.fit(examples, no_validation, Session(0)).predict(test.rows)
+        predictions = frozen.fit(examples, no_validation, TrainingSession(0)).predict(test.rows)
         return float(
             np.corrcoef(pd.Series(predictions).rank(), pd.Series(test.mean_ratings).rank())[0, 1]
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from captau.metrics.learned.common.captioned_images import load_captioned_images
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from tests.conftest import says
 
 
@@ -15,7 +15,7 @@ def test_a_file_is_split_without_tested_and_validation_images(sides, tmp_path):
     ids = ["a", "a", "b", "c", validation.image_ids[0], "COCO_val2014_000000391895.jpg"]
     table = pd.DataFrame({"image_id": ids, "caption": list("uvwxyz")})
     table.to_csv(path, index=False)
-    session = Session(0, test_image_ids=["391895"])  # as datasets call it
+    session = TrainingSession(0, test_image_ids=["391895"])  # as datasets call it
     loaded = load_captioned_images(str(path), train, validation, session)
     assert sorted([*loaded[0], *loaded[1]]) == ["a", "b", "c"]
     assert session.extra_image_ids == {"a", "b", "c"}

@@ -10,7 +10,7 @@ import torch
 
 from captau.datasets.sources import demo
 from captau.metrics.learned.common.recipe import Examples, make_recipe
-from captau.metrics.learned.common.training import Session
+from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.umic.checkpoints import load_uniter, save_uniter
 from captau.metrics.learned.umic.recipe import UmicRecipe
 from captau.metrics.learned.umic.training_batches import PairTable, Schedule
@@ -61,7 +61,7 @@ def parts(monkeypatch):
 
 def fit(sides, seed=0, folder=None, shuffled=False, **options):
     recipe = make_recipe("umic", {**TINY, **options})
-    session = Session(seed, folder, "one", is_control=shuffled)
+    session = TrainingSession(seed, folder, "one", is_control=shuffled)
     return recipe.fit(*sides, session), session
 
 
@@ -109,10 +109,10 @@ def test_a_stopped_training_goes_on_to_the_same_weights(sides, parts, tmp_path, 
 
     monkeypatch.setattr(PairTable, "make_groups", stop)
     with pytest.raises(KeyboardInterrupt):
-        recipe.fit(*sides, Session(0, tmp_path, "one"))
+        recipe.fit(*sides, TrainingSession(0, tmp_path, "one"))
     monkeypatch.setattr(PairTable, "make_groups", draw)
     assert sorted(p.name for p in tmp_path.glob("*.pt"))
-    resumed = recipe.fit(*sides, Session(0, tmp_path, "one")).predict(sides[1].rows)
+    resumed = recipe.fit(*sides, TrainingSession(0, tmp_path, "one")).predict(sides[1].rows)
     np.testing.assert_array_equal(resumed, whole)
 
 
@@ -125,7 +125,7 @@ def table(sides, shuffled=False, **options):
     }
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
     pieces += [*demo.COLOURS, *demo.SHAPES]
-    session = Session(0, is_control=shuffled)
+    session = TrainingSession(0, is_control=shuffled)
     with made.open_regions() as regions:
         return PairTable(captioned, regions, pieces, 8, made.negatives, session), pieces
 
