@@ -16,7 +16,7 @@ import numpy as np
 
 from ...datasets.cache import keep, keeps
 from ...datasets.errors import InputError, unknown
-from ...metrics.base import Metric, version_of
+from ...metrics.base import Metric, Unavailability, version_of
 from ...metrics.external import PythonFunction, ScoreFile
 from ...metrics.registry import metric as metric_of
 from ...metrics.registry import registered_name
@@ -29,7 +29,7 @@ from ..runs.tables import format_number as printed
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
-from ..scoring.unavailable_metrics import split_available
+from ..scoring.unavailable_metrics import UnavailableMetrics, split_available
 from .baseline_file import (
     PARTS,
     Baseline,
@@ -359,11 +359,11 @@ def _check_options(config: CheckOptions, plan: _CheckPlan, before: Baseline) -> 
             raise unknown(f"package of {config.baseline}", package, before.packages)
 
 
-def _measure(plan: _CheckPlan) -> tuple[MeasuredDataset, list[Metric], dict[Metric, str]]:
+def _measure(plan: _CheckPlan) -> tuple[MeasuredDataset, list[Metric], UnavailableMetrics]:
     """Compute scores and correlations anew; return them, the metrics, and those left out."""
     where = replace(plan.config.locations, file_options=plan.file_options)
     caption_set = where.load(plan.dataset)
-    metrics, unavailable = list(plan.metrics), dict[Metric, str]()
+    metrics, unavailable = list(plan.metrics), dict[Metric, Unavailability]()
     if plan.config.update:  # else all must be computed, and one that cannot be says why
         metrics, unavailable = split_available(
             plan.metrics, plan.optional, plan.protocol, caption_set

@@ -540,11 +540,11 @@ def test_a_file_where_a_folder_should_be(site, served, root, place) -> None:
 RUN = """
 import sys
 from pathlib import Path
-from captau.datasets.download.fetch import How, fetch
+from captau.datasets.download.fetch import RetryLimits, fetch
 from captau.datasets.schema import Card, SourceFile
 url, root, digest = sys.argv[1:]
 source = SourceFile("mine/data.bin", "", digest, downloads=(url,))
-how = How(tries=2, backoff=0.001)
+how = RetryLimits(tries=2, backoff=0.001)
 fetch(Card("mine", "", "", "", "", "", sources=(source,)), Path(root), how, note=print)
 """
 
