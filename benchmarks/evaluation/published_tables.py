@@ -250,9 +250,12 @@ def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
 def _best_worst_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
     protocol = rebuilder.resolve_protocol(table, label, {})
     selection = EvaluationSet.select(rebuilder.load(table.dataset), protocol)
-    counts = count_best_worst(selection, selection.protocol.dimension).set_index("system")
+    counts = count_best_worst(selection, selection.protocol.dimension)
+    by_rank = {
+        rank: dict(zip(counts["system"], counts[rank], strict=True)) for rank in ("best", "worst")
+    }
     return {
-        (row, column): TableCell(float(counts.at[options["system"], rank]))
+        (row, column): TableCell(float(by_rank[rank][options["system"]]))
         for row, rank in table.rows.items()
         for column, options in table.columns.items()
     }
