@@ -1,4 +1,5 @@
-"""Take over what `captau reproduce paper=all` found: docs/reproduction.csv, and the table in docs/reproduction.md.
+"""Take over what `captau reproduce paper=all` found into docs: reproduction.csv, its table in reproduction.md, and
+state_of_the_art.md.
 
     captau reproduce paper=all output_dir=RUN && python scripts/refresh_reproduction.py RUN
 
@@ -69,11 +70,14 @@ def page_with(text: str, cells: pd.DataFrame) -> str:
 
 
 def main(run: Path) -> None:
+    import state_of_the_art  # of this folder
+
     comparison = pd.read_csv(run / "comparison.csv", dtype=str, keep_default_na=False)
     cells = kept(comparison)
     page = page_with(PAGE.read_text(encoding="utf-8"), cells)
     cells.to_csv(CSV, index=False, lineterminator="\n")
     PAGE.write_text(page, encoding="utf-8")
+    state_of_the_art.PAGE.write_text(state_of_the_art.state_of_the_art(), encoding="utf-8")
     print(summary_table(cells), end="")
 
 

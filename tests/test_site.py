@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.cli.registry import COMMANDS
+from captau.benchmarks.evaluation.published_numbers import Training, read_numbers
 from captau.conf import group
 from captau.datasets import registry as datasets
 from captau.metrics import registry as metrics
@@ -122,6 +123,37 @@ def test_the_reproduction_table_is_that_of_the_cells():
     good, bad, absent = ((cells["match"] == m).sum() for m in ("true", "false", ""))
     said = f"{good} of {good + bad} cells match; {bad} differ (see comparison.csv); {absent} not computed yet"
     assert said in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_state_of_the_art_is_current():
+    """Made by `python scripts/state_of_the_art.py` from results/published/ and docs/reproduction.csv."""
+    import runpy
+
+    script = runpy.run_path(str(ROOT / "scripts" / "state_of_the_art.py"))
+    page = (ROOT / "docs" / "state_of_the_art.md").read_text(encoding="utf-8")
+    assert script["state_of_the_art"]() == page
+    # Two papers that disagree are both shown; revisions of a dataset stand apart.
+    assert re.search(r"\| BLEU-4 \|.*\| 16\.9 \| yes \|.*Sarto et al. 2023", page)
+    assert re.search(r"\| BLEU-4 \|.*\| 16\.4 \| no: 16\.9 \| Hirano et al. 2025", page)
+    assert {"## Nebula, revision 2024", "## Nebula, revision Spica"} <= set(page.splitlines())
+
+
+def test_what_is_known_of_a_metric_in_print_agrees_with_its_numbers():
+    facts = pd.read_csv(ROOT / "results" / "published" / "metrics.csv", dtype=str)
+    assert facts["source"].notna().all()
+    assert set(facts["references"]) == {"yes", "no", "unknown"}
+    assert set(facts["training"]) == {"formula", "zero-shot", "supervised", "unknown"}
+    training = {
+        name: row["training"]
+        for row in facts.to_dict("records")
+        for name in row["printed_as"].split("|")
+    }
+    for paper in group("paper"):
+        for number in read_numbers(paper):
+            if number.training == Training.YES:
+                assert training[number.row] == "supervised"
+            if training[number.row] in ("formula", "zero-shot"):
+                assert number.training == Training.NO
 
 
 def test_a_comparison_is_kept_without_places_of_this_machine():
