@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
-from ..evaluation.study import Study, load_studies, study_record
+from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.system_ranking import (
     WEIGHTED,
     SystemRanking,
@@ -53,7 +53,7 @@ class _DatasetRanking:
         metric_means: by metric and system, more is better.
     """
 
-    study: Study
+    study: StudiedDataset
     people: SystemRanking
     best_worst: pd.DataFrame
     orders: pd.DataFrame
@@ -91,7 +91,7 @@ def run(options: RankOptions) -> RunOutput:
     )
 
 
-def _rank_dataset(study: Study, options: RankOptions) -> _DatasetRanking:
+def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRanking:
     selection, statistics = study.selection, options.statistics
     points = {d: selection.points(d) for d in selection.protocol.dimension}
     if options.weights:
@@ -112,7 +112,7 @@ def _rank_dataset(study: Study, options: RankOptions) -> _DatasetRanking:
     return _DatasetRanking(study, people, best_worst, orders, means)
 
 
-def _best_worst_dimensions(study: Study, named: Sequence[str]) -> list[str]:
+def _best_worst_dimensions(study: StudiedDataset, named: Sequence[str]) -> list[str]:
     """Return the dimensions in which a system has to be best at once.
 
     Raises:
