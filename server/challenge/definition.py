@@ -170,9 +170,20 @@ class Challenge:
         return self.protocol.for_dataset(items)
 
 
+#: Options that came after databases with digests of challenges were in use.
+_LATER_OPTIONS = frozenset({"own_references"})
+
+
 def _format_options(name: str, options: Protocol | StatisticsOptions | None) -> str:
-    """Return the text of options in digests, which databases hold: it must not follow a class's name."""
+    """Return the text of options in digests, which databases hold.
+
+    It must not follow a class's name, nor an option that is younger than the digests, unless that is used.
+    """
     if options is None:
         return repr(None)
-    values = (f"{f.name}={getattr(options, f.name)!r}" for f in fields(options))
+    values = (
+        f"{f.name}={value!r}"
+        for f in fields(options)
+        if (value := getattr(options, f.name)) != f.default or f.name not in _LATER_OPTIONS
+    )
     return f"{name}({', '.join(values)})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from captau.server.challenge.client import ChallengeClient
 from captau.server.challenge.migrations import FOLDER
 from captau.server.storage.database import Database
@@ -24,6 +26,7 @@ def obedient(items):
 """
 
 
+@pytest.mark.kill
 def test_memory_and_time_are_bounded(tmp_path, start_serve):
     (tmp_path / "obedient.py").write_text(OBEDIENT_METRIC)
     path = write_challenge(
