@@ -50,6 +50,10 @@ PLAIN_PROTOCOL: dict[str, Any] = {
 }
 
 
+#: The kinds of tables whose cells are correlations of metrics with people.
+CORRELATIONS = ("correlation", "author_scores")
+
+
 class Training(StrEnum):
     """Whether a metric learned from the judgements that a number is about."""
 
@@ -123,9 +127,9 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
     cells = read_published(paper).to_dict("records")
     by_cell = {(c["table"], c["dataset"], c["row"], c["column"]): c for c in cells}
     for table in read_config("paper", paper)["tables"]:
-        if table["kind"] != "correlation":
+        if table["kind"] not in CORRELATIONS:
             continue
-        dataset = table["dataset"]
+        dataset, is_captaus = table["dataset"], table["kind"] == "correlation"
         for column, options in table["columns"].items():
             if "coefficient" not in options:
                 continue
@@ -142,7 +146,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
                 yield PublishedNumber(
                     paper,
                     row,
-                    None if spec is None or parse_missing_note(spec) else spec,
+                    None if not is_captaus or spec is None or parse_missing_note(spec) else spec,
                     dataset,
                     dimension,
                     options["coefficient"],

@@ -6,6 +6,7 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `correlation`: a cell is a coefficient of a metric (row) for a dimension or category (column);
 - `system_means`: a cell is the mean rating or score (column) of a system (row);
 - `best_worst`: how often a system (column) is best or worst in all dimensions at once (row);
+- `author_scores`: the same of scores that the metric's authors publish (row: `raw` or `smoothed` of dataset `fleur`);
 - `agreement`: a measure of `captau agree` (row);
 - `human`: a metric's score (row) of one human caption an image against references (column), from files in the
   data folder;
@@ -39,6 +40,7 @@ from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable
+from .correlation_rows import metric_rows
 from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
 from .measured_dataset import MeasuredDataset, measure
@@ -221,6 +223,36 @@ def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
     return cells
 
 
+def _author_score_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    cells: Cells = {}
+    authors = rebuilder.load("fleur")
+    scored = authors.items.merge(authors.ratings, on="item_id")
+    coefficients = list(dict.fromkeys(o["coefficient"] for o in table.columns.values()))
+    protocol = rebuilder.resolve_protocol(table, label, {"coefficients": coefficients})
+    for row, score in table.rows.items():
+        if reason := parse_missing_note(str(score)):
+            cells.update(
+                {(row, column): TableCell.missing(str(reason)) for column in table.columns}
+            )
+            continue
+        for column, options in table.columns.items():
+            has_own_labels = options.get("labels") == "authors"
+            people = authors if has_own_labels else rebuilder.load(table.dataset)
+            selection = EvaluationSet.select(people, protocol)
+            # A caption that stands in two of the authors' files may have two scores.
+            is_of_column = (scored["system"] == options["part"]) & (scored["dimension"] == score)
+            keys = ["image_id", "caption"]
+            values = selection.items[keys].merge(scored[is_of_column], "left", on=keys)["value"]
+            scores = pd.Series(values.to_numpy(), index=selection.items["item_id"])
+            dimension = options.get("dimension") or selection.protocol.dimension[0]
+            for correlation in metric_rows(selection, row, scores, ""):
+                key = correlation["dimension"], correlation["coefficient"]
+                if key == (dimension, options["coefficient"]):
+                    value = correlation["value"] * table.scale
+                    cells[row, column] = TableCell(value, correlation["note"])
+    return cells
+
+
 def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
     specs = {
         column: options["metric"]
@@ -322,6 +354,7 @@ def _count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Ce
 
 TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
     "correlation": _correlation_cells,
+    "author_scores": _author_score_cells,
     "system_means": _system_mean_cells,
     "best_worst": _best_worst_cells,
     "agreement": _agreement_cells,
@@ -329,4 +362,4 @@ TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
     "counts": _count_cells,
 }
 #: The kinds of tables whose cells rest on a registered dataset.
-KINDS_OF_DATASETS = ("correlation", "system_means", "best_worst", "agreement")
+KINDS_OF_DATASETS = ("correlation", "author_scores", "system_means", "best_worst", "agreement")

@@ -34,6 +34,7 @@ def test_the_datasets() -> None:
             "composite_30k",
             "composite_coco",
             "composite",
+            "fleur",
             "demo",
             "file",
         ),

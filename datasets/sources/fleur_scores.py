@@ -1,0 +1,145 @@
+"""FLEUR's own scores, caption by caption: what its authors' files hold, for `captau reproduce paper=fleur_2024`.
+
+Lee et al. 2024 ask a large model for a number (`raw`) and smooth it by the probabilities of its digits
+(`smoothed`). These are scores of a metric and not judgements of people, though they stand as ratings here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..reading.json_files import read_text
+from ..reading.source_files import find
+from ..registry import dataset
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from .fleur_release import COMMIT, fleur
+
+#: Each file's SHA-256, by the part of the data that it scores.
+_HASHES = {
+    "flickr8k_expert": "841cf2aa636cbacd2d78ace9a02f812d786e4ff60aedea39648ca8fbedff8662",
+    "pascal_HC": "c32a4570944e24ea5940ce0dea174bad208a7a8ea7c3ab01179d1c5c8917528d",
+    "pascal_HI": "8b9fab1a7c68533f4f1c1f833ac34e30cd2c2f0c6eac9d2b8f224dfd140686fd",
+    "pascal_HM": "452ee589d94fd1ed71c8fa5d3e92f69a8ea1a57f5d75ff135307e1064b764d34",
+    "pascal_MM": "1c0222478d3431bd996647aafcc734a0a514e80f7a08a4a04af2f0e408ca5294",
+}
+FILES = {
+    part: fleur(f"fleur/fleur_{part}.txt", sha256=digest, folder="results")
+    for part, digest in _HASHES.items()
+}
+CARD = Card(
+    name="fleur",
+    title="FLEUR's own scores (a metric's, not people's)",
+    revision=COMMIT,
+    licence="not stated by the release",
+    citation="""@inproceedings{lee2024fleur,
+  title={{FLEUR}: An Explainable Reference-Free Evaluation Metric for Image Captioning Using a Large Multimodal
+         Model},
+  author={Lee, Yebin and Park, Imseong and Kang, Myungjoo},
+  booktitle={ACL},
+  year={2024}
+}""",
+    homepage="https://github.com/Yebin46/FLEUR",
+    scales={"raw": Scale(0, 1), "smoothed": Scale(0, 1)},
+    sources=tuple(FILES.values()),
+    expected={"images": 2000, "items": 12735, "ratings": 25470, "preferences": 4000},
+    has_references=False,
+)
+
+
+@dataclass
+class ScoredImage:
+    """A block of one of the authors' files.
+
+    Attributes:
+        image_id: the image's file name.
+        label: of a pair of captions the index of the better one; None for a caption alone.
+        captions, raw, smoothed: one entry a caption.
+    """
+
+    image_id: str
+    label: int | None = None
+    captions: list[str] = field(default_factory=list[str])
+    raw: list[float] = field(default_factory=list[float])
+    smoothed: list[float] = field(default_factory=list[float])
+
+
+@dataset(CARD)
+def load_fleur(root: Path) -> CaptionSet:
+    """FLEUR's scores of Flickr8k-Expert and PASCAL-50S; `system` is the file that a score is from.
+
+    The pairs' labels are those of the files, which are not in every pair those of dataset pascal50s.
+    """
+    keys: dict[tuple[str, str, str], tuple[float, float]] = {}
+    pairs: list[tuple[str, tuple[str, str, str], tuple[str, str, str], str, str]] = []
+    for part, source in FILES.items():
+        for number, block in enumerate(read_scores(find(root, CARD, source))):
+            rows = [(block.image_id, caption, part) for caption in block.captions]
+            keys |= dict(zip(rows, zip(block.raw, block.smoothed, strict=True), strict=True))
+            if block.label is not None:
+                category = part.removeprefix("pascal_")
+                winner = "ab"[block.label]
+                pairs.append((f"{category}-{number:04d}", rows[0], rows[1], category, winner))
+    items = make_items(
+        [image_id for image_id, _, _ in keys],
+        [caption for _, caption, _ in keys],
+        [()] * len(keys),
+        systems=[part for _, _, part in keys],
+    )
+    item_ids = dict(zip(keys, items["item_id"], strict=True))
+    ratings = pd.DataFrame(
+        [
+            (item_ids[key], dimension, "FLEUR", score)
+            for key, scores in keys.items()
+            for dimension, score in zip(CARD.scales, scores, strict=True)
+        ],
+        columns=pd.Index(RATING_COLUMNS),
+    )
+    preferences = pd.DataFrame(
+        [(pair_id, item_ids[a], item_ids[b], *rest) for pair_id, a, b, *rest in pairs],
+        columns=pd.Index(["pair_id", "item_a", "item_b", "category", "winner"]),
+    )
+    return CaptionSet(items, ratings, preferences, card=CARD)
+
+
+def read_scores(path: Path) -> list[ScoredImage]:
+    """Read one of the authors' files, a list of lines `image file : …`, `label : …`, `caption : …` and scores.
+
+    Raises:
+        InputError: with file and line, where a value is no number or a score lacks its caption.
+    """
+    blocks: list[ScoredImage] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        key, _, value = line.partition(" : ")
+        if key == "image file":
+            blocks.append(ScoredImage(Path(value.strip()).name))
+        elif key in ("label", "caption", "model score", "our score"):
+            if not blocks:
+                raise InputError(f"{path}:{number}: '{key}' before any 'image file'")
+            try:
+                _add_line(blocks[-1], key, value.strip())
+            except ValueError:
+                raise InputError(f"{path}:{number}: '{key}' is '{value}', not a number") from None
+            if max(len(blocks[-1].raw), len(blocks[-1].smoothed)) > len(blocks[-1].captions):
+                raise InputError(f"{path}:{number}: a score without a caption of its own")
+    for block in blocks:
+        n_captions = 1 if block.label is None else 2
+        if not len(block.captions) == len(block.raw) == len(block.smoothed) == n_captions:
+            raise InputError(
+                f"{path}: image '{block.image_id}' has not {n_captions} captions with both scores; get it anew"
+            )
+    if not blocks:
+        raise InputError(f"{path}: no scores; lines such as 'our score : 0.4' are expected")
+    return blocks
+
+
+def _add_line(block: ScoredImage, key: str, value: str) -> None:
+    if key == "label":
+        block.label = int(value)
+    elif key == "caption":
+        block.captions.append(value)
+    else:
+        (block.raw if key == "model score" else block.smoothed).append(float(value))
