@@ -293,7 +293,7 @@ def test_folds_leave_no_raters_behind(tmp_path):
         (("rater=icr", "seeds=[1,1]"), "different whole numbers"),
         (("rater=icr", "strict=true"), "design=folds"),
         (("rater=icr", "protocol.split=test"), "says itself which images"),
-        (("rater=icr", "rater.images=x.npz"), "no such file"),
+        (("rater=icr", "rater.images=x.npz"), "images=x.npz is no file"),
         (("rater=icr", "target=beauty"), "which dimension"),
         (("rater=icr", "device=nope"), "unknown device 'nope'"),
         (("rater=icr", "rater.foo=1"), "'rater.foo' is no option of this rater"),
