@@ -77,17 +77,25 @@ def protocol_of(name: str) -> str:
         for key, value in read_config("dataset", name)["protocol"].items()
         if key != "name"
     ]
+    option = "" if datasets.card(name).has_references else " metrics=reference_free"
     return (
         f"## Usual protocol\n\n{escaped(said)} Every choice is an option ([protocols](../protocols.md)).\n\n"
         + table(("option", "value"), rows)
         + "\n"
-        + code(f"captau bench dataset={name}" + (" file.path=FILE" if name == "file" else ""))
+        + code(f"captau bench dataset={name}" + (" file.path=FILE" if name == "file" else option))
     )
 
 
 def split_of(card: Card) -> str:
     if card.name == "file":
         return ""
+    files = [f"{source.split}: `{source.path}`" for source in card.sources if source.split]
+    if files:
+        return (
+            f"## Split\n\nThe authors' own, a file each: {'; '.join(files)}. Each can be read without the others; "
+            "`protocol.split=validation` takes one. Where the whole is asked for and a file is not there, tables "
+            "say so."
+        )
     return (
         "## Split\n\nBy image, 64 % train, 16 % validation, 20 % test, the same in every dataset, but where the "
         "authors published theirs ([the split](../protocols.md#the-split)); `protocol.split=test` takes a part."

@@ -4,7 +4,8 @@
 
 `stand_ins/others.npz` has for each caption the mean sentence embedding of the image's other captions, beside a
 constant 1; `stand_ins/constant.npz` has the 1 alone, so that a rater reads the caption only. Both are for
-`captau train rater.images=` (docs/raters.md); ratings are not looked at.
+`captau train rater.images=` (docs/raters.md). `stand_ins/cosine.csv` is a score file: the cosine of a caption and the
+mean of the others, 0 where there is none. Ratings are not looked at.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import captau
 from captau.metrics.learned.common.features import make_source
@@ -36,6 +38,10 @@ def main() -> None:
     item_ids = items["item_id"].to_numpy(dtype=str)
     for name, vectors in (("others", np.hstack([others, constant])), ("constant", constant)):
         np.savez(options.folder / f"{name}.npz", item_id=item_ids, embedding=vectors)
+    lengths = np.linalg.norm(others, axis=1)
+    cosines = (embeddings * others).sum(axis=1) / np.where(lengths > 0, lengths, 1)
+    scores = pd.DataFrame({"item_id": item_ids, "score": cosines})
+    scores.to_csv(options.folder / "cosine.csv", index=False)
 
 
 def mean_of_others(embeddings: np.ndarray, image_ids: np.ndarray) -> np.ndarray:

@@ -76,6 +76,8 @@ ELSEWHERE = {
     "captau train rater=icr dataset=cocog": MODELS,
     "captau data verify dataset=thumb data.images": "looks for COCO's photographs",
     "captau thresholds dataset=caption_quality": MODELS,
+    "captau train rater=qe dataset=caption_quality": MODELS,
+    "captau bench dataset=caption_quality protocol.split=validation": "wants a script's score file",
     "captau train rater=umic": "trains for minutes; tests/metrics/learned/umic/test_umic_recipe.py has it smaller",
     "captau train -m rater=umic": "the same",
     'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",

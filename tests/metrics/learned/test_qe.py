@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+import captau
 from captau.metrics.learned._qe_network import QeNetwork
 from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
+from tests.conftest import run_captau
 from tests.metrics.learned.demo_ratings import check_learning
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
@@ -89,3 +96,42 @@ def test_the_best_model_of_the_grid_is_returned(sides):
     assert correlate_with_ratings(predictions, validation, "spearman") == pytest.approx(
         max(best.values()), abs=1e-6
     )
+
+
+def test_stand_ins_are_the_mean_of_an_images_other_captions():
+    script = Path(__file__).parents[3] / "scripts" / "make_image_stand_ins.py"
+    mean_of_others = runpy.run_path(str(script))["mean_of_others"]
+    embeddings = np.array([[1.0, 0], [9, 9], [0, 3], [5, 0]])
+    means = mean_of_others(embeddings, np.array(["a", "b", "a", "a"]))
+    assert means.tolist() == [[2.5, 1.5], [0, 0], [3, 0], [0.5, 1.5]]
+
+
+def test_qe_by_folds_of_the_real_fold_is_a_metric_of_bench_and_thresholds(
+    data_root, tmp_path, monkeypatch
+):
+    """From training to filtering on Caption-Quality's development fold; features are random here."""
+    monkeypatch.chdir(tmp_path)
+    item_ids = captau.load("caption_quality", data_root).items["item_id"].to_numpy(str)
+    rng = np.random.default_rng(0)
+    for name, width in (("images", 1), ("texts", 4)):
+        vectors = rng.normal(1, 0.1, (len(item_ids), width))
+        np.savez(f"{name}.npz", item_id=item_ids, embedding=vectors)
+    data = ["dataset=caption_quality", f"data.root={data_root}", "statistics.interval=none"]
+    options = ["rater.images=images.npz", "rater.texts=texts.npz", "rater.learning_rates=[1e-3]"]
+    options += ["rater.epochs=2", "folds=2", "design=folds", "output_dir=trained"]
+    assert run_captau("train", "rater=qe", *data, *options) == 0
+    data += [
+        "protocol.split=validation",
+        'metrics=["file(path=trained/scores.parquet,name=QE,metric=qe)"]',
+    ]
+    assert run_captau("bench", *data, "output_dir=bench") == 0
+    trained, measured = (
+        pd.read_csv(tmp_path / folder / "correlations.csv").set_index("coefficient")["value"]
+        for folder in ("trained", "bench")
+    )
+    assert measured["spearman"] == pytest.approx(trained["spearman"])
+    del data[2]
+    assert run_captau("thresholds", *data, "precision=0.8", "output_dir=thresholds") == 0
+    recall = pd.read_csv(tmp_path / "thresholds" / "recall.csv").iloc[0]
+    # 397 + 259 + 422 + 326 + 208 pairs have a p̂ of a half or more (data/README.md).
+    assert (recall["n_items"], recall["n_good"]) == (2392, 1612)
