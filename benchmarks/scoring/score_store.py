@@ -14,9 +14,10 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ import pyarrow.parquet as pq
 
 from ...datasets.cache import replacing, sweep
 from ...datasets.errors import InputError
-from ...datasets.shards.object_store import open_file_system
+from ...datasets.shards.object_store import RemotePath
 from ...metrics.base import Floats
 
 logger = logging.getLogger(__name__)
@@ -35,61 +36,8 @@ logger = logging.getLogger(__name__)
 PATIENCE = 30.0
 
 
-class Remote:
-    """A place in an object store, as far as the score store needs it; `Path` is the same for a folder.
-
-    Args:
-        system: of fsspec.
-        path: within it.
-        url: what people call it.
-    """
-
-    def __init__(self, system: Any, path: str, url: str) -> None:
-        self.system = system
-        self.path = path
-        self.url = url
-
-    def __truediv__(self, name: str) -> Remote:
-        return Remote(self.system, f"{self.path}/{name}", f"{self.url}/{name}")
-
-    def __str__(self) -> str:
-        return self.url
-
-    def is_file(self) -> bool:
-        """Say whether there is such an object; False where the store does not answer."""
-        try:
-            return bool(self._asked(self.system.exists, self.path))
-        except OSError:  # `get` tells of it
-            return False
-
-    def read(self) -> bytes:
-        """Read the whole object.
-
-        Raises:
-            OSError: where it cannot be had; FileNotFoundError where there is none.
-        """
-        return self._asked(self.system.cat_file, self.path)
-
-    def write(self, content: bytes) -> None:
-        """Put an object, whole or not at all.
-
-        Raises:
-            OSError: where it cannot be put.
-        """
-        self._asked(self.system.pipe_file, self.path, content)
-
-    def _asked(self, do: Any, *arguments: Any) -> Any:
-        patience = {"timeout": PATIENCE} if getattr(self.system, "async_impl", False) else {}
-        try:
-            return do(*arguments, **patience)
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise OSError(None, _reason(error), self.url) from error
-
-
-#: Of one file's scores, or of all.
-ScoreLocation = Path | Remote
+#: The location of one file's scores, or of all.
+ScoreLocation = Path | RemotePath
 
 
 class StoredScores(NamedTuple):
@@ -108,19 +56,29 @@ def open_score_location(location: str) -> ScoreLocation:
     if "://" not in location:
         return Path(location).expanduser()
     try:
-        system, path = open_file_system(location)
+        store = RemotePath(location, _raising_os_errors, PATIENCE)
     except InputError as error:
         raise InputError(f"cache.scores={error}") from error
-    store = Remote(system, path.rstrip("/"), location.rstrip("/"))
     # Found out before anything is scored; what is put is what the next run puts.
     try:
-        (store / "captau-store").write(b"captau's scores\n")
+        (store / "captau-store").write_bytes(b"captau's scores\n")
     except OSError as error:
         raise InputError(
             f"cache.scores={location} cannot be written ({error.strerror or _reason(error)}); is it right, "
             f"and reachable?"
         ) from error
     return store
+
+
+@contextmanager
+def _raising_os_errors(url: str) -> Generator[None]:
+    """Raise OSError in place of whatever a store's client raises; a missing file stays a FileNotFoundError."""
+    try:
+        yield
+    except (FileNotFoundError, InputError):
+        raise
+    except Exception as error:
+        raise OSError(None, _reason(error), url) from error
 
 
 def _reason(error: BaseException) -> str:
@@ -178,12 +136,11 @@ class ScoreStore:
         if path is None:
             return None
         try:
-            content = path.read() if isinstance(path, Remote) else path.read_bytes()
-            return pq.read_table(io.BytesIO(content), page_checksum_verification=True)
+            return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if isinstance(path, Remote) and error.filename is not None:
+            if isinstance(path, RemotePath) and error.filename is not None:
                 self._do_without(path, error)
             return None
         except (pa.ArrowException, ValueError):
@@ -203,10 +160,10 @@ class ScoreStore:
         if remarks:
             table = table.replace_schema_metadata({"remarks": json.dumps(list(remarks))})
         try:
-            if isinstance(path, Remote):
+            if isinstance(path, RemotePath):
                 buffer = io.BytesIO()
                 pq.write_table(table, buffer, write_page_checksum=True)
-                path.write(buffer.getvalue())
+                path.write_bytes(buffer.getvalue())
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
             sweep(path.parent)
@@ -214,21 +171,21 @@ class ScoreStore:
                 pq.write_table(table, stream, write_page_checksum=True)
         except OSError as error:
             self._do_without(path, error)
-            if isinstance(path, Remote) and self.root is not None:
+            if isinstance(path, RemotePath) and self.root is not None:
                 *_, dataset, name = path.path.split("/")
                 self.put(self.root / "scores" / dataset / name, item_ids, scores, remarks)
 
     def _do_without(self, path: ScoreLocation, error: OSError) -> None:
         """Warn once that the store fails; from then on nothing more is stored there."""
         with self._lock:
-            if isinstance(path, Remote):
-                first, self.scores = isinstance(self.scores, Remote), None
+            if isinstance(path, RemotePath):
+                first, self.scores = isinstance(self.scores, RemotePath), None
             else:
                 first, self.root = self.root is not None, None
         if not first:
             return
         reason = error.strerror
-        if isinstance(path, Remote):
+        if isinstance(path, RemotePath):
             logger.warning(
                 "%s cannot be reached (%s); what is there is kept, and this run's scores lie in %s",
                 *(path, reason, self.root),

@@ -7,7 +7,9 @@ import re
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import InputError
@@ -62,17 +64,22 @@ def reporting_store_errors(url: str) -> Generator[None]:
         ) from error
 
 
-def call_in_time(call: Callable[[], Result], size: int = 0) -> Result:
+def call_in_time(call: Callable[[], Result], size: int = 0, seconds: float | None = None) -> Result:
     """Return the result of a call to a store, whose client might wait for a silent store for ever.
 
     Args:
         call: the call.
         size: how many bytes it moves.
+        seconds: how long the call may take, whatever its size; None for `CAPTAU_STORE_SECONDS`, else the
+            usual time, and what the slowest line takes for the bytes.
 
     Raises:
         TimeoutError: where it takes longer than the store's answer and the slowest line would.
     """
-    seconds = float(os.environ.get("CAPTAU_STORE_SECONDS") or _SECONDS)
+    if seconds is not None:
+        size = 0
+    else:
+        seconds = float(os.environ.get("CAPTAU_STORE_SECONDS") or _SECONDS)
     answer: Future[Result] = Future()
 
     def run() -> None:
@@ -89,3 +96,80 @@ def call_in_time(call: Callable[[], Result], size: int = 0) -> Result:
             str(error) or f"no answer in {seconds:g} s; CAPTAU_STORE_SECONDS= sets another patience"
         )
         raise TimeoutError(reason) from error
+
+
+class RemotePath:
+    """A file or folder in an object store; its methods do what those of `Path` do, within a time limit.
+
+    Args:
+        url: the address, as people know it.
+        reporting: a context manager that turns errors of the store's client into errors for people, whose
+            messages name the URL that it takes.
+        seconds: how long a call may take; see `call_in_time`.
+
+    Raises:
+        InputError: where fsspec, or what it needs for this store, is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        reporting: Callable[[str], AbstractContextManager[None]] = reporting_store_errors,
+        seconds: float | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.reporting, self.seconds = reporting, seconds
+        with reporting(url):
+            self.system, path = open_file_system(url)
+        self.path = path.rstrip("/")
+
+    def __truediv__(self, name: str) -> RemotePath:
+        below = copy(self)
+        below.url, below.path = f"{self.url}/{name}", f"{self.path}/{name}"
+        return below
+
+    def __str__(self) -> str:
+        return self.url
+
+    def _call(self, method: Callable[..., Result], *arguments: Any, size: int = 0) -> Result:
+        with self.reporting(self.url):
+            return call_in_time(lambda: method(*arguments), size, self.seconds)
+
+    def exists(self) -> bool:
+        """Say whether there is a file or folder."""
+        return bool(self._call(self.system.exists, self.path))
+
+    def is_file(self) -> bool:
+        """Say whether there is a file; False where the store cannot be reached and errors are OSErrors."""
+        try:
+            return self.exists()
+        except OSError:
+            return False
+
+    def size(self) -> int:
+        """Return how many bytes a file has."""
+        return int(self._call(self.system.size, self.path))
+
+    def read_bytes(self, size: int = 0) -> bytes:
+        """Return the content of a file, which has `size` bytes as far as that is known."""
+        return self._call(self.system.cat_file, self.path, size=size)
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write a file, whole or not at all."""
+        self._call(self.system.pipe_file, self.path, content, size=len(content))
+
+    def copy_from(self, source: Path) -> None:
+        """Write a file with the content of one of this machine."""
+        size = source.stat().st_size
+        self._call(self.system.put_file, str(source), self.path, size=size)
+
+    def list_names(self) -> list[str]:
+        """Return the names in a folder; none where it does not exist."""
+        if not self._call(self.system.isdir, self.path):
+            return []
+        paths = self._call(self.system.ls, self.path, False)
+        return [path.rpartition("/")[2] for path in paths]
+
+    def unlink(self) -> None:
+        """Remove a file."""
+        self._call(self.system.rm_file, self.path)

@@ -102,7 +102,7 @@ def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
     store = ScoreStore(tmp_path, open_score_location(bucket))
     path = store.path("toy", "m", "key")
     store.put(path, IDS, np.arange(3000.0))
-    whole = path.read()
+    whole = path.read_bytes()
     # Within a column's page, which its checksum alone tells.
     page = pq.ParquetFile(io.BytesIO(whole)).metadata.row_group(0).column(1)
     at = (page.dictionary_page_offset or page.data_page_offset) + page.total_compressed_size - 9
@@ -110,7 +110,7 @@ def test_a_damaged_object_is_computed_anew(bucket, tmp_path, how):
         "cut": whole[:-9],
         "a byte within": whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :],
     }
-    path.write(damaged[how])
+    path.write_bytes(damaged[how])
     assert store.get(path, IDS) is None
     store.put(path, IDS, np.arange(3000.0))
     assert (store.get(path, IDS).scores == np.arange(3000.0)).all()
