@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,12 +17,12 @@ from .shared import (
     FILE,
     PROTOCOL,
     ScoringOptions,
+    at_least,
     check_choice,
-    check_least,
     metrics_option,
-    path_option,
+    one_of,
     protocols_of,
-    words_option,
+    words_of,
 )
 
 #: What `captau agree` measures: ratings, captions, or the words that people use.
@@ -41,7 +42,6 @@ _KINDS_OF = {
     "protocol.systems": ("ratings",),
     "protocol.split": ("ratings",),
 }
-_HEADING = "Options of kind=captions and kind=words"
 #: The options of a protocol that bear on raters alone.
 _PROTOCOL = [o for o in PROTOCOL if o.key in _KINDS_OF]
 
@@ -69,20 +69,7 @@ def _optional_metrics(composed: Composed) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class AgreeOptions(ScoringOptions):
-    """Options of `captau agree`.
-
-    Attributes:
-        kind: one of `KINDS`.
-        datasets: each dataset's protocol; empty where there is a file of references.
-        references: that file; None for the references of the datasets.
-        metrics, optional: of captions, what is computed; see `MeasuringOptions`.
-        held_out: one of `HELD_OUT`.
-        k: how many captions the held-out one is set against; the first k + 1 of an image count.
-        n_words: how many words, the most frequent ones.
-        scores: a system's file of `image_id, word, score`.
-        label: words to name in the figure; empty for some of all.
-        seed, draws: of all that is drawn, and how often.
-    """
+    """Options of `captau agree`."""
 
     examples: ClassVar[str] = """
 captau agree                                           the embedded demo
@@ -105,64 +92,70 @@ Writes agreement.csv, table.md, table.tex, run.json; with kind=captions human.cs
 word_agreement.svg and .png.
 """
 
+    headings: ClassVar[Mapping[str, str]] = {
+        "references": "Options of kind=captions and kind=words"
+    }
+
     kind: str = option("ratings", "what people agree on", takes="ratings|captions|words")
     datasets: dict[str, Protocol] = part(_datasets_of, *DATASETS, *_PROTOCOL, *FILE)
-    seed: int = option(0, "the seed of all that is drawn")
+    seed: int = option(0, "the seed of all that is drawn", check=at_least(0))
     draws: int = option(
         20,
         "how often is drawn: three of more ratings, halves of the ratings, and with held_out=draw captions",
+        check=at_least(1),
     )
-    references: Path | None = path_option(
+    references: Path | None = option(
         None,
         "captions by image, as captau score takes them (default: the dataset's)",
         takes="FILE",
-        heading=_HEADING,
     )
     held_out: str = option(
         "each",
         "which of an image's captions is set against the others: each in turn, the last (as in the paper), or "
         "one that is drawn (captions alone)",
         takes="each|last|draw",
-        heading=_HEADING,
+        check=one_of(HELD_OUT, "value of held_out"),
     )
     k: int | None = option(
         None,
         "how many others: the first N + 1 captions of an image count (default: all; of words one less than most "
         "images have)",
-        heading=_HEADING,
+        check=at_least(1),
     )
     metrics: tuple[Metric, ...] = part(
         _computed_metrics,
-        metrics_option(None, "of captions: suites and metrics (default: text)", heading=_HEADING),
+        metrics_option(None, "of captions: suites and metrics (default: text)"),
         default=(),
     )
     optional: frozenset[str] = part(_optional_metrics, default=frozenset())
     n_words: int = option(
-        1000, "how many words, the most frequent ones", key="words.n", heading=_HEADING
+        1000, "how many words, the most frequent ones", key="words.n", check=at_least(1)
     )
-    label: tuple[str, ...] = words_option(
+    label: tuple[str, ...] = option(
         [],
         "words to show and to name in the figure",
         key="words.label",
         takes="[A,B]",
-        heading=_HEADING,
+        read=words_of,
     )
-    scores: Path | None = path_option(
+    scores: Path | None = option(
         None,
         "a system's scores (CSV, JSON lines or Parquet: image_id, word, score), for its precision at human recall",
         key="words.scores",
         takes="FILE",
-        heading=_HEADING,
     )
 
     def __post_init__(self) -> None:
-        check_choice("value of held_out", self.held_out, HELD_OUT)
+        super().__post_init__()
         if self.kind == "words" and self.held_out == "draw":
             raise InputError(
                 "held_out=draw is of kind=captions; of words, held_out=each is the mean of all draws"
             )
-        check_least(1, draws=self.draws, k=self.k, **{"words.n": self.n_words})
-        check_least(0, seed=self.seed)
+
+    @property
+    def draws_figures(self) -> bool:
+        """Whether the command draws figures where matplotlib is installed."""
+        return self.kind == "words"
 
     @classmethod
     def read(cls, composed: Composed) -> AgreeOptions:
@@ -173,7 +166,7 @@ word_agreement.svg and .png.
         """
         kind = composed["kind"]
         check_choice("kind", kind, KINDS)
-        defaults = {one.key: one.default for one in cls.declared()}
+        defaults = {typed.key: typed.default for typed in cls.declared()}
         for key, kinds in _KINDS_OF.items():
             if kind not in kinds and composed[key] != defaults[key]:
                 raise InputError(f"{key}=… belongs to {' or '.join(f'kind={k}' for k in kinds)}")

@@ -8,18 +8,12 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ..statistics.bootstrap import TESTS, StatisticsOptions
 from .declaration import option
-from .shared import MeasuringOptions, check_choice, statistics_part
+from .shared import MeasuringOptions, one_of, statistics_part
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions(MeasuringOptions):
-    """Options of `captau bench`.
-
-    Attributes:
-        ceilings: whether to add how well people agree with each other.
-        floors: whether to add random scores and caption length.
-        tests: none; `CompareOptions` has some.
-    """
+    """Options of `captau bench`."""
 
     examples: ClassVar[str] = """
 captau bench                                           the embedded demo, the text suite
@@ -51,8 +45,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
     tests: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for test in self.tests:
-            check_choice("test", test, TESTS)
+        super().__post_init__()
         if self.tests and len(self.metrics) < 2:
             specs = ", ".join(metric.spec for metric in self.metrics)
             raise InputError(f"metrics is [{specs}]; two are needed to compare")
@@ -63,7 +56,7 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
             )
 
 
-def _tests_of(value: Any) -> tuple[str, ...]:
+def _tests_of(value: Any, _: str) -> tuple[str, ...]:
     tests: Any = [value] if isinstance(value, str) else value
     if not isinstance(tests, list | tuple) or not tests:
         raise InputError(f"tests is {value!r}; one or several of {', '.join(TESTS)} are expected")
@@ -72,11 +65,7 @@ def _tests_of(value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(BenchOptions):
-    """Options of `captau compare`.
-
-    Attributes:
-        tests: some of `bootstrap.TESTS`.
-    """
+    """Options of `captau compare`."""
 
     examples: ClassVar[str] = """
 captau compare dataset=flickr8k_expert metrics=[cider,rouge_l]
@@ -97,4 +86,5 @@ captau bench.
         "mcnemar (of accuracy), which take data points for independent; docs/statistics.md",
         read=_tests_of,
         takes="[..]",
+        check=one_of(TESTS, "test"),
     )

@@ -19,21 +19,19 @@ from .shared import (
     FILE,
     NAMED_PROTOCOL,
     PROTOCOL,
-    check_choice,
-    check_least,
+    at_least,
     dataset_options,
     locations_of,
     metrics_option,
     names_of,
-    path_option,
-    words_option,
+    one_of,
+    words_of,
 )
 
 #: Which changed versions fail by themselves.
 POLICIES = ("all", "signatures", "none")
 #: The least and the greatest tolerance.
 TOLERANCES = (1e-12, 1.0)
-_BASELINE = "Options that the baseline stores, typed when it is made or with update=true"
 _CACHE_ROOT = replace(
     CACHE_ROOT,
     help="where METEOR's tables are stored (default: $CAPTAU_CACHE, else the user's cache folder); scores are "
@@ -70,20 +68,7 @@ def _optional_of(composed: Composed) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(Options):
-    """Options of `captau check`. A value that the baseline stores is None where the file, or its default, decides.
-
-    Attributes:
-        baseline: the file.
-        update: whether to write it.
-        dataset, protocol, metrics: what is scored, how (the differences from the usual protocol), and by what.
-        optional: as in `MeasuringOptions`.
-        sample: how many items' scores the file shows; drawn with `seed`.
-        tolerance: how far a score may move.
-        versions: one of `POLICIES`.
-        packages: distributions whose versions are recorded beside those that metrics name.
-        junit: where to write a JUnit report.
-        locations: where the data lie; scores are neither stored nor read back, so that yesterday's hide nothing.
-    """
+    """Options of `captau check`. A value that the baseline stores is None where the file, or its default, decides."""
 
     examples: ClassVar[str] = """
 captau check baseline=golden/demo.yaml update=true metrics=text_all   makes the baseline
@@ -99,34 +84,30 @@ parameter, the data, or none of them: the code). Exit status 0: as in the baseli
 input. docs/ci_gate.md shows how other projects use it.
 """
     environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
+    headings: ClassVar[Mapping[str, str]] = {
+        "dataset": "Options that the baseline stores, typed when it is made or with update=true"
+    }
 
-    baseline: Path = path_option(
+    baseline: Path = option(
         NEEDED, "the baseline, a text file that belongs under version control", takes="FILE"
     )
     update: bool = option(False, "true writes it; numbers that have not moved keep their digits")
-    junit: Path | None = path_option(
+    junit: Path | None = option(
         None,
         "writes a JUnit report as well; where the environment has GITHUB_STEP_SUMMARY, the table is added to that "
         "file",
         takes="FILE",
     )
     dataset: str | None = part(
-        _dataset_of,
-        *dataset_options("demo", "which dataset", takes="NAME", heading=_BASELINE),
-        default=None,
+        _dataset_of, *dataset_options("demo", "which dataset", takes="NAME"), default=None
     )
-    protocol: Mapping[str, Any] | None = part(
-        _protocol_of,
-        *(replace(one, heading=_BASELINE) for one in (NAMED_PROTOCOL, *PROTOCOL)),
-        default=None,
-    )
+    protocol: Mapping[str, Any] | None = part(_protocol_of, NAMED_PROTOCOL, *PROTOCOL, default=None)
     metrics: tuple[Metric, ...] | None = part(
         _metrics_of,
         metrics_option(
             None,
             "suites and metrics (default: text); metrics of a suite that cannot be computed here are left out. "
             "Without update=true: only these metrics of the file",
-            heading=_BASELINE,
         ),
         default=None,
     )
@@ -134,35 +115,27 @@ input. docs/ci_gate.md shows how other projects use it.
     sample: int | None = option(
         None,
         "how many items' scores the file shows (default: 25); of all items it holds means",
-        heading=_BASELINE,
+        check=at_least(1),
     )
-    seed: int | None = option(None, "the seed that draws them (default: 0)", heading=_BASELINE)
+    seed: int | None = option(None, "the seed that draws them (default: 0)", check=at_least(0))
     tolerance: float | None = option(
         None,
         "how far a score may move (default: 1e-9). A correlation may move by half of the last printed digit",
-        heading=_BASELINE,
     )
     versions: str | None = option(
         None,
         "which changed versions fail by themselves: all that are recorded; those in a checked metric's signature "
         "(signatures, the default); none. Others are listed, and suspected where a score moved",
-        heading=_BASELINE,
+        check=one_of(POLICIES, "value of versions"),
     )
-    packages: tuple[str, ...] = words_option(
-        [],
-        "further distributions to record the versions of",
-        key="packages",
-        takes="[A,B]",
-        heading=_BASELINE,
+    packages: tuple[str, ...] = option(
+        [], "further distributions to record the versions of", takes="[A,B]", read=words_of
     )
     locations: Locations = part(
         locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations
     )
 
     def __post_init__(self) -> None:
-        check_least(1, sample=self.sample)
-        check_least(0, seed=self.seed)
+        super().__post_init__()
         if self.tolerance is not None and (fault := tolerance_fault(self.tolerance)):
             raise InputError(fault)
-        if self.versions is not None:
-            check_choice("value of versions", self.versions, POLICIES)

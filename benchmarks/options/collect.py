@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...datasets.errors import InputError
 from .declaration import NEEDED, Option, Options, option, part
-from .shared import DATA_ROOT, OUTPUT_DIR, SERVED, data_root_of, path_option, runs_option
+from .shared import DATA_ROOT, OUTPUT_DIR, SERVED, at_least, data_root_of, runs_option
 
 #: Attributes of options that hold the address of a database, or a study.
 DATABASE: dict[str, Any] = {"takes": "FILE|URL", "is_literal": True}
@@ -18,14 +17,7 @@ _STUDY: dict[str, Any] = {"takes": "NAME|FILE.yaml", "is_literal": True}
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions(Options):
-    """Options of a command that serves a web site.
-
-    Attributes:
-        host, port: where to listen.
-        url: the site's address from outside; None where it is the one it listens at.
-        proxy: whether a proxy on this machine names the visitors' addresses.
-        data_root: the data folder; None for the usual one.
-    """
+    """Options of a command that serves a web site."""
 
     environment: ClassVar[tuple[Option, ...]] = SERVED
 
@@ -73,7 +65,7 @@ class _StudyOptions(Options):
 
     environment: ClassVar[tuple[Option, ...]] = SERVED
 
-    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
+    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
     data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
     study: str
     database: str | None
@@ -108,13 +100,7 @@ Raters are named by codes. The dashboard offers the same files while the study r
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityOptions(Options):
-    """Options of `captau collect stability`.
-
-    Attributes:
-        runs: the folders of exports of a study and of its re-run.
-        least: how many ratings an item needs in either; None for the usual number.
-        output_dir: where to write; None makes a fresh folder.
-    """
+    """Options of `captau collect stability`."""
 
     examples: ClassVar[str] = "captau collect stability run=[gathered,again]"
     notes: ClassVar[str] = """
@@ -127,28 +113,16 @@ mean rating elsewhere. The paper's numbers stand beside those of good_bad.
         "two folders that captau collect export wrote, with form=captau", takes="[FIRST,AGAIN]"
     )
     least: int | None = option(
-        None, "how many ratings an item needs in either run (default: 8 of good_bad, else 1)"
+        None,
+        "how many ratings an item needs in either run (default: 8 of good_bad, else 1)",
+        check=at_least(1),
     )
-    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
-
-    def __post_init__(self) -> None:
-        if self.least is not None and self.least < 1:
-            raise InputError(f"least={self.least}: a number from 1 on is expected")
+    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions(_StudyOptions):
-    """Options of `captau collect simulate`.
-
-    Attributes:
-        study, database: as in `CollectOptions`; None for a temporary database.
-        players: how many of each kind; None for the usual numbers.
-        answers: how many answers each player gives.
-        wait: seconds that the game makes players wait.
-        seed: of all that players draw.
-        output_dir: where to write; None makes a fresh folder.
-        data_root: the data folder; None for the usual one.
-    """
+    """Options of `captau collect simulate`."""
 
     examples: ClassVar[str] = """
 captau collect simulate                               what the game pays whom, on the demo

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .declaration import option
-from .shared import MeasuringOptions, check_least
+from .shared import MeasuringOptions, at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,7 @@ captau complement dataset=thumb metrics=[sacrebleu,rouge_score_l,cider] draws=10
 Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md explains what they hold.
 """
 
-    draws: int = option(100, "how many resampled datasets inclusion is counted in")
-    seed: int = option(0, "the seed of the folds and of all that is drawn")
-
-    def __post_init__(self) -> None:
-        check_least(1, draws=self.draws)
-        check_least(0, seed=self.seed)
+    draws: int = option(
+        100, "how many resampled datasets inclusion is counted in", check=at_least(1)
+    )
+    seed: int = option(0, "the seed of the folds and of all that is drawn", check=at_least(0))

@@ -15,7 +15,6 @@ from .shared import (
     JAVA_SPICE,
     data_root_of,
     dataset_options,
-    path_option,
 )
 
 _ROOT = replace(DATA_ROOT, heading="")
@@ -111,14 +110,7 @@ The command ends with status 2 where a file could not be had; all others are fet
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions(Options):
-    """Options of `captau data import`.
-
-    Attributes:
-        names: datasets.
-        named: whether the names were typed one by one.
-        source: a folder, archive or file.
-        root: the data folder; None for the usual one.
-    """
+    """Options of `captau data import`."""
 
     examples: ClassVar[str] = """
 captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
@@ -134,7 +126,7 @@ the right hash stays. An archive with links, or with names that lead out of it, 
 
     names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
     named: bool = part(_is_named)
-    source: Path = path_option(
+    source: Path = option(
         NEEDED, "a folder, an archive (zip, tar, tar.gz) or a file, as the authors ship it"
     )
     root: Path | None = part(data_root_of, _TARGET)
@@ -142,15 +134,7 @@ the right hash stays. An archive with links, or with names that lead out of it, 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(Options):
-    """Options of `captau data verify`.
-
-    Attributes:
-        names: datasets; all of them where none was typed.
-        named: whether the names were typed one by one.
-        models: further names: files that a metric needs.
-        root: the data folder; None for the usual one.
-        images: where image files lie.
-    """
+    """Options of `captau data verify`."""
 
     examples: ClassVar[str] = """
 captau data verify
@@ -172,7 +156,7 @@ images, items, ratings or preferences than it should; or where a dataset that yo
     named: bool = part(_is_named)
     models: tuple[str, ...] = part(_models_of, _MODELS)
     root: Path | None = part(data_root_of, _ROOT)
-    images: Path | None = path_option(
+    images: Path | None = option(
         None,
         "a folder of images: counts how many of each dataset's are not there, which is no fault. Usual places: "
         "val2014/COCO_val2014_000000391895.jpg (COCO), Flickr8k_Dataset/, flickr30k-images/, "
@@ -209,7 +193,7 @@ captau score candidates=one.json references=refs.json 'metrics=["cider(df=coco_d
 """
     environment: ClassVar[tuple[Option, ...]] = (replace(JAVA_HOME, heading=""),)
 
-    references: Path = path_option(
+    references: Path = option(
         NEEDED, "references, in any form that captau score takes", takes="FILE"
     )
-    output: Path = path_option(NEEDED, "where to write", takes="FILE")
+    output: Path = option(NEEDED, "where to write", takes="FILE")

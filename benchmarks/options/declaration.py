@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 #: The default of an option that has to be typed; OmegaConf's mark.
 NEEDED = "???"
 
 _METADATA = "captau"
-_KINDS = (str, int, float, bool)
-_TYPES: dict[Any, Any] = {
-    **{kind.__name__: kind for kind in _KINDS},
-    **{f"{kind.__name__} | None": kind | None for kind in _KINDS},
-}
+_KINDS = {"str": str, "int": int, "float": float, "bool": bool, "Path": str}
+_TYPES: dict[Any, Any] = _KINDS | {f"{name} | None": kind | None for name, kind in _KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,19 @@ class Composed:
 @dataclass(frozen=True)
 class _Declaration:
     options: tuple[Option, ...]
-    read: Callable[[Any], Any] | None
-    has_one_key: bool
+    read: Callable[..., Any] | None
+    check: Callable[[Any, str], None] | None = None
+    has_one_key: bool = False
 
 
 def option(
-    default: Any, text: str, *, key: str = "", read: Callable[[Any], Any] | None = None, **more: Any
+    default: Any,
+    text: str,
+    *,
+    key: str = "",
+    read: Callable[[Any, str], Any] | None = None,
+    check: Callable[[Any, str], None] | None = None,
+    **attributes: Any,
 ) -> Any:
     """Declare a field that is read from one option.
 
@@ -93,28 +98,30 @@ def option(
         default: as YAML has it.
         text: the help text, see `Option`.
         key: the option's key; empty for the field's name.
-        read: makes the field's value of the option's; None takes it as it is.
-        more: other attributes of `Option`.
+        read: makes the field's value of the option's value and key; None takes it as it is, or makes the
+            `Path` that the field's type asks for.
+        check: raises InputError on a value and key; of a tuple it checks each element, None it does not see.
+        attributes: other attributes of `Option`.
     """
-    attributes: dict[str, Any] = {"type": Any if read else None} | more
+    attributes = {"type": Any if read else None, **attributes}
     declared = Option(key, default, text, **attributes)
-    metadata = {_METADATA: _Declaration((declared,), read, has_one_key=True)}
+    metadata = {_METADATA: _Declaration((declared,), read, check, has_one_key=True)}
     if default == NEEDED:
         return field(metadata=metadata)
     if read is None:
         return field(default=default, metadata=metadata)
-    return field(default_factory=lambda: read(default), metadata=metadata)
+    return field(default_factory=lambda: read(default, key), metadata=metadata)
 
 
-def part(read: Callable[[Composed], Any], *options: Option, **more: Any) -> Any:
+def part(read: Callable[[Composed], Any], *options: Option, **default: Any) -> Any:
     """Declare a field that is built from several options, or from those of other fields.
 
     Args:
         read: makes the value of the whole configuration.
         options: those that belong to this field.
-        more: `default` or `default_factory` of the field.
+        default: `default` or `default_factory` of the field.
     """
-    return field(metadata={_METADATA: _Declaration(options, read, has_one_key=False)}, **more)
+    return field(metadata={_METADATA: _Declaration(options, read)}, **default)
 
 
 class Options:
@@ -126,6 +133,10 @@ class Options:
         writes: a sentence on the files that the command writes.
         environment: options that act through environment variables, see `apply_environment`.
         variants: further classes that read the same configuration.
+        headings: the section of the help text by the field with which it begins.
+        positional: the option that a word without a key is the value of.
+        takes_all: the config group of which `all` stands for every name.
+        model_names: names that `dataset=` takes beside datasets.
     """
 
     examples: ClassVar[str] = ""
@@ -133,6 +144,22 @@ class Options:
     writes: ClassVar[str] = ""
     environment: ClassVar[tuple[Option, ...]] = ()
     variants: ClassVar[tuple[type[Options], ...]] = ()
+    headings: ClassVar[Mapping[str, str]] = {}
+    positional: ClassVar[str] = ""
+    takes_all: ClassVar[str] = ""
+    model_names: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name, declaration in declarations(type(self)).items():
+            value = getattr(self, name)
+            if declaration.check is not None and value is not None:
+                for element in value if isinstance(value, tuple) else (value,):
+                    declaration.check(element, declaration.options[0].key)
+
+    @property
+    def draws_figures(self) -> bool:
+        """Whether the command draws figures where matplotlib is installed."""
+        return False
 
     @classmethod
     def read(cls, composed: Composed) -> Self:
@@ -143,10 +170,12 @@ class Options:
         """
         values: dict[str, Any] = {}
         for attribute, declaration in declarations(cls).items():
-            source: Any = composed
             if declaration.has_one_key:
-                source = composed[declaration.options[0].key]
-            values[attribute] = declaration.read(source) if declaration.read else source
+                key = declaration.options[0].key
+                value = composed[key]
+                values[attribute] = declaration.read(value, key) if declaration.read else value
+            elif declaration.read:
+                values[attribute] = declaration.read(composed)
         return cls(**values)
 
     @classmethod
@@ -158,25 +187,44 @@ class Options:
 
 
 def declarations(cls: type[Any]) -> dict[str, _Declaration]:
-    """Return the declarations of a dataclass by field; keys and types follow from its fields."""
-    declared: dict[str, _Declaration] = {}
-    for one_field in fields(cls):
-        declaration = one_field.metadata.get(_METADATA)
+    """Return the declarations of a dataclass by field; keys, types and headings follow from its fields."""
+    headings: Mapping[str, str] = getattr(cls, "headings", {})
+    heading = ""
+    by_field: dict[str, _Declaration] = {}
+    for each in fields(cls):
+        heading = headings.get(each.name, heading)
+        declaration = each.metadata.get(_METADATA)
         if declaration is None:
             continue
+        options, read = declaration.options, declaration.read
         if declaration.has_one_key:
-            (one,) = declaration.options
-            kind = _TYPES.get(one_field.type, Any) if one.type is None else one.type
-            one = replace(one, key=one.key or one_field.name, type=kind)
-            declaration = replace(declaration, options=(one,))
-        declared[one_field.name] = declaration
-    return declared
+            (typed,) = options
+            kind, is_path = typed.type, str(each.type).startswith("Path")
+            if kind is None:
+                kind = _TYPES.get(each.type, Any)
+                read = _read_path if is_path else None
+            is_literal = typed.is_literal or is_path
+            options = (
+                replace(typed, key=typed.key or each.name, type=kind, is_literal=is_literal),
+            )
+        options = tuple(replace(o, heading=o.heading or heading) for o in options)
+        by_field[each.name] = replace(declaration, options=options, read=read)
+    return by_field
 
 
-def options_of(cls: type[Any], prefix: str, **more: Any) -> tuple[Option, ...]:
+def _read_path(text: str | None, _key: str) -> Path | None:
+    return path_of(text)
+
+
+def path_of(text: str | None) -> Path | None:
+    """Return a path with its `~` spelt out; None for no text."""
+    return Path(text).expanduser() if text else None
+
+
+def options_of(cls: type[Any], prefix: str, heading: str = "") -> tuple[Option, ...]:
     """Return the options of a group's fields, their keys behind a prefix such as `protocol.`."""
     return tuple(
-        replace(one, key=f"{prefix}{one.key}", **more)
+        replace(typed, key=f"{prefix}{typed.key}", heading=heading)
         for declaration in declarations(cls).values()
-        for one in declaration.options
+        for typed in declaration.options
     )

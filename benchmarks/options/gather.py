@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from .declaration import NEEDED, Options, option
-from .shared import path_option
 
 
 @dataclass(frozen=True, kw_only=True)
 class GatherOptions(Options):
-    """Options of `captau gather`.
-
-    Attributes:
-        run: a sweep's folder.
-        rerun: whether to run first what is not done.
-        output_dir: where to write; None for the sweep's folder.
-    """
+    """Options of `captau gather`."""
 
     examples: ClassVar[str] = """
 captau bench --multirun dataset=flickr8k_expert,thumb metrics=[bleu_4],[cider] output_dir=sweep
@@ -31,13 +24,13 @@ overrides), gathered.md, gathered.json (with each job's overrides, state and mes
 job is not done, with a line on stderr for each (docs/clusters.md).
 """
 
-    run: Path = path_option(
+    run: Path = option(
         NEEDED,
         "the folder of a sweep (--multirun of bench, compare, agree, score, train, reproduce, sensitivity, "
         "complement or thresholds)",
         takes="DIR",
     )
     rerun: bool = option(False, "true runs first what failed, was killed or never begun")
-    output_dir: Path | None = path_option(
+    output_dir: Path | None = option(
         None, "where to write (default: the sweep's folder)", takes="DIR"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,14 +14,21 @@ from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
 from ...metrics.base import Metric
-from ..scoring.catalog import optional_specs, resolve_metrics
-from .declaration import NEEDED, Composed, Option, Options, option, part
-from .shared import COLUMNS, OUTPUT_DIR, check_choice, path_of, path_option
+from ..scoring.catalog import resolve_metrics
+from .declaration import NEEDED, Composed, Option, Options, option, part, path_of
+from .shared import (
+    COLUMNS,
+    OUTPUT_DIR,
+    check_choice,
+    check_share,
+    configuration_part,
+    metrics_part,
+    optional_part,
+)
 
 ENGINES = ("local", "ray")
 #: Rows of a part: few enough that a killed run has to repeat little of the whole.
 ROWS = 4_000
-_HEADING = "Options of large sets (docs/large_sets.md)"
 #: Options of `captau score` that a small set has not, and those that a large set has not, by default.
 _LARGE_ONLY: dict[str, Any] = {"workers": None, "rows": None, "skip_corrupt": False, "work": None}
 _SMALL_ONLY: dict[str, Any] = {"partial": False, "stdout": "table"}
@@ -94,75 +101,55 @@ def _references_of(composed: Composed) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeOptions(Options):
-    """Options of `captau score` of a large set.
+    """Options of `captau score` of a large set; `output` is empty for a fresh folder."""
 
-    Attributes:
-        candidates: paths, globs, folders and URLs of shards.
-        references: likewise, or a file of `captau score`'s other forms; empty where rows bring theirs.
-        images: the folder of the images, where no tar shard brings them.
-        output: where to write, a folder or a URL; empty for a fresh folder.
-        work: the folder of intermediate files; None puts it into the output folder.
-        engine: one of `ENGINES`.
-        workers: how many tasks at a time; None takes every core, 0 this process alone.
-        address: of a Ray cluster.
-        rows: of a part.
-        columns: the columns' names.
-        skip_corrupt: whether a shard that cannot be read is left out.
-        metrics, optional, trust, configuration: as in `ScoreOptions`.
-    """
+    headings: ClassVar[Mapping[str, str]] = {"engine": "Options of large sets (docs/large_sets.md)"}
 
     candidates: tuple[str, ...] = part(_candidates_of)
     references: tuple[str, ...] = part(_references_of)
-    metrics: tuple[Metric, ...] = part(lambda composed: resolve_metrics(composed["metrics"]))
-    optional: frozenset[str] = part(
-        lambda composed: optional_specs(composed["metrics"]), default=frozenset()
-    )
+    metrics: tuple[Metric, ...] = metrics_part()
+    optional: frozenset[str] = optional_part()
     output: str = part(lambda composed: composed["output_dir"] or "")
     images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)
     trust: str | None = part(lambda composed: composed["trust"], default=None)
-    configuration: Mapping[str, Any] = part(
-        lambda composed: composed.plain, default_factory=dict[str, Any]
-    )
+    configuration: Mapping[str, Any] = configuration_part()
     engine: str = option(
         None,
         "local, a pool of processes (default), or ray, Ray Data",
         type=str | None,
-        read=lambda value: value or "local",
+        read=lambda value, _: value or "local",
         takes="local|ray",
-        heading=_HEADING,
     )
-    workers: int | None = option(None, _WORKERS, heading=_HEADING)
+    workers: int | None = option(None, _WORKERS)
     address: str | None = option(
         None,
         _ADDRESS,
         key="ray.address",
         takes="HOST:PORT",
-        heading=_HEADING,
         is_literal=True,
     )
     columns: Columns = part(
         lambda composed: Columns(**composed["columns"]),
-        *(replace(one, heading=_HEADING) for one in COLUMNS),
+        *COLUMNS,
         default_factory=Columns,
     )
     rows: int = option(
         None,
         f"how many rows a part has, which a worker does at a time (default: {ROWS})",
         type=int | None,
-        read=lambda value: ROWS if value is None else value,
-        heading=_HEADING,
+        read=lambda value, _: ROWS if value is None else value,
     )
     skip_corrupt: bool = option(
-        False, "true leaves out shards that cannot be read, and counts them", heading=_HEADING
+        False, "true leaves out shards that cannot be read, and counts them"
     )
-    work: Path | None = path_option(
+    work: Path | None = option(
         None,
         "the folder of intermediate files (default: .work in the output folder)",
         takes="DIR",
-        heading=_HEADING,
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_engine(self.engine, self.workers, self.address)
         if self.rows < 1:
             raise InputError(f"rows is {self.rows}; 1 is the least")
@@ -194,17 +181,7 @@ def _metric_of(composed: Composed) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions(Options):
-    """Options of `captau filter`.
-
-    Attributes:
-        run: the folder or URL of a large run of `captau score`.
-        metric: the spec of one of its metrics.
-        above: the least score of a caption that is retained; None where `thresholds` decides.
-        thresholds: the folder of a run of `captau thresholds`; None where the precision is unknown.
-        precision: the share of good captions among the retained ones that is aimed at.
-        dataset, dimension: which of that run's curves, where it has several.
-        engine, workers, address, configuration: as in `LargeOptions`.
-    """
+    """Options of `captau filter`."""
 
     examples: ClassVar[str] = """
 captau filter run=scored keep.metric=cider keep.above=0.4
@@ -234,14 +211,17 @@ of each shard), percentiles.csv (scores of retained and dropped captions), examp
     above: float | None = option(
         None, "retains captions of this score or more", key="keep.above", takes="SCORE"
     )
-    thresholds: Path | None = path_option(
+    thresholds: Path | None = option(
         None,
         "a finished captau thresholds, by which as many captions as possible are retained; with keep.above= it only "
         "estimates the precision",
         takes="DIR",
     )
     precision: float | None = option(
-        None, "the share of the retained captions that shall be good", takes="SHARE"
+        None,
+        "the share of the retained captions that shall be good",
+        takes="SHARE",
+        check=check_share,
     )
     dataset: str | None = option(
         None, "which dataset's curve, where there are several", key="on.dataset", takes="NAME"
@@ -254,12 +234,11 @@ of each shard), percentiles.csv (scores of retained and dropped captions), examp
     address: str | None = option(
         None, _ADDRESS, key="ray.address", takes="HOST:PORT", is_literal=True
     )
-    output_dir: Path | None = path_option(None, OUTPUT_DIR.help, takes="DIR")
-    configuration: Mapping[str, Any] = part(
-        lambda composed: composed.plain, default_factory=dict[str, Any]
-    )
+    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
+    configuration: Mapping[str, Any] = configuration_part()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_engine(self.engine, self.workers, self.address)
         if (self.above is None) == (self.precision is None):
             raise InputError(
@@ -269,7 +248,3 @@ of each shard), percentiles.csv (scores of retained and dropped captions), examp
             raise InputError("keep.above is nan; a number is expected")
         if self.precision is not None and self.thresholds is None:
             raise InputError("precision= needs thresholds=DIR, a finished run of captau thresholds")
-        if self.precision is not None and not 0 < self.precision <= 1:
-            raise InputError(
-                f"precision is {self.precision}; a number above 0 and up to 1 is expected"
-            )

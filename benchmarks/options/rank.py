@@ -18,11 +18,11 @@ from .shared import (
     MeasuringOptions,
     protocols_of,
     statistics_part,
-    words_option,
+    words_of,
 )
 
 
-def _weights_of(value: Any) -> dict[str, float]:
+def _weights_of(value: Any, _: str) -> dict[str, float]:
     """Return weights by dimension; none for None.
 
     Raises:
@@ -47,13 +47,7 @@ def _protocols_of_systems(composed: Composed) -> dict[str, Protocol]:
 
 @dataclass(frozen=True, kw_only=True)
 class RankOptions(MeasuringOptions):
-    """Options of `captau rank`.
-
-    Attributes:
-        weights: by dimension, of a further total; empty for none.
-        best_worst: the dimensions in which a system has to be best at once; empty for all that
-            are neither penalties nor computed from others.
-    """
+    """Options of `captau rank`."""
 
     examples: ClassVar[str] = """
 captau rank dataset=thumb
@@ -76,11 +70,12 @@ docs/rank.md explains what they hold.
         read=_weights_of,
         takes="{..}",
     )
-    best_worst: tuple[str, ...] = words_option(
+    best_worst: tuple[str, ...] = option(
         None,
         "the dimensions in which a system is best, or worst, at once (default: all but penalties and totals)",
         key="rank.best_worst",
         takes="[..]",
+        read=words_of,
     )
     statistics: StatisticsOptions = statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
@@ -88,6 +83,7 @@ docs/rank.md explains what they hold.
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.statistics.interval == "fisher":
             raise InputError(
                 "statistics.interval=fisher is of correlations; choose percentile, bca or none"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from .declaration import NEEDED, Options, option, part
-from .shared import check_choice, path_option, words_of
+from .shared import one_of, words_of
 from .thresholds import CurveOptions
 
 #: The figures by name, with their titles.
@@ -26,15 +26,7 @@ CHARTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(Options):
-    """Options of `captau report`.
-
-    Attributes:
-        run: the run's folder.
-        output: the page; None for `report.html` in that folder.
-        images: a folder to look for pictures in.
-        megabytes: the largest size of the page, in 10⁶ bytes.
-        options: of its precision-recall curves.
-    """
+    """Options of `captau report`."""
 
     examples: ClassVar[str] = """
 captau report run=DIR                                  DIR/report.html
@@ -45,16 +37,16 @@ captau report run=DIR images=FOLDER                    with pictures beside the 
 Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). docs/report.md explains the page.
 """
 
-    run: Path = path_option(
+    run: Path = option(
         NEEDED,
         "the folder of a finished run of captau bench or compare; one of reproduce or train stores no items, "
         "and gives a page without captions",
         takes="DIR",
     )
-    output: Path | None = path_option(
+    output: Path | None = option(
         None, "where to write (default: report.html in the run's folder)", takes="FILE"
     )
-    images: Path | None = path_option(
+    images: Path | None = option(
         None,
         "where image files lie: a flat folder, or COCO's, Flickr's and PASCAL's as they unpack (default: where "
         "the run found them)",
@@ -70,13 +62,14 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.megabytes > 0:
             raise InputError(f"megabytes is {self.megabytes}; a number above 0 is expected")
         if self.images is not None and not self.images.is_dir():
             raise InputError(f"images={self.images} is no folder")
 
 
-def _kinds_of(value: Any) -> tuple[str, ...]:
+def _kinds_of(value: Any, _: str) -> tuple[str, ...]:
     kinds = tuple(CHARTS) if value is None else words_of(value, "kind")
     if not kinds:
         raise InputError(f"kind is empty; name one at least: {', '.join(CHARTS)}")
@@ -85,14 +78,7 @@ def _kinds_of(value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(Options):
-    """Options of `captau plot`.
-
-    Attributes:
-        run: the run's folder.
-        kinds: some of `CHARTS`.
-        output_dir: where to; None for `plots` in that folder.
-        options: of precision-recall curves.
-    """
+    """Options of `captau plot`."""
 
     examples: ClassVar[str] = """
 captau plot run=DIR                                    DIR/plots/*.svg and *.png
@@ -102,7 +88,7 @@ captau plot run=DIR kind=[forest,correlations] output_dir=figures
 Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal results give equal files.
 """
 
-    run: Path = path_option(
+    run: Path = option(
         NEEDED,
         "the folder of a finished run of captau bench, compare, reproduce or train",
         takes="DIR",
@@ -114,15 +100,12 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         "correlations (of metrics with one another), precision_recall",
         key="kind",
         read=_kinds_of,
+        check=one_of(CHARTS),
         takes="NAME|[A,B]",
     )
-    output_dir: Path | None = path_option(
+    output_dir: Path | None = option(
         None, "where to write (default: plots in the run's folder)", takes="DIR"
     )
     options: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
     )
-
-    def __post_init__(self) -> None:
-        for kind in self.kinds:
-            check_choice("kind", kind, CHARTS)

@@ -72,10 +72,7 @@ one; cells whose metric captau does not have yet are listed as missing.
         [],
         "metrics to leave out, such as [spice], which parses 20,000 captions the first time (docs/spice.md)",
         type=list[str],
-        read=tuple,
+        read=lambda names, _: tuple(names),
         takes="[METRIC]",
+        check=lambda name, _: check_choice("metric", name, metric_names()),
     )
-
-    def __post_init__(self) -> None:
-        for name in self.leave_out:
-            check_choice("metric", name, metric_names())

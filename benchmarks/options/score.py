@@ -9,11 +9,18 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError, unknown
 from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
-from ..scoring.catalog import optional_specs, resolve_metrics
+from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import NEEDED, Composed, Option, Options, option, part
 from .large import TRUST, LargeOptions, is_large
-from .shared import METRICS, ScoringOptions, check_choice, path_option, statistics_part
+from .shared import (
+    METRICS,
+    ScoringOptions,
+    metrics_part,
+    one_of,
+    optional_part,
+    statistics_part,
+)
 
 #: What `captau score` can print: tables, or one of its files and nothing else.
 PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "kept.json")
@@ -82,18 +89,7 @@ def _keep_of(composed: Composed) -> tuple[str, float] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ScoringOptions):
-    """Options of `captau score` of files; `LargeOptions` are those of shards.
-
-    Attributes:
-        candidates: each system's captions.
-        references: sets of references, each scored against by itself; empty for metrics without.
-        images: the folder of the images.
-        metrics, optional: what is computed; see `MeasuringOptions`.
-        partial: whether images may lack a caption, or references in some set.
-        trust: where metrics' agreement with people is from: `published`, or a run's folder; None shows none.
-        keep: a metric's spec and the least score of a caption that is retained.
-        stdout: what is printed, of `PRINTED`.
-    """
+    """Options of `captau score` of files; `LargeOptions` are those of shards."""
 
     examples: ClassVar[str] = """
 captau score candidates=captions_val2014_mine_results.json references=captions_val2014.json
@@ -126,7 +122,7 @@ it continues where it was stopped.
         'COCO results ([{"image_id", "caption"}]), an object image id -> caption, or JSON lines with image_id and '
         "caption; - is standard input, .gz is unpacked. Several are compared; NAME=FILE gives one a name other "
         "than the file's",
-        read=lambda value: files_of(value, "candidates"),
+        read=files_of,
         takes="FILE|[A,B]",
         is_literal=True,
         has_several=True,
@@ -135,30 +131,27 @@ it continues where it was stopped.
         None,
         "COCO caption annotations, an object image id -> list of captions, or JSON lines with image_id and "
         "references; each of several is scored against",
-        read=lambda value: files_of(value, "references") if value else (),
+        read=lambda value, key: files_of(value, key) if value else (),
         takes="FILE|[A,B]",
         is_literal=True,
         has_several=True,
     )
-    images: Path | None = path_option(
+    images: Path | None = option(
         None, "the folder of the images, for metrics that look at them", takes="DIR"
     )
     partial: bool = option(
         False,
         "true scores the images that every system has captioned; else a lacking one is an error",
     )
-    metrics: tuple[Metric, ...] = part(
-        lambda composed: resolve_metrics(composed["metrics"]), METRICS
-    )
-    optional: frozenset[str] = part(
-        lambda composed: optional_specs(composed["metrics"]), default=frozenset()
-    )
+    metrics: tuple[Metric, ...] = metrics_part(METRICS)
+    optional: frozenset[str] = optional_part()
     trust: str | None = part(lambda composed: composed["trust"], TRUST, default=None)
     stdout: str = option(
         "table",
         "prints that alone, and writes a folder only where output_dir= is set: scores.jsonl, scores.csv, "
         "corpus.json, corpus.csv, kept.json",
         takes="NAME",
+        check=one_of(PRINTED, "value of stdout"),
     )
     keep: tuple[str, float] | None = part(
         _keep_of,
@@ -179,13 +172,13 @@ it continues where it was stopped.
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.statistics.interval == "fisher":
             raise InputError(
                 "statistics.interval=fisher is of correlations; choose percentile, bca or none"
             )
         if self.keep is not None and len(self.candidates) * len(self.references or "-") > 1:
             raise InputError("keep.metric= is of one system and one set of references")
-        check_choice("value of stdout", self.stdout, PRINTED)
         if self.stdout == "kept.json" and self.keep is None:
             raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
         if sum(file.path == STDIN for file in (*self.candidates, *self.references)) > 1:

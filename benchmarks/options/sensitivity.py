@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...datasets.errors import InputError
 from .declaration import option
-from .shared import MeasuringOptions, check_choice, check_least, words_option
+from .shared import MeasuringOptions, at_least, one_of, words_of
 
 #: What `captau sensitivity` varies.
 KINDS = ("images", "raters", "references", "power", "protocols")
@@ -15,12 +15,7 @@ KINDS = ("images", "raters", "references", "power", "protocols")
 
 @dataclass(frozen=True, kw_only=True)
 class SensitivityOptions(MeasuringOptions):
-    """Options of `captau sensitivity`.
-
-    Attributes:
-        kinds: some of `KINDS`.
-        seed, draws: of all that is drawn, and how often; None for the usual number of a kind.
-    """
+    """Options of `captau sensitivity`."""
 
     examples: ClassVar[str] = """
 captau sensitivity                                     the embedded demo, by number of images
@@ -33,7 +28,7 @@ Writes sensitivity.csv, table.md, table.tex, run.json; curves also as sensitivit
 matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md explains each kind.
 """
 
-    kinds: tuple[str, ...] = words_option(
+    kinds: tuple[str, ...] = option(
         "images",
         "images: a curve over the number of images, up to twice as many; raters: over the number of ratings of "
         "an item; references: over the number of references, for which every metric scores anew; power: the "
@@ -41,18 +36,18 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         "ratings, references, coefficient and duplicates, and how far values and ranks move",
         key="kind",
         takes="KIND|[A,B]",
+        read=words_of,
+        check=one_of(KINDS),
     )
     draws: int | None = option(
         None,
         "how often images, ratings or references are drawn (default: 1000 for images and power, 50 for raters, "
         "5 for references)",
+        check=at_least(2),
     )
-    seed: int = option(0, "the seed of all that is drawn")
+    seed: int = option(0, "the seed of all that is drawn", check=at_least(0))
 
     def __post_init__(self) -> None:
-        for kind in self.kinds:
-            check_choice("kind", kind, KINDS)
+        super().__post_init__()
         if not self.kinds:
             raise InputError(f"kind is empty; name one at least: {', '.join(KINDS)}")
-        check_least(2, draws=self.draws)
-        check_least(0, seed=self.seed)

@@ -8,22 +8,12 @@ from typing import Any, ClassVar
 
 from .collect import DATABASE, SiteOptions
 from .declaration import NEEDED, Option, Options, option
-from .shared import JAVA_HOME, JAVA_SPICE, SERVED, path_option
+from .shared import JAVA_HOME, JAVA_SPICE, SERVED
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(SiteOptions):
-    """Options of `captau serve`.
-
-    Attributes:
-        challenge: a name, file or folder, or several.
-        title: of the site; None for the challenge's.
-        database: a file or URL; None for one that the challenge names.
-        files: the folder of submissions; None puts it beside the database.
-        queue: what wakes workers, a file or URL; None for a file among the submissions.
-        workers: how many submissions are evaluated at once.
-        rescore: whether to evaluate anew where references, ratings, metrics or protocol changed.
-    """
+    """Options of `captau serve`."""
 
     examples: ClassVar[str] = """
 captau serve                                            the two demo challenges
@@ -85,7 +75,7 @@ The token is made on the site's page of your account; $CAPTAU_TOKEN hands it ove
 the exit status is 2; captau validate lists them offline.
 """
 
-    file: Path = path_option(
+    file: Path = option(
         NEEDED,
         "captions (.json, .jsonl, .zip), or scores (.csv, .jsonl, .parquet)",
         takes="FILE",

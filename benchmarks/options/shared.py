@@ -6,7 +6,7 @@ Each stands here once, with its key, default and help text; the options of a com
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,17 +21,12 @@ from ..scoring.catalog import optional_specs, read_config, resolve_metrics, usua
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import NEEDED, Composed, Option, Options, option, options_of, part
+from .declaration import NEEDED, Composed, Option, Options, option, options_of, part, path_of
 
 SCORING = "Options of every command that scores"
 OWN_JUDGEMENTS = "Options of dataset=file, your own judgements (docs/own_judgements.md)"
 
-# Values.
-
-
-def path_of(text: str | None) -> Path | None:
-    """Return a path with its `~` spelt out; None for no text."""
-    return Path(text).expanduser() if text else None
+# Values, and checks of values.
 
 
 def words_of(value: Any, key: str) -> tuple[str, ...]:
@@ -58,18 +53,25 @@ def whole_numbers(value: Any, key: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def check_least(least: int, **values: int | None) -> None:
-    """Raise InputError where a number is below the least that makes sense; None passes."""
-    for key, value in values.items():
-        if value is not None and value < least:
+def at_least(least: int) -> Callable[[int, str], None]:
+    """Return a check that a whole number is not below the least that makes sense."""
+
+    def check(value: int, key: str) -> None:
+        if value < least:
             raise InputError(f"{key} is {value}; a whole number from {least} on is expected")
 
+    return check
 
-def check_shares(good: float, precision: float) -> None:
+
+def check_share(value: float, key: str) -> None:
     """Raise InputError where a share is not above 0 and up to 1."""
-    for key, share in (("good", good), ("precision", precision)):
-        if not 0 < share <= 1:
-            raise InputError(f"{key} is {share}; a number above 0 and up to 1 is expected")
+    if not 0 < value <= 1:
+        raise InputError(f"{key} is {value}; a number above 0 and up to 1 is expected")
+
+
+def one_of(choices: Iterable[str], label: str = "") -> Callable[[str, str], None]:
+    """Return a check that a word is one of the choices; messages call it by the label, else by its key."""
+    return lambda value, key: check_choice(label or key, value, choices)
 
 
 def check_choice(label: str, value: str, choices: Iterable[str]) -> None:
@@ -78,94 +80,60 @@ def check_choice(label: str, value: str, choices: Iterable[str]) -> None:
         raise unknown(label, value, list(choices))
 
 
-def path_option(default: str | None, text: str, **more: Any) -> Any:
-    """Declare an option that holds one path."""
-    kind = str if default == NEEDED else str | None
-    attributes: dict[str, Any] = {"type": kind, "is_literal": True} | more
-    return option(default, text, read=path_of, **attributes)
+def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
+    folders = words_of(value, key)
+    if not folders:
+        raise InputError(
+            f"{key}= is empty; name the folder of a finished run, or several: {key}=[A,B]"
+        )
+    return tuple(Path(folder).expanduser() for folder in folders)
 
 
-def words_option(default: Any, text: str, *, key: str, **more: Any) -> Any:
-    """Declare an option that holds one word or several."""
-    return option(default, text, key=key, read=lambda value: words_of(value, key), **more)
-
-
-def runs_option(text: str, **more: Any) -> Any:
+def runs_option(text: str, takes: str = "DIR|[A,B]") -> Any:
     """Declare `run=`, the folders of finished runs."""
-
-    def read_folders(value: Any) -> tuple[Path, ...]:
-        folders = words_of(value, "run")
-        if not folders:
-            raise InputError(
-                "run= is empty; name the folder of a finished run, or several: run=[A,B]"
-            )
-        return tuple(Path(folder).expanduser() for folder in folders)
-
-    more = {"takes": "DIR|[A,B]", "is_literal": True, "has_several": True} | more
-    return option(NEEDED, text, key="run", read=read_folders, **more)
+    attributes: dict[str, Any] = {"takes": takes, "is_literal": True, "has_several": True}
+    return option(NEEDED, text, key="run", read=_folders_of, **attributes)
 
 
 # Places.
 
-_FOLDER: dict[str, Any] = {"type": str | None, "takes": "DIR", "is_literal": True}
-_DATA = "where the datasets lie (default: $CAPTAU_DATA, else the user's cache folder)"
-DATA_ROOT = Option("data.root", None, _DATA, heading=SCORING, **_FOLDER)
-_OUTPUT = "where to write (default: a fresh folder under results/runs/)"
-OUTPUT_DIR = Option("output_dir", None, _OUTPUT, heading=SCORING, **_FOLDER)
-CACHE_ROOT = Option(
+
+def _place(key: str, text: str, takes: str = "DIR", *, is_literal: bool = True) -> Option:
+    return Option(key, None, text, str | None, takes=takes, heading=SCORING, is_literal=is_literal)
+
+
+DATA_ROOT = _place(
+    "data.root", "where the datasets lie (default: $CAPTAU_DATA, else the user's cache folder)"
+)
+OUTPUT_DIR = _place("output_dir", "where to write (default: a fresh folder under results/runs/)")
+CACHE_ROOT = _place(
     "cache.root",
-    None,
     "where scores and METEOR's tables are stored for the next run (default: $CAPTAU_CACHE, else the user's "
     "cache folder)",
-    heading=SCORING,
-    **_FOLDER,
 )
 CACHE_USE = Option("cache.use", True, "false stores no scores", bool, heading=SCORING)
-CACHE_SCORES = Option(
+CACHE_SCORES = _place(
     "cache.scores",
-    None,
     "where scores are stored instead: a shared folder, or s3://BUCKET/FOLDER",
-    str | None,
     takes="PLACE",
-    heading=SCORING,
-    is_literal=True,
 )
-JAVA_HOME = Option(
-    "java.home",
-    None,
-    "another Java than the one that came with captau (also $CAPTAU_JAVA)",
-    heading=SCORING,
-    **_FOLDER,
+JAVA_HOME = _place(
+    "java.home", "another Java than the one that came with captau (also $CAPTAU_JAVA)"
 )
-JAVA_SPICE = Option(
-    "java.spice",
-    None,
-    "where spice_models lie (also $CAPTAU_SPICE_JARS; docs/spice.md)",
-    heading=SCORING,
-    **_FOLDER,
+JAVA_SPICE = _place("java.spice", "where spice_models lie (also $CAPTAU_SPICE_JARS; docs/spice.md)")
+WEIGHTS_ROOT = _place(
+    "weights.root",
+    "where models lie (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
+    is_literal=False,
 )
-WEIGHTS = (
-    Option(
-        "weights.root",
-        None,
-        "where models lie (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
-        str | None,
-        takes="DIR",
-        heading=SCORING,
-    ),
-    Option(
-        "weights.download",
-        False,
-        "true downloads models that are not there",
-        bool,
-        heading=SCORING,
-    ),
+WEIGHTS_DOWNLOAD = Option(
+    "weights.download", False, "true downloads models that are not there", bool, heading=SCORING
 )
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.
 SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
 #: What acts through environment variables wherever metrics are computed.
-ENVIRONMENT = (JAVA_HOME, JAVA_SPICE, *WEIGHTS)
+ENVIRONMENT = (JAVA_HOME, JAVA_SPICE, WEIGHTS_ROOT, WEIGHTS_DOWNLOAD)
 
 
 def data_root_of(composed: Composed) -> Path | None:
@@ -364,6 +332,16 @@ def metrics_option(default: Any, text: str = "", heading: str = "") -> Option:
 METRICS = metrics_option("text")
 
 
+def metrics_part(*options: Option) -> Any:
+    """Declare the field of the metrics that `metrics=` names."""
+    return part(lambda composed: resolve_metrics(composed["metrics"]), *options)
+
+
+def optional_part() -> Any:
+    """Declare the field of the specs that suites alone ask for; tables list those that are unavailable."""
+    return part(lambda composed: optional_specs(composed["metrics"]), default=frozenset())
+
+
 # Statistics.
 
 STATISTICS = tuple(
@@ -402,9 +380,9 @@ def statistics_of(values: Any) -> StatisticsOptions:
 def statistics_part(*names: str, **texts: str) -> Any:
     """Declare the field `statistics` with some of its options; `texts` are help texts of the command's own."""
     options = (
-        replace(one, help=texts.get(name, one.help))
-        for one in STATISTICS
-        if (name := one.key.partition(".")[2]) in names
+        replace(each, help=texts.get(name, each.help))
+        for each in STATISTICS
+        if (name := each.key.partition(".")[2]) in names
     )
     return part(
         lambda composed: statistics_of(composed["statistics"]),
@@ -414,6 +392,11 @@ def statistics_part(*names: str, **texts: str) -> Any:
 
 
 # Commands that score.
+
+
+def configuration_part() -> Any:
+    """Declare the field of all options as plain data, which run.json records."""
+    return part(lambda composed: composed.plain, default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,9 +411,7 @@ class ScoringOptions(Options):
     environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
 
     locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
-    configuration: Mapping[str, Any] = part(
-        lambda composed: composed.plain, default_factory=dict[str, Any]
-    )
+    configuration: Mapping[str, Any] = configuration_part()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -444,12 +425,8 @@ class MeasuringOptions(ScoringOptions):
     """
 
     datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
-    metrics: tuple[Metric, ...] = part(
-        lambda composed: resolve_metrics(composed["metrics"]), METRICS
-    )
-    optional: frozenset[str] = part(
-        lambda composed: optional_specs(composed["metrics"]), default=frozenset()
-    )
+    metrics: tuple[Metric, ...] = metrics_part(METRICS)
+    optional: frozenset[str] = optional_part()
 
 
 COLUMNS = tuple(

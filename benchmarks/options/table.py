@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from .declaration import Options, option
-from .shared import check_choice, path_option, runs_option, words_of, words_option
+from .shared import one_of, runs_option, words_of
 
 #: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")
@@ -20,24 +20,14 @@ _RUNS = "folders of finished runs (of bench, compare, reproduce or train)"
 _OUTPUT = "where to write (default: standard output)"
 
 
-def _papers_of(value: Any) -> tuple[str, ...]:
-    papers = words_of(value, "published")
+def _papers_of(value: Any, key: str) -> tuple[str, ...]:
+    papers = words_of(value, key)
     return tuple(group("paper")) if papers == ("all",) else papers
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
-    """Options of `captau table`.
-
-    Attributes:
-        runs: folders of finished runs.
-        style: one of `STYLES`.
-        intervals: one of `INTERVALS`.
-        published: papers whose numbers are joined.
-        coefficients, dimensions: which columns, in this order; empty for all.
-        title, label: of the table; None for one of captau's own, and for none.
-        output: the file to write; None for standard output.
-    """
+    """Options of `captau table`."""
 
     examples: ClassVar[str] = """
 captau bench dataset=flickr8k_expert output_dir=mine
@@ -49,12 +39,13 @@ captau table run=[mine,older] intervals=plusminus
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
 
     runs: tuple[Path, ...] = runs_option(_RUNS)
-    style: str = option("markdown", "markdown, latex, html, csv, json")
+    style: str = option("markdown", "markdown, latex, html, csv, json", check=one_of(STYLES))
     intervals: str = option(
         "subscript",
         "subscript (both ends), plusminus (half the width), none",
         type=str | None,
-        read=lambda value: str(value or "none"),
+        read=lambda value, _: str(value or "none"),
+        check=one_of(INTERVALS, "value of intervals"),
     )
     published: tuple[str, ...] = option(
         None,
@@ -62,22 +53,21 @@ captau table run=[mine,older] intervals=plusminus
         read=_papers_of,
         takes="all|[A,B]",
     )
-    coefficients: tuple[str, ...] = words_option(
-        None, "only these columns, in this order", key="coefficients", takes="[..]"
+    coefficients: tuple[str, ...] = option(
+        None, "only these columns, in this order", takes="[..]", read=words_of
     )
-    dimensions: tuple[str, ...] = words_option(
+    dimensions: tuple[str, ...] = option(
         None,
         "only these rated dimensions or categories, in this order",
-        key="dimensions",
         takes="[..]",
+        read=words_of,
     )
     title: str | None = option(None, "the line above the table", takes="TEXT", is_literal=True)
     label: str | None = option(None, "LaTeX's \\label", takes="NAME", is_literal=True)
-    output: Path | None = path_option(None, _OUTPUT, takes="FILE")
+    output: Path | None = option(None, _OUTPUT, takes="FILE")
 
     def __post_init__(self) -> None:
-        check_choice("style", self.style, STYLES)
-        check_choice("value of intervals", self.intervals, INTERVALS)
+        super().__post_init__()
         if self.label and re.search(r"[{}%\\#\s]", self.label):
             raise InputError(
                 f"label={self.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
@@ -101,4 +91,4 @@ The methods paragraph names the protocol in full; the BibTeX is that of the data
 """
 
     runs: tuple[Path, ...] = runs_option(_RUNS)
-    output: Path | None = path_option(None, _OUTPUT, takes="FILE")
+    output: Path | None = option(None, _OUTPUT, takes="FILE")

@@ -6,30 +6,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .declaration import Options, option
-from .shared import MeasuringOptions, check_shares
+from .shared import MeasuringOptions, check_share
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveOptions(Options):
-    """Options of precision-recall curves.
-
-    Attributes:
-        good: the share of the scale from which on a rating is a good one.
-        precision: the share of good captions among the retained ones that is aimed at.
-    """
+    """Options of precision-recall curves."""
 
     good: float = option(
         0.5,
         "a caption is good where most of its ratings are this share of the scale or more; 0.5 is the scale's "
         "middle",
         takes="SHARE",
+        check=check_share,
     )
     precision: float = option(
-        0.8, "the share of the retained captions that shall be good", takes="SHARE"
+        0.8,
+        "the share of the retained captions that shall be good",
+        takes="SHARE",
+        check=check_share,
     )
-
-    def __post_init__(self) -> None:
-        check_shares(self.good, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,10 @@ from .shared import (
     NAMED_PROTOCOL,
     PROTOCOL,
     ScoringOptions,
+    at_least,
     check_choice,
-    check_least,
     metrics_option,
+    one_of,
     protocols_of,
     statistics_part,
     whole_numbers,
@@ -78,28 +79,14 @@ def _keeps_raters(composed: Composed) -> bool:
     return composed["design"] != "folds" if composed["keep"] is None else composed["keep"]
 
 
-def _device_of(value: Any) -> str:
+def _device_of(value: Any, _: str) -> str:
     check_choice("device", value, get_args(Device))
     return resolve(value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(ScoringOptions):
-    """Options of `captau train`.
-
-    Attributes:
-        recipe: the rater with its options.
-        datasets: with their protocols, by which predictions are judged.
-        design: one of `DESIGNS`: which images are trained, chosen and tested on.
-        folds: how many, for `design=folds`.
-        strict: whether folds leave out of training the images that a tested caption was borrowed from.
-        seeds: one training of each job for each.
-        target: the dimension to learn; None where there is no choice.
-        shuffled: train on ratings in another order: the control that every rater must beat.
-        keep: whether the raters stay; after `design=folds` they do not as a rule.
-        metrics: what the predictions are compared with, on the same rows.
-        device, threads: of torch.
-    """
+    """Options of `captau train`."""
 
     examples: ClassVar[str] = """
 captau train rater=icr                                 on the embedded demo
@@ -130,8 +117,9 @@ scores.parquet, table.md, table.tex, run.json.
         "transfer: that for each dataset, tested on all; folds: folds of images, each predicted by raters "
         "trained on the others; leave_one_out: each "
         "dataset predicted by a rater trained on the others",
+        check=one_of(DESIGNS, "value of design"),
     )
-    folds: int = option(5, "how many folds, for design=folds")
+    folds: int = option(5, "how many folds, for design=folds", check=at_least(2))
     strict: bool = option(
         False,
         "true leaves out of training, with design=folds, the images that a tested caption was borrowed from, too",
@@ -139,7 +127,7 @@ scores.parquet, table.md, table.tex, run.json.
     seeds: tuple[int, ...] = option(
         0,
         "of trainings and folds; several give mean and standard deviation",
-        read=lambda value: whole_numbers(value, "seeds"),
+        read=whole_numbers,
         takes="N|[A,B]",
     )
     target: str | None = option(
@@ -165,15 +153,13 @@ scores.parquet, table.md, table.tex, run.json.
         default=(),
     )
     device: str = option("auto", "auto, cpu, cuda, mps", read=_device_of, type=str)
-    threads: int | None = option(None, "how many threads of the CPU")
+    threads: int | None = option(None, "how many threads of the CPU", check=at_least(1))
     statistics: StatisticsOptions = statistics_part(
         "interval", "replicates", "level", "seed", "correction"
     )
 
     def __post_init__(self) -> None:
-        check_choice("value of design", self.design, DESIGNS)
-        check_least(2, folds=self.folds)
-        check_least(1, threads=self.threads)
+        super().__post_init__()
         if not self.seeds or min(self.seeds) < 0 or len(set(self.seeds)) < len(self.seeds):
             raise InputError(
                 f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"

@@ -10,11 +10,10 @@ from ...datasets.errors import InputError
 from .declaration import NEEDED, Composed, Options, option, part
 from .shared import (
     DATA_ROOT,
-    check_choice,
-    check_least,
+    at_least,
     data_root_of,
     dataset_options,
-    path_option,
+    one_of,
 )
 
 KINDS = ("captions", "scores")
@@ -31,17 +30,7 @@ def _dataset_of(composed: Composed) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateOptions(Options):
-    """Options of `captau validate`.
-
-    Attributes:
-        file: the submission.
-        kind: one of `KINDS`; None goes by the dataset and the file's ending.
-        references: of the images that need a caption each.
-        dataset: whose items need a score each.
-        member: which file of a zip the references are of; None where there is one.
-        limit: how many faults are listed.
-        data_root: the data folder; None for the usual one.
-    """
+    """Options of `captau validate`."""
 
     examples: ClassVar[str] = """
 captau validate captions_val2014_mine_results.json
@@ -54,7 +43,7 @@ Each fault is a line on stderr with its place; the verdict is a line on stdout. 
 docs/submissions.md shows the formats.
 """
 
-    file: Path = path_option(
+    file: Path = option(
         NEEDED,
         'the submission; the word alone will do. Captions: COCO results ([{"image_id", "caption"}]), a zip of '
         "them, an object image id -> caption, or JSON lines. Scores: CSV, TSV, JSON lines or Parquet with score "
@@ -65,8 +54,9 @@ docs/submissions.md shows the formats.
         None,
         "which (default: scores where dataset= is given or the ending is .csv, .tsv or .parquet)",
         takes="captions|scores",
+        check=one_of(KINDS),
     )
-    references: Path | None = path_option(
+    references: Path | None = option(
         None,
         "references, in any form that captau score takes: each of their images needs a caption, and no other image "
         "has one",
@@ -82,13 +72,11 @@ docs/submissions.md shows the formats.
         *dataset_options(None, "whose items need a score each", takes="NAME"),
         default=None,
     )
-    limit: int = option(20, "how many faults are listed")
+    limit: int = option(20, "how many faults are listed", check=at_least(1))
     data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
 
     def __post_init__(self) -> None:
-        if self.kind is not None:
-            check_choice("kind", self.kind, KINDS)
-        check_least(1, limit=self.limit)
+        super().__post_init__()
         if self.of_scores and (self.references or self.member):
             raise InputError("references=… and member=… are of captions; scores need dataset=NAME")
         if not self.of_scores and self.dataset:
@@ -96,7 +84,7 @@ docs/submissions.md shows the formats.
 
     @property
     def of_scores(self) -> bool:
-        """Whether the file holds a metric's scores."""
+        """True where the file holds a metric's scores."""
         if self.kind is not None:
             return self.kind == "scores"
         return self.dataset is not None or self.file.suffix.lower() in _SCORE_ENDINGS
