@@ -10,7 +10,7 @@ from pathlib import Path
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Option
-from .registry import Command
+from .command import Command
 
 #: Hydra's flags that make sense here, with the words that may follow each.
 FLAGS: dict[str, tuple[str, ...]] = {
@@ -46,10 +46,10 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
             flags.append(word)
         elif equals:
             overrides += read_override(command, word)
-        elif command.positional and not any(
-            override.startswith(f"{command.positional}=") for override in overrides
+        elif (positional := command.options.positional) and not any(
+            override.startswith(f"{positional}=") for override in overrides
         ):
-            overrides += read_override(command, f"{command.positional}={word}")
+            overrides += read_override(command, f"{positional}={word}")
         else:
             raise InputError(
                 f"'{word}' is not of the form key=value; see captau {command.name} --help"
@@ -80,7 +80,7 @@ def read_override(command: Command, word: str) -> list[str]:
         return [word]
     if key.startswith("rater.") and command.name == "train":
         return [word]  # an option of the chosen rater, which checks it
-    options = {one.key: one for one in command.declared()}
+    options = {option.key: option for option in command.declared()}
     if key not in options:
         # `+key` would add an option that nothing reads, and `~key` remove one that is needed.
         raise unknown(f"option of captau {command.name}", key, options)
@@ -93,16 +93,17 @@ def read_override(command: Command, word: str) -> list[str]:
 
 def _read_names(command: Command, key: str, value: str) -> list[str]:
     """Return the overrides for files of a config group."""
-    models = command.models if key == "dataset" else ()
-    known = [*group(key), *models, *(["all"] if key == command.takes_all else [])]
-    if value == "all" and "all" in known:
+    options = command.options
+    models = options.model_names if key == "dataset" else ()
+    choices = [*group(key), *models, *(["all"] if key == options.takes_all else [])]
+    if value == "all" and "all" in choices:
         return [f"{key}=[{','.join(group(key))}]"]
     names = re.findall(r"[^\[\],\s'\"]+", value)
     if not names:
-        raise InputError(f"{key}= is empty; known: {', '.join(known)}")
+        raise InputError(f"{key}= is empty; known: {', '.join(choices)}")
     for name in names:
         if name not in (*group(key), *models):
-            raise unknown(key, name, known)
+            raise unknown(key, name, choices)
     if not (named_models := [name for name in names if name in models]):
         return [f"{key}={value}"]
     datasets = [name for name in names if name not in models]

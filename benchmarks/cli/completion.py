@@ -9,7 +9,8 @@ import re
 
 from ...conf import group
 from ...datasets.errors import InputError
-from .registry import COMMANDS, Command, split_command
+from .command import Command
+from .registry import COMMANDS, split_command
 
 
 def complete(arguments: list[str]) -> str:
@@ -38,7 +39,7 @@ def complete(arguments: list[str]) -> str:
         r"^(\S+)\s+" + r"\s+".join(map(re.escape, command.name.split())), r"\1", line
     )
     # Hydra offers every config group there is; a command has its own options.
-    roots = {one.key.partition(".")[0] for one in command.declared()}
+    roots = {option.key.partition(".")[0] for option in command.declared()}
     offered = _ask_hydra(command, arguments).split()
     fitting = [word for word in offered if re.split(r"[.=]", word)[0] in roots]
     return "\n".join([*fitting, *_metric_words(command, f" {line}".split(" ")[-1])])
@@ -63,9 +64,8 @@ def _ask_hydra(command: Command, arguments: list[str]) -> str:
 
 def _metric_words(command: Command, last_word: str) -> list[str]:
     """Return completions of `metrics=`, which is no config group: suites and metrics."""
-    if not last_word.startswith("metrics=") or "metrics" not in {
-        one.key for one in command.declared()
-    }:
+    has_metrics = any(option.key == "metrics" for option in command.declared())
+    if not has_metrics or not last_word.startswith("metrics="):
         return []
     names = [f"metrics={name}" for name in (*group("suite"), *group("metric"))]
     return [name for name in names if name.startswith(last_word)]

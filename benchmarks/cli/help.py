@@ -8,7 +8,7 @@ from typing import Any
 
 from ..options.declaration import NEEDED, Option
 from ..options.shared import SCORING
-from .registry import Command
+from .command import Command
 
 _WIDTH = 110
 _COLUMN = 25
@@ -28,14 +28,14 @@ def help_text(command: Command) -> str:
     options, declared = command.options, command.declared()
     blocks = [f"captau {command.name}: {command.summary}."]
     blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))
-    blocks += [textwrap.fill(one, _WIDTH) for one in paragraphs(options.notes)]
-    headings = dict.fromkeys(["", *(one.heading for one in declared if one.heading != SCORING)])
+    blocks += [textwrap.fill(text, _WIDTH) for text in paragraphs(options.notes)]
+    headings = dict.fromkeys(["", *(o.heading for o in declared if o.heading != SCORING)])
     for heading in [*headings, SCORING]:
-        lines = [_option_lines(one) for one in declared if one.heading == heading]
+        lines = [_option_lines(o) for o in declared if o.heading == heading]
         if lines:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
-    blocks += [textwrap.fill(one, _WIDTH) for one in paragraphs(options.writes)]
-    if any(one.config_group for one in declared):
+    blocks += [textwrap.fill(text, _WIDTH) for text in paragraphs(options.writes)]
+    if any(o.config_group for o in declared):
         blocks.append("captau --help lists the datasets, metrics, suites and papers.")
     blocks.append(textwrap.fill(_FLAGS, _WIDTH))
     return "\n\n".join(blocks)

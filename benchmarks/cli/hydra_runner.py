@@ -32,7 +32,8 @@ from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
 from ..options.shared import apply_environment
-from .registry import COMMANDS, Command
+from .command import Command
+from .registry import COMMANDS
 
 _NODES: dict[Any, Callable[..., Any]] = {
     str: StringNode,
@@ -46,15 +47,15 @@ COMPOSITION_ERRORS = (HydraException, OmegaConfBaseException, ValueError, KeyErr
 
 def _node_of(option: Option) -> Any:
     """Return an OmegaConf node that checks values of an option and has its default."""
-    kind, arguments = get_origin(option.type), get_args(option.type)
-    if kind is list:
+    origin, arguments = get_origin(option.type), get_args(option.type)
+    if origin is list:
         return ListConfig(option.default, element_type=arguments[0])
-    if kind is dict:
+    if origin is dict:
         return DictConfig(option.default, key_type=arguments[0], element_type=arguments[1])
     if option.type is Any:
         return AnyNode(option.default) if not isinstance(option.default, list) else option.default
-    kinds = [one for one in arguments or (option.type,) if one is not type(None)]
-    return _NODES[kinds[0]](option.default, is_optional=type(None) in arguments)
+    (kind,) = {*(arguments or (option.type,))} - {type(None)}
+    return _NODES[kind](option.default, is_optional=type(None) in arguments)
 
 
 def configuration_of(command: Command) -> DictConfig:
@@ -116,7 +117,7 @@ def run_composed(name: str, config: DictConfig) -> int:
     """
     command, composed = COMMANDS[name], composed_of(config)
     apply_environment(composed)
-    return command.task(command.options.read(composed)) or 0
+    return command.task(command, command.options.read(composed)) or 0
 
 
 def run_hydra(command: Command, words: Sequence[str]) -> int:

@@ -14,8 +14,9 @@ from importlib.metadata import version
 from ...conf import group
 from ...datasets.errors import InputError
 from .arguments import split_flags
+from .command import Command
 from .log_lines import show_log
-from .registry import COMMANDS, Command, split_command
+from .registry import COMMANDS, split_command
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 

@@ -1,6 +1,7 @@
-"""Tasks of the commands: each takes a command's options, shows what its module returns, and returns a status.
+"""Tasks of the commands: each runs a command's module, shows what that returns, and returns an exit status.
 
-Nothing else in `benchmarks` prints, progress bars aside. Heavy imports stay inside the functions.
+A task takes the command's row and its options. Nothing else in `benchmarks` prints, progress bars aside.
+Heavy imports stay inside the functions.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..runs.output_folder import OutputFolder
     from ..runs.tables import ResultTable
+    from .command import Command
 
 
 def show_tables(tables: Sequence[ResultTable]) -> None:
@@ -33,6 +36,14 @@ def show_tables(tables: Sequence[ResultTable]) -> None:
             console.print(rich_of(table, console.width))
     else:
         print("\n\n".join(markdown_of(table) for table in tables))
+
+
+def _show_result(result: Any, folder: Path) -> None:
+    """Print the tables of a run, its folder and its summary, if any."""
+    show_tables(result.tables)
+    print(f"\nwritten to {folder}")
+    if summary := getattr(result, "summary", ""):
+        print(summary)
 
 
 def _print_faults(lines: Iterable[str]) -> None:
@@ -51,7 +62,7 @@ def _print_or_write(text: str, output: Path | None) -> None:
         print(f"written to {output}")
 
 
-def _open_folder(output_dir: str | Path | None, command: str) -> OutputFolder:
+def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolder:
     """Open the run's folder; each job of a sweep has its own."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -61,67 +72,59 @@ def _open_folder(output_dir: str | Path | None, command: str) -> OutputFolder:
     hydra = HydraConfig.get()
     if hydra.mode == RunMode.MULTIRUN:
         output_dir = hydra.runtime.output_dir
-    return OutputFolder(output_dir, command)
+    return OutputFolder(output_dir, command.name)
 
 
-def run_in_folder(module: str, command: str, draws: bool, options: Any) -> None:
-    """Run a module of `benchmarks.commands`, write its files into the run's folder, and show its tables.
-
-    Args:
-        module: its name.
-        command: the command's name, for the folder's.
-        draws: whether it draws figures where matplotlib is installed.
-        options: the command's options.
-    """
-    from ..reporting.figure_files import NO_FIGURES, can_draw
-
-    run = import_module(f"..commands.{module}", __package__).run
+def run_in_folder(command: Command, options: Any) -> None:
+    """Run a command's module, write its files into the run's folder, and show its tables."""
+    run = import_module(f"..commands.{command.module}", __package__).run
     with _open_folder(options.locations.output_dir, command) as folder:
         result = run(options)
         folder.write(result.files())
-    show_tables(result.tables)
-    print(f"\nwritten to {folder.path}")
-    if summary := getattr(result, "summary", ""):
-        print(summary)
-    if draws and not can_draw():
+    _show_result(result, folder.path)
+
+
+def run_with_figures(command: Command, options: Any) -> None:
+    """Run a command as `run_in_folder` does; where matplotlib is missing, say that figures are."""
+    from ..reporting.figure_files import NO_FIGURES, can_draw
+
+    run_in_folder(command, options)
+    if not can_draw():
         print(NO_FIGURES)
 
 
-def measure_agreement(options: Any) -> None:
-    """Run `captau agree` of ratings, captions or words."""
-    run_in_folder("agree", "agree", options.kind == "words", options)
+def measure_agreement(command: Command, options: Any) -> None:
+    """Run `captau agree` of ratings, captions or words, of which words have figures."""
+    (run_with_figures if options.kind == "words" else run_in_folder)(command, options)
 
 
-def train_rater(options: Any) -> None:
+def train_rater(command: Command, options: Any) -> None:
     """Run `captau train`, whose raters lie in the run's folder while they are trained."""
     from ..commands.train import run
 
-    with _open_folder(options.locations.output_dir, "train") as folder:
+    with _open_folder(options.locations.output_dir, command) as folder:
         training = run(options, folder.path)
         folder.write(training.files())
     for spare in training.spare:
         shutil.rmtree(spare, ignore_errors=True)
-    show_tables(training.tables)
-    print(f"\nwritten to {folder.path}")
-    if training.summary:
-        print(training.summary)
+    _show_result(training, folder.path)
 
 
-def score_captions(options: Any) -> None:
+def score_captions(command: Command, options: Any) -> None:
     """Run `captau score` of files or of shards; `stdout=` prints one file alone."""
     from ..commands.score import run
     from ..options.large import LargeOptions
 
     if isinstance(options, LargeOptions):
-        _score_large_set(options)
+        _score_large_set(command, options)
         return
     if options.stdout == "table":
-        run_in_folder("score", "score", False, options)
+        run_in_folder(command, options)
         return
-    if options.locations.output_dir is None:  # in a pipe nobody asked for a folder
+    if options.locations.output_dir is None:  # a pipe needs no folder
         scores = run(options)
     else:
-        with _open_folder(options.locations.output_dir, "score") as folder:
+        with _open_folder(options.locations.output_dir, command) as folder:
             scores = run(options)
             folder.write(scores.files())
     sys.stdout.flush()
@@ -129,32 +132,28 @@ def score_captions(options: Any) -> None:
     sys.stdout.buffer.flush()
 
 
-def _score_large_set(options: Any) -> None:
-    from dataclasses import replace
-
+def _score_large_set(command: Command, options: Any) -> None:
     from ...datasets.shards.object_store import is_url
     from ..large.run import run
 
     if is_url(options.output):
         result = run(options)
     else:
-        with _open_folder(options.output or None, "score") as folder:
+        with _open_folder(options.output or None, command) as folder:
             result = run(replace(options, output=str(folder.path)))
     show_tables(result.tables)
     print(f"\n{result.summary}")
 
 
-def filter_captions(options: Any) -> None:
+def filter_captions(_: Command, options: Any) -> None:
     """Run `captau filter`."""
     from ..large.filtering import run
 
     result = run(options)
-    show_tables(result.tables)
-    print(f"\nwritten to {result.folder}")
-    print(result.summary)
+    _show_result(result, result.folder)
 
 
-def validate_submission(options: Any) -> int:
+def validate_submission(_: Command, options: Any) -> int:
     """Run `captau validate`; the status is 2 where the submission has faults."""
     from ..commands.validate import validate
 
@@ -164,7 +163,7 @@ def validate_submission(options: Any) -> int:
     return 2 if verdict.n_faults else 0
 
 
-def check_baseline(options: Any) -> int:
+def check_baseline(_: Command, options: Any) -> int:
     """Run `captau check`; the status is 1 where something moved."""
     from ..regression.check import run
 
@@ -177,7 +176,7 @@ def check_baseline(options: Any) -> int:
     return result.status
 
 
-def gather_sweep(options: Any) -> int:
+def gather_sweep(_: Command, options: Any) -> int:
     """Run `captau gather`; the status is 1 where a job is not done."""
     from ..sweeps.gather import run
 
@@ -189,7 +188,7 @@ def gather_sweep(options: Any) -> int:
     return 1 if gathered.unfinished else 0
 
 
-def print_table(options: Any) -> None:
+def print_table(_: Command, options: Any) -> None:
     """Run `captau table`."""
     from ..reporting.joined_table import join
     from ..reporting.table_layouts import LAYOUTS
@@ -197,21 +196,21 @@ def print_table(options: Any) -> None:
     _print_or_write(LAYOUTS[options.style](join(options)), options.output)
 
 
-def print_citations(options: Any) -> None:
+def print_citations(_: Command, options: Any) -> None:
     """Run `captau cite`."""
     from ..reporting.citations import cite
 
     _print_or_write(cite(options.runs), options.output)
 
 
-def write_report(options: Any) -> None:
+def write_report(_: Command, options: Any) -> None:
     """Run `captau report`."""
     from ..reporting.html_report import run
 
     print(run(options).summary)
 
 
-def draw_figures(options: Any) -> None:
+def draw_figures(_: Command, options: Any) -> None:
     """Run `captau plot`."""
     from ..commands.plot import run
 
@@ -221,14 +220,14 @@ def draw_figures(options: Any) -> None:
     print(f"{plots.folder}: {len(plots.files)} files")
 
 
-def list_datasets(options: Any) -> None:
+def list_datasets(_: Command, options: Any) -> None:
     """Run `captau data list`."""
     from ..commands.data import overview
 
     show_tables([overview(options.root)])
 
 
-def fetch_datasets(options: Any) -> int:
+def fetch_datasets(_: Command, options: Any) -> int:
     """Run `captau data fetch`; the status is 2 where a file could not be had."""
     from ..commands.data import fetch, fetch_models
 
@@ -238,7 +237,7 @@ def fetch_datasets(options: Any) -> int:
     return 2 if faults else 0
 
 
-def import_datasets(options: Any) -> int:
+def import_datasets(_: Command, options: Any) -> int:
     """Run `captau data import`; the status is 2 where a file could not be taken."""
     from ..commands.data import take
 
@@ -247,29 +246,24 @@ def import_datasets(options: Any) -> int:
     return 2 if faults else 0
 
 
-def verify_datasets(options: Any) -> int:
+def verify_datasets(_: Command, options: Any) -> int:
     """Run `captau data verify`; the status is 1 where a dataset is not as its card says."""
     from ..commands.data import verify
 
-    table, is_good = verify(
-        options.names,
-        options.root,
-        options.images,
-        named=options.named,
-        models=bool(options.models),
-    )
+    names, root, models = options.names, options.root, bool(options.models)
+    table, is_good = verify(names, root, options.images, named=options.named, models=models)
     show_tables([table])
     return 0 if is_good else 1
 
 
-def compare_datasets(options: Any) -> None:
+def compare_datasets(_: Command, options: Any) -> None:
     """Run `captau data overlap`."""
     from ..commands.data_overlap import overlap
 
     show_tables([overlap(options.names, options.root)])
 
 
-def count_document_frequencies(options: Any) -> None:
+def count_document_frequencies(_: Command, options: Any) -> None:
     """Run `captau data df`."""
     from ..commands.data import save_df
 
@@ -277,12 +271,12 @@ def count_document_frequencies(options: Any) -> None:
     print(f"{options.output}: document frequencies of {n_images:,} images")
 
 
-def run_web_command(name: str, options: Any) -> int | None:
+def run_web_command(command: Command, options: Any) -> int | None:
     """Run a command of the web side, which an entry point names: nothing here imports it."""
-    (entry,) = entry_points(group="captau.commands", name=name)
+    (entry,) = entry_points(group="captau.commands", name=command.slug)
     try:
         return entry.load()(options)
     except ModuleNotFoundError as error:
         if (error.name or "captau").startswith("captau"):
-            raise  # our own fault
+            raise  # a bug of captau's
         raise InputError(f"{error.name} is not installed: pip install 'captau[server]'") from error

@@ -152,11 +152,6 @@ word_agreement.svg and .png.
                 "held_out=draw is of kind=captions; of words, held_out=each is the mean of all draws"
             )
 
-    @property
-    def draws_figures(self) -> bool:
-        """Whether the command draws figures where matplotlib is installed."""
-        return self.kind == "words"
-
     @classmethod
     def read(cls, composed: Composed) -> AgreeOptions:
         """Make the options of a composed configuration.

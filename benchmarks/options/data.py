@@ -74,6 +74,8 @@ what the dataset should hold; captau data verify counts what it does.
 class FetchOptions(Options):
     """Options of `captau data fetch`: datasets, models of metrics, the data folder, and no use of the network."""
 
+    takes_all: ClassVar[str] = "dataset"
+    model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data fetch dataset=thumb
 captau data fetch dataset=[flickr8k_expert,capeval1k] data.root=~/captions
@@ -112,6 +114,7 @@ The command ends with status 2 where a file could not be had; all others are fet
 class ImportOptions(Options):
     """Options of `captau data import`."""
 
+    takes_all: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
 captau data import dataset=[flickr8k_expert,composite_8k] source=Flickr8k_text.zip
@@ -136,6 +139,8 @@ the right hash stays. An archive with links, or with names that lead out of it, 
 class VerifyOptions(Options):
     """Options of `captau data verify`."""
 
+    takes_all: ClassVar[str] = "dataset"
+    model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data verify
 captau data verify dataset=[thumb,flickr8k_expert]
@@ -170,6 +175,7 @@ images, items, ratings or preferences than it should; or where a dataset that yo
 class OverlapOptions(Options):
     """Options of `captau data overlap`: datasets, and the data folder; None for the usual one."""
 
+    takes_all: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data overlap dataset=[capeval1k,composite_coco]
 captau data overlap dataset=[thumb,capeval1k,composite_coco]

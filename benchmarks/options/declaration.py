@@ -156,11 +156,6 @@ class Options:
                 for element in value if isinstance(value, tuple) else (value,):
                     declaration.check(element, declaration.options[0].key)
 
-    @property
-    def draws_figures(self) -> bool:
-        """Whether the command draws figures where matplotlib is installed."""
-        return False
-
     @classmethod
     def read(cls, composed: Composed) -> Self:
         """Make the options of a composed configuration.

@@ -53,6 +53,7 @@ def _papers_of(composed: Composed) -> Mapping[str, tuple[PaperTable, ...]]:
 class ReproduceOptions(ScoringOptions):
     """Options of `captau reproduce`: papers with their tables, and metrics to leave out."""
 
+    takes_all: ClassVar[str] = "paper"
     examples: ClassVar[str] = """
 captau reproduce paper=clipscore_2021
 captau reproduce paper=[thumb_2022,umic_2021]
