@@ -215,7 +215,7 @@ def draw_figures(_: Command, options: Any) -> None:
     from ..commands.plot import run
 
     plots = run(options)
-    for line in plots.lacking:
+    for line in plots.undrawn:
         print(line)
     print(f"{plots.folder}: {len(plots.files)} files")
 

@@ -1,8 +1,12 @@
-"""`captau data`: which datasets there are, getting them, checking them, and document frequencies."""
+"""`captau data`: list, download, import and verify datasets, and count document frequencies.
+
+`cli.tasks` calls a function for each command.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -23,32 +27,35 @@ from ..runs.progress_bar import DownloadProgress, StepProgress
 from ..runs.tables import MISSING, ResultTable
 from ..scoring.caption_files import read_references
 
-Say = Callable[[str], None]
+#: Shows a line to the user.
+Show = Callable[[str], None]
 
 _COUNTS = ("images", "items", "ratings", "preferences")
-#: Heads of the counts of captions among their own references.
+#: Columns of the counts of captions among their own references.
 _COPIES = ("own references", "exact")
 
 
 def overview(root: Path | None) -> ResultTable:
-    """All datasets: whether their files are in the data folder, what is in them, their licence."""
+    """List all datasets: whether their files are in the data folder, their size and content, their licence."""
     folder = registry.data_root(root)
     rows: list[tuple[str, list[str]]] = []
     notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
     for name in registry.names():
         card = registry.card(name)
-        needed, here = missing(folder, card), status(folder, card)
+        presence = status(folder, card)
         ratings = [
-            f"{card.expected[what]:,}{unit}"
-            for what, unit in (("ratings", ""), ("preferences", " preferences"))
-            if what in card.expected
+            f"{card.expected[count]:,}{unit}"
+            for count, unit in (("ratings", ""), ("preferences", " preferences"))
+            if count in card.expected
         ]
         rows.append(
             (
                 name,
                 [
-                    here,
-                    MISSING if not card.sources or here == "no" else decimal(size(folder, card)),
+                    presence,
+                    MISSING
+                    if not card.sources or presence == "no"
+                    else decimal(size(folder, card)),
                     f"{card.expected['items']:,}" if "items" in card.expected else MISSING,
                     " and ".join(ratings) or MISSING,
                     "; ".join(dict.fromkeys(map(str, card.scales.values()))) or MISSING,
@@ -57,26 +64,31 @@ def overview(root: Path | None) -> ResultTable:
                 ],
             )
         )
-        for source in needed:
+        for source in missing(folder, card):
             by_hand = "" if source.downloads else " (by hand)"
             notes.append(f"{name}: {source.path} from {source.url}{by_hand}")
     if len(notes) > 1:
         ways = "captau data fetch dataset=NAME", "captau data import dataset=NAME source=PATH"
         notes.insert(1, f"Missing; {ways[0]} gets it, {ways[1]} takes what you got by hand:")
-    lacking, where = spice_models.missing_jars(spice_models.jar_folder()), spice_models.jar_folder()
+    jar_folder = spice_models.jar_folder()
+    is_fetched = not spice_models.missing_jars(jar_folder)
     notes.append(
         f"{spice_models.NAME}, what the metric spice needs: "
-        + (f"captau data fetch dataset={spice_models.NAME} gets it" if lacking else f"in {where}")
+        + (
+            f"in {jar_folder}"
+            if is_fetched
+            else f"captau data fetch dataset={spice_models.NAME} gets it"
+        )
     )
     columns = ["status", "size", "items", "ratings", "scale", "licence", "images needed"]
     return ResultTable("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
 
 
 def status(folder: Path, card: Card) -> str:
-    """`yes`, `no`, `built in`, `your own`, `differs` or `part`.
+    """Return `yes`, `no`, `built in`, `your own`, `differs` or `part`.
 
-    `differs` is here, but not of the card's revision; of `part` some files are missing, and the
-    others can be used without them.
+    The files of `differs` are here, but not of the card's revision; of `part` some files are missing, and
+    the others can be used without them.
     """
     if not card.sources:
         return "built in" if card.synthetic else "your own"
@@ -86,85 +98,89 @@ def status(folder: Path, card: Card) -> str:
     return "differs" if "differs" in states else "yes"
 
 
-def fetch(names: Iterable[str], root: Path | None, offline: bool, say: Say = silent) -> list[str]:
-    """Download what is missing of datasets, licence and citation first.
+def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = silent) -> list[str]:
+    """Download the missing files of datasets, after showing licence and citation.
 
     Returns:
         A line for each dataset of which a file could not be had.
     """
     folder = registry.data_root(root)
-    failed: list[str] = []
+    faults: list[str] = []
     for name in names:
         card = registry.card(name)
-        say(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
+        show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
-                done = download.fetch(
-                    card, folder, download.RetryLimits(offline=offline), progress, say
+                n_files = download.fetch(
+                    card, folder, download.RetryLimits(offline=offline), progress, show
                 )
-            if not done:
+            if not n_files:
                 all_here = f"nothing to fetch, all is in {folder}"
-                say(f"{name}: {all_here if card.sources else status(folder, card)}")
+                show(f"{name}: {all_here if card.sources else status(folder, card)}")
         except InputError as error:
-            failed.append(str(error))
-        say("")
-    return failed
+            faults.append(str(error))
+        show("")
+    return faults
 
 
-def fetch_models(offline: bool, say: Say = silent) -> list[str]:
-    """Download what SPICE needs, licence and citation first; returns what `fetch` does."""
+def fetch_models(offline: bool, show: Show = silent) -> list[str]:
+    """Download the files that SPICE needs, as `fetch` does those of datasets."""
     folder = spice_models.jar_folder()
-    say(f"{spice_models.NAME}: {spice_models.ABOUT}\nplease cite:\n{spice_models.CITATION}\n")
+    show(f"{spice_models.NAME}: {spice_models.ABOUT}\nplease cite:\n{spice_models.CITATION}\n")
     try:
-        if offline and (needed := spice_models.missing_jars(folder)):
-            files = ", ".join(f"{j.file} ({j.coordinates})" for j in needed)
+        if offline and (jars := spice_models.missing_jars(folder)):
+            files = ", ".join(f"{j.file} ({j.coordinates})" for j in jars)
             return [f"data.offline=true, so not fetched: {files} from Maven Central"]
         with StepProgress(1) as progress, progress.step(spice_models.NAME):
-            done = spice_models.fetch_jars(folder, say)
+            n_files = spice_models.fetch_jars(folder, show)
     except InputError as error:
         return [str(error)]
-    if not done:
-        say(f"{spice_models.NAME}: nothing to fetch, all is in {folder}")
+    if not n_files:
+        show(f"{spice_models.NAME}: nothing to fetch, all is in {folder}")
     return []
 
 
 def take(
-    names: Iterable[str], source: Path, root: Path | None, say: Say = silent, *, named: bool = True
+    names: Iterable[str],
+    source: Path,
+    root: Path | None,
+    show: Show = silent,
+    *,
+    named: bool = True,
 ) -> list[str]:
-    """Take datasets' files from a folder, an archive or a file that was got by hand.
+    """Copy datasets' files from a folder, an archive or a file that the user downloaded by hand.
 
     Args:
         names: the datasets.
         source: the folder, archive or file.
         root: the data folder.
-        say: called with a line for each file.
-        named: whether the datasets were asked for by name; else what might be theirs is left.
+        show: shows a line for each file.
+        named: whether the user named the datasets; otherwise files of common names are left.
 
     Returns:
-        What went wrong, a line each. That `source` has nothing of a dataset is told where it has
-        nothing of any.
+        A line for each fault. That `source` has no file of a dataset is one where it has none of any.
     """
     folder = registry.data_root(root)
-    failed: list[str] = []
-    without: list[str] = []
-    found = False
+    faults: list[str] = []
+    unmatched: list[str] = []
+    has_match = False
     for name in names:
         card = registry.card(name)
         if not card.sources:
-            say(f"{name}: {status(folder, card)}")
+            show(f"{name}: {status(folder, card)}")
             continue
         try:
-            imports.take(card, source, folder, say, is_named=named)
+            imports.take(card, source, folder, show, is_named=named)
         except imports.NothingFoundError as error:
-            without.append(str(error))
+            unmatched.append(str(error))
             continue
         except InputError as error:
-            failed.append(str(error))
+            faults.append(str(error))
             continue
-        found = True
-        needed = [s.path for s in missing(folder, card)]
-        say(f"{name}: " + (f"still missing: {', '.join(needed)}" if needed else "all is here"))
-    return list(dict.fromkeys(failed)) or ([] if found else without)
+        has_match = True
+        absent = [s.path for s in missing(folder, card)]
+        show(f"{name}: " + (f"still missing: {', '.join(absent)}" if absent else "all is here"))
+    return list(dict.fromkeys(faults)) or ([] if has_match else unmatched)
 
 
 def verify(
@@ -175,17 +191,17 @@ def verify(
     named: bool = True,
     models: bool = False,
 ) -> tuple[ResultTable, bool]:
-    """Hash the files of datasets anew, read them, and compare what is in them with their cards.
+    """Hash the files of datasets anew, read them, and compare their content with their cards.
 
     Args:
         names: the datasets.
         root: the data folder.
-        images: where image files lie; how many are missing is told, and is no fault.
-        named: whether the datasets were asked for by name; else one that is not here is no fault.
-        models: whether to hash what SPICE needs as well.
+        images: where image files lie; missing ones are counted, and are no fault.
+        named: whether the user named the datasets; otherwise an absent one is no fault.
+        models: whether to hash the files that SPICE needs as well.
 
     Returns:
-        A row for each dataset, and whether all is as it should be; a part that can be used is.
+        A row for each dataset, and whether there is no fault; a part that can be used has none.
 
     Raises:
         InputError: on an unknown name, or where `images` is no folder.
@@ -196,40 +212,18 @@ def verify(
     names = list(names)
     rows: list[tuple[str, list[str]]] = []
     notes: list[str] = []
-    good = True
     with StepProgress(len(names)) as progress:
         for name in names:
             with progress.step(name):
-                card = registry.card(name)
-                files, wrong = _check_files(folder, card)
-                part = partly(folder, card)
-                there = part or (bool(card.sources or card.synthetic) and not missing(folder, card))
-                counts = [MISSING] * (len(_COUNTS) + len(_COPIES))
-                absent = MISSING
-                if there:
-                    try:
-                        dataset = registry.load(name, folder)
-                    except InputError as error:
-                        wrong.append(str(error))
-                    else:
-                        counts, off = _check_counts(dataset, card)
-                        copies = find_own_references(dataset.items)
-                        counts += [f"{copies.n_copies:,}", f"{copies.n_exact:,}"]
-                        wrong += [] if part else off
-                        if images is not None and not card.synthetic:
-                            absent = _check_images(dataset, images)
-                elif not named:
-                    wrong = []
-                verdict = "OFF" if wrong else "part" if part else "ok" if there else "not here"
-                rows.append((name, [files, *counts, *([absent] if images else []), verdict]))
-                notes += [w if w.startswith("dataset ") else f"{name}: {w}" for w in wrong]
-                good &= not wrong
+                cells, faults = _verify_dataset(folder, registry.card(name), images, is_named=named)
+            rows.append((name, cells))
+            notes += [f if f.startswith("dataset ") else f"{name}: {f}" for f in faults]
     if models:
-        files, wrong = _check_models()
+        files, faults = _check_models()
         empty = [MISSING] * (len(_COUNTS) + len(_COPIES) + bool(images))
-        rows.append((spice_models.NAME, [files, *empty, "OFF" if wrong else "ok"]))
-        notes += wrong
-        good &= not wrong
+        rows.append((spice_models.NAME, [files, *empty, "OFF" if faults else "ok"]))
+        notes += faults
+    is_good = not notes
     columns = ["files", *_COUNTS, *_COPIES]
     columns += ["image files missing", "verdict"] if images else ["verdict"]
     notes.insert(0, f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)"))
@@ -237,64 +231,93 @@ def verify(
         "own references: captions that are one of their image's references, case and punctuation aside; exact: "
         "letter by letter; protocol.own_references=drop leaves them out."
     )
-    return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), good
+    return ResultTable("Verified", "dataset", columns, rows, notes=notes, numeric=False), is_good
+
+
+def _verify_dataset(
+    folder: Path, card: Card, images: Path | None, *, is_named: bool
+) -> tuple[list[str], list[str]]:
+    """Return the cells of a dataset's row, and its faults."""
+    files, faults = _check_files(folder, card)
+    is_part = partly(folder, card)
+    is_here = is_part or (bool(card.sources or card.synthetic) and not missing(folder, card))
+    counts = [MISSING] * (len(_COUNTS) + len(_COPIES))
+    absent_images = MISSING
+    if is_here:
+        try:
+            dataset = registry.load(card.name, folder)
+        except InputError as error:
+            faults.append(str(error))
+        else:
+            counts, deviations = _check_counts(dataset, card)
+            copies = find_own_references(dataset.items)
+            counts += [f"{copies.n_copies:,}", f"{copies.n_exact:,}"]
+            faults += [] if is_part else deviations
+            if images is not None and not card.synthetic:
+                absent_images = _check_images(dataset, images)
+    elif not is_named:
+        faults = []
+    verdict = "OFF" if faults else "part" if is_part else "ok" if is_here else "not here"
+    return [files, *counts, *([absent_images] if images else []), verdict], faults
 
 
 def _check_files(folder: Path, card: Card) -> tuple[str, list[str]]:
-    """A cell for the table, and what is wrong."""
+    """Return a cell on the files of a dataset, and their faults."""
     if not card.sources:
         return status(folder, card), []
-    states = [(s, state(folder, card, s)) for s in used(folder, card)]
-    what = {"missing": "is missing", "differs": "is not of the card's revision: its hash differs"}
-    found = [is_ for _, is_ in states]
-    cell = ", ".join(f"{found.count(is_)} {is_}" for is_ in dict.fromkeys(found))
+    state_by_source = {s: state(folder, card, s) for s in used(folder, card)}
+    messages = {
+        "missing": "is missing",
+        "differs": "is not of the card's revision: its hash differs",
+    }
     if partly(folder, card):
-        del what["missing"]
-    return cell, [f"{source.path} {what[is_]}" for source, is_ in states if is_ in what]
+        del messages["missing"]
+    counts = Counter(state_by_source.values())
+    faults = [
+        f"{source.path} {messages[word]}"
+        for source, word in state_by_source.items()
+        if word in messages
+    ]
+    return ", ".join(f"{n} {word}" for word, n in counts.items()), faults
 
 
 def _check_models() -> tuple[str, list[str]]:
-    """A cell for the table, and what is wrong."""
+    """Return a cell on the files that SPICE needs, and their faults."""
     folder = spice_models.jar_folder()
     absent = [j for j in spice_models.JARS if not (folder / j.file).is_file()]
-    differs = spice_models.damaged_jars(folder)
-    right = len(spice_models.JARS) - len(absent) - len(differs)
-    counts = {"right": right, "missing": len(absent), "differs": len(differs)}
-    lines = [f"{folder / j.file} is missing" for j in absent]
-    lines += [f"{folder / j.file} is not {j.coordinates}: its hash differs" for j in differs]
-    return ", ".join(f"{n} {is_}" for is_, n in counts.items() if n), lines
+    damaged = spice_models.damaged_jars(folder)
+    n_right = len(spice_models.JARS) - len(absent) - len(damaged)
+    counts = {"right": n_right, "missing": len(absent), "differs": len(damaged)}
+    faults = [f"{folder / j.file} is missing" for j in absent]
+    faults += [f"{folder / j.file} is not {j.coordinates}: its hash differs" for j in damaged]
+    return ", ".join(f"{n} {word}" for word, n in counts.items() if n), faults
 
 
 def _check_counts(dataset: CaptionSet, card: Card) -> tuple[list[str], list[str]]:
-    """Cells for the table, and what is wrong."""
-    found = dict(
-        zip(
-            _COUNTS,
-            (
-                dataset.items["image_id"].nunique(),
-                len(dataset.items),
-                len(dataset.ratings),
-                len(dataset.preferences),
-            ),
-            strict=True,
-        )
-    )
-    wrong = [
-        f"{found[what]:,} {what}, where {card.expected[what]:,} are expected"
-        for what in _COUNTS
-        if found[what] != card.expected.get(what, found[what])
+    """Return cells of a dataset's counts, and a line for each that is not the card's."""
+    counts = {
+        "images": dataset.items["image_id"].nunique(),
+        "items": len(dataset.items),
+        "ratings": len(dataset.ratings),
+        "preferences": len(dataset.preferences),
+    }
+    deviations = [
+        f"{count:,} {name}, where {card.expected[name]:,} are expected"
+        for name, count in counts.items()
+        if count != card.expected.get(name, count)
     ]
-    return [f"{found[what]:,}" for what in _COUNTS], wrong
+    return [f"{count:,}" for count in counts.values()], deviations
 
 
 def _check_images(dataset: CaptionSet, images: Path) -> str:
+    """Return a cell on the images of a dataset that have no file in a folder."""
     ids = dataset.items["image_id"].unique()
     absent = sum(find_image(image_id, dataset.name, images) is None for image_id in ids)
     return f"{absent:,} of {len(ids):,}"
 
 
 def save_df(references: Path, output: Path) -> int:
-    """Count document frequencies and write them; returns the number of images.
+    """Count document frequencies, write them, and return the number of images.
 
     Raises:
         InputError: where the references cannot be read or the file cannot be written.

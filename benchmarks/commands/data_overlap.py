@@ -1,4 +1,4 @@
-"""`captau data overlap`: which images and captions two datasets share, and on which side of the split."""
+"""`captau data overlap`: the images and captions that two datasets share, and their sides of the split."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..runs.tables import ResultTable
 
 
 def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
-    """Every two of the datasets: shared images, shared (image, caption) pairs, and leaks.
+    """Compare every two datasets: shared images, shared (image, caption) pairs, and leaks.
 
-    A leak is an image whose split differs: a rater trained on the one set's training part would meet
-    it in the other's test part.
+    A leak is an image whose split differs: a rater trained on the training part of one dataset would meet
+    it in the test part of the other.
 
     Raises:
         InputError: where fewer than two datasets are named, or one cannot be read.
@@ -26,15 +26,15 @@ def overlap(datasets: Sequence[str], root: Path | None) -> ResultTable:
     if len(names) < 2:
         raise InputError("two datasets are needed, such as dataset=[capeval1k,composite_coco]")
     sets = [registry.load(name, root) for name in names]
-    rows = [_row(a, b) for a, b in combinations(sets, 2)]
+    rows = [_compare(a, b) for a, b in combinations(sets, 2)]
     notes = ["Leaks: shared images whose split differs between the two."]
     notes += [_count_own_references(caption_set) for caption_set in sets]
-    heads = ["images", "images", "shared images", "train", "validation", "test", "leaks"]
-    heads += ["shared captions"]
-    return ResultTable("Overlap", "datasets", heads, rows, notes=notes)
+    columns = ["images", "images", "shared images", "train", "validation", "test", "leaks"]
+    columns += ["shared captions"]
+    return ResultTable("Overlap", "datasets", columns, rows, notes=notes)
 
 
-def _row(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
+def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
     split_a, split_b = (
         dict(zip(s.items["image_id"], s.items["split"], strict=True)) for s in (a, b)
     )
@@ -50,6 +50,7 @@ def _row(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
 
 
 def _count_own_references(caption_set: CaptionSet) -> str:
+    """Return a note on the captions of a dataset that are one of their image's references."""
     copies, n_items = find_own_references(caption_set.items), len(caption_set.items)
     return (
         f"{caption_set.name}: {copies.n_copies:,} of {n_items:,} captions are one of their image's references, "

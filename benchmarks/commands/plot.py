@@ -1,4 +1,4 @@
-"""`captau plot`: the charts of a finished run as SVG and PNG files."""
+"""`captau plot`: the charts of a finished run as SVG and PNG files. `cli.tasks` calls `run`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..runs.progress_bar import StepProgress
 
 @dataclass(frozen=True)
 class Plots:
-    """What was drawn.
+    """The charts of a run.
 
     Attributes:
-        folder: where it belongs.
-        files: SVG and PNG by name.
-        lacking: a line for each kind of which there is nothing.
+        folder: where they are written.
+        files: SVG and PNG files by name.
+        undrawn: a line for each kind of chart that the run has no data for.
     """
 
     folder: Path
     files: dict[str, bytes]
-    lacking: list[str]
+    undrawn: list[str]
 
 
 def run(config: PlotOptions) -> Plots:
@@ -45,7 +45,7 @@ def run(config: PlotOptions) -> Plots:
 
 
 def draw(config: PlotOptions) -> Plots:
-    """Draw the charts; equal bytes for equal results on a platform.
+    """Draw the charts; equal results give equal bytes on one platform.
 
     Raises:
         InputError: see `run`.
@@ -54,15 +54,15 @@ def draw(config: PlotOptions) -> Plots:
     finished = read_run(config.run)
     parts = parts_of(finished, config.options)
     files: dict[str, bytes] = {}
-    lacking: list[str] = []
+    undrawn: list[str] = []
     with StepProgress(len(parts) * len(config.kinds)) as progress, figures.style():
         for part in parts:
             for kind in config.kinds:
                 charts, reason = charts_of(part, kind)
                 for chart in charts:
                     files |= figures.files_of(chart.draw(), chart.name)
-                lacking += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
+                undrawn += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
                 progress.advance()
     if not files:
-        raise InputError(f"{finished.folder}: nothing to draw ({'; '.join(lacking)})")
-    return Plots(config.output_dir or finished.folder / PLOTS_FOLDER, files, lacking)
+        raise InputError(f"{finished.folder}: nothing to draw ({'; '.join(undrawn)})")
+    return Plots(config.output_dir or finished.folder / PLOTS_FOLDER, files, undrawn)

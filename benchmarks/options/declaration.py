@@ -186,24 +186,26 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
     headings: Mapping[str, str] = getattr(cls, "headings", {})
     heading = ""
     by_field: dict[str, _Declaration] = {}
-    for each in fields(cls):
-        heading = headings.get(each.name, heading)
-        declaration = each.metadata.get(_METADATA)
+    for dataclass_field in fields(cls):
+        heading = headings.get(dataclass_field.name, heading)
+        declaration = dataclass_field.metadata.get(_METADATA)
         if declaration is None:
             continue
         options, read = declaration.options, declaration.read
         if declaration.has_one_key:
             (typed,) = options
-            kind, is_path = typed.type, str(each.type).startswith("Path")
+            kind, is_path = typed.type, str(dataclass_field.type).startswith("Path")
             if kind is None:
-                kind = _TYPES.get(each.type, Any)
+                kind = _TYPES.get(dataclass_field.type, Any)
                 read = _read_path if is_path else None
             is_literal = typed.is_literal or is_path
             options = (
-                replace(typed, key=typed.key or each.name, type=kind, is_literal=is_literal),
+                replace(
+                    typed, key=typed.key or dataclass_field.name, type=kind, is_literal=is_literal
+                ),
             )
         options = tuple(replace(o, heading=o.heading or heading) for o in options)
-        by_field[each.name] = replace(declaration, options=options, read=read)
+        by_field[dataclass_field.name] = replace(declaration, options=options, read=read)
     return by_field
 
 

@@ -380,9 +380,9 @@ def statistics_of(values: Any) -> StatisticsOptions:
 def statistics_part(*names: str, **texts: str) -> Any:
     """Declare the field `statistics` with some of its options; `texts` are help texts of the command's own."""
     options = (
-        replace(each, help=texts.get(name, each.help))
-        for each in STATISTICS
-        if (name := each.key.partition(".")[2]) in names
+        replace(option_, help=texts.get(name, option_.help))
+        for option_ in STATISTICS
+        if (name := option_.key.partition(".")[2]) in names
     )
     return part(
         lambda composed: statistics_of(composed["statistics"]),
