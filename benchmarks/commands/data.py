@@ -111,10 +111,10 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
         show(f"{name}: {card.title}\nlicence: {card.licence}\nplease cite:\n{card.citation}\n")
         try:
             with DownloadProgress() as progress:
-                n_files = download.fetch(
+                fetched = download.fetch(
                     card, folder, download.RetryLimits(offline=offline), progress, show
                 )
-            if not n_files:
+            if not fetched:
                 all_here = f"nothing to fetch, all is in {folder}"
                 show(f"{name}: {all_here if card.sources else status(folder, card)}")
         except InputError as error:
@@ -132,10 +132,10 @@ def fetch_models(offline: bool, show: Show = silent) -> list[str]:
             files = ", ".join(f"{j.file} ({j.coordinates})" for j in jars)
             return [f"data.offline=true, so not fetched: {files} from Maven Central"]
         with StepProgress(1) as progress, progress.step(spice_models.NAME):
-            n_files = spice_models.fetch_jars(folder, show)
+            fetched = spice_models.fetch_jars(folder, show)
     except InputError as error:
         return [str(error)]
-    if not n_files:
+    if not fetched:
         show(f"{spice_models.NAME}: nothing to fetch, all is in {folder}")
     return []
 

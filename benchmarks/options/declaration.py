@@ -187,25 +187,22 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
     heading = ""
     by_field: dict[str, _Declaration] = {}
     for dataclass_field in fields(cls):
-        heading = headings.get(dataclass_field.name, heading)
+        name, annotation = dataclass_field.name, str(dataclass_field.type)
+        heading = headings.get(name, heading)
         declaration = dataclass_field.metadata.get(_METADATA)
         if declaration is None:
             continue
-        options, read = declaration.options, declaration.read
+        options = declaration.options
         if declaration.has_one_key:
             (typed,) = options
-            kind, is_path = typed.type, str(dataclass_field.type).startswith("Path")
-            if kind is None:
-                kind = _TYPES.get(dataclass_field.type, Any)
-                read = _read_path if is_path else None
+            is_path = annotation.startswith("Path")
+            if typed.type is None:
+                typed = replace(typed, type=_TYPES.get(annotation, Any))
+                declaration = replace(declaration, read=_read_path if is_path else None)
             is_literal = typed.is_literal or is_path
-            options = (
-                replace(
-                    typed, key=typed.key or dataclass_field.name, type=kind, is_literal=is_literal
-                ),
-            )
+            options = (replace(typed, key=typed.key or name, is_literal=is_literal),)
         options = tuple(replace(o, heading=o.heading or heading) for o in options)
-        by_field[dataclass_field.name] = replace(declaration, options=options, read=read)
+        by_field[name] = replace(declaration, options=options)
     return by_field
 
 

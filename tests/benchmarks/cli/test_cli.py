@@ -1,4 +1,4 @@
-"""The command line's contract: commands, options, help, completion, and what bad input gets."""
+"""The contract of the command line: commands, options, help, completion, and messages on bad input."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_help_names_every_option(captau, command):
         assert option.help.split()[-1] in out
 
 
-def test_overview_and_version(captau):
+def test_the_overview_lists_every_command(captau):
     status, out, _ = captau()
     assert status == 0
     for command in COMMANDS:
@@ -104,7 +104,7 @@ def test_overview_and_version(captau):
     assert captau("--version")[1].startswith("captau 0.")
 
 
-def test_data_list_says_what_is_here(captau, tmp_path):
+def test_data_list_says_which_datasets_are_here(captau, tmp_path):
     status, out, _ = captau("data", "list", f"data.root={tmp_path}")
     assert status == 0
     assert "| demo | built in |" in out
@@ -167,7 +167,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["benhc"], "unknown command 'benhc': did you mean bench?"),
         (["data"], "data list"),
@@ -218,16 +218,16 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["data", "df", "references=nowhere.json", "output=x"], "nowhere.json: cannot be read"),
     ],
 )
-def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said):
+def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, message):
     status, _, err = captau(*arguments)
     assert status == 2
-    assert said in one_line(err).replace("./thumb/", "").replace("thumb/", "")
-    left = [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert not left, "nothing half-written"
+    assert message in one_line(err).replace("./thumb/", "").replace("thumb/", "")
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert not files, "nothing half-written"
 
 
-def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
-    """Only the user's faults become one line; a bug of ours shows where it is."""
+def test_a_bug_of_captaus_is_a_traceback_and_not_a_line(captau, monkeypatch):
+    """Only the user's faults become one line; a bug shows where it is."""
     import captau.benchmarks.commands.bench as run
 
     monkeypatch.setattr(run, "score_dataset", lambda *_: 1 / 0)
@@ -251,7 +251,7 @@ def test_ours_is_a_traceback_not_a_line(captau, monkeypatch):
         ),
     ],
 )
-def test_shell_completion(captau, monkeypatch, line, expected):
+def test_the_shell_completes_commands_options_and_values(captau, monkeypatch, line, expected):
     monkeypatch.setenv("COMP_LINE", line)
     monkeypatch.setenv("COMP_POINT", str(len(line)))
     status, out, _ = captau("-sc", "query=bash")
@@ -259,7 +259,7 @@ def test_shell_completion(captau, monkeypatch, line, expected):
     assert sorted(out.split()) == sorted(expected.split())
 
 
-def test_shell_completion_installs(captau):
+def test_shell_completion_installs_itself(captau):
     status, out, _ = captau("-sc", "install=bash")
     assert status == 0
     assert "complete -o nospace" in out
