@@ -8,6 +8,7 @@ of these fields, `backend`; subclasses do the work in `compute`, and everyone el
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 from ..datasets.errors import InputError
 from ..datasets.reading.source_files import sha256
 from .rows import Items, Rows
+
+logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 
@@ -99,6 +102,8 @@ class Metric(ABC):
     name_fields: ClassVar[tuple[str, ...]] = ()
     #: Whether `start` has a program to start; such metrics are scored last.
     starts_slowly: ClassVar[bool] = False
+    #: The remedy for texts whose words the tokeniser cannot find.
+    unsegmented_remedy: ClassVar[str] = "set words apart by blanks first"
     #: Held while the metric scores; metrics that cannot run side by side share a lock.
     lock: ClassVar[AbstractContextManager[Any]] = nullcontext()
 
@@ -146,7 +151,28 @@ class Metric(ABC):
             )
         for text in unique.remarks.get(self.spec, []):
             rows.add_remark(self.spec, text)
+        if not isinstance(items, Rows) and (text := self.unsegmented_remark(rows)):
+            logger.warning("metric %s: %s", self.spec, text)  # others print it below a table
         return scores[inverse]
+
+    def cannot_segment(self, text: str) -> bool:
+        """Return whether the metric compares words, and its tokeniser cannot find a text's words."""
+        return False
+
+    def unsegmented_remark(self, rows: Rows) -> str:
+        """Count the texts whose words the tokeniser cannot find, so that a 0 says nothing; empty without any."""
+        if rows.is_ascii:
+            return ""
+        references = {text for texts in rows.references for text in texts}
+        n_captions = sum(map(self.cannot_segment, rows.captions))
+        n_references = sum(map(self.cannot_segment, references))
+        if not n_captions + n_references:
+            return ""
+        return (
+            f"the tokeniser cannot find the words of {n_captions:,} of {len(rows):,} captions and "
+            f"{n_references:,} of {len(references):,} references, so that their scores say nothing; "
+            f"{self.unsegmented_remedy}"
+        )
 
     def check_rows(self, rows: Rows) -> None:
         """Check that rows have what the metric needs.

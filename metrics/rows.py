@@ -94,6 +94,13 @@ class Rows:
         return tuple(cell)
 
     @cached_property
+    def is_ascii(self) -> bool:
+        """Whether captions and references are written in ASCII alone."""
+        return all(map(str.isascii, self.captions)) and all(
+            text.isascii() for texts in self.references for text in texts
+        )
+
+    @cached_property
     def images(self) -> list[str | None]:
         return [self._image_path(i, cell) for i, cell in enumerate(self._column("image", None))]
 

@@ -6,8 +6,9 @@ Each system is scored against each set of references by itself.
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
+from ..evaluation.caption_ranges import measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
-from ..evaluation.metric_reliability import look_up_reliability
+from ..evaluation.metric_reliability import MetricReliability, load_evidence
 from ..options.score import NamedFile, ScoreOptions
 from ..reporting.corpus_score_tables import make_score_tables
 from ..runs.progress_bar import StepProgress
@@ -30,6 +32,8 @@ from ..scoring.system_comparison import compare_systems, make_difference_table
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable
 from ..statistics.bootstrap import count_blocks
 from ..statistics.significance import MetricDifference
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -84,9 +88,9 @@ def run(config: ScoreOptions) -> ScoreOutput:
             without references, or an image without a caption.
     """
     clock = RunClock()
-    reliability = {}
+    evidence = None
     if config.trust is not None:
-        reliability = look_up_reliability([m.spec for m in config.metrics], config.trust)
+        evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     systems = {file.name: read_candidates(file.path) for file in config.candidates}
     references = {file.name: read_references(file.path) for file in config.references}
     if not references and (specs := _metrics_with_references(config)):
@@ -106,12 +110,19 @@ def run(config: ScoreOptions) -> ScoreOutput:
     metrics = [m for m in config.metrics if m not in missing]
     store = config.locations.store()
     scored, differences = _score_systems(items, metrics, store, config)
+    reliability = MetricReliability()
+    if evidence is not None:
+        reference_free = {m.spec for m in metrics if "references" not in m.needs}
+        ranges = [measure_range(frame) for frame in items.values()]
+        reliability = evidence.apply_to(ranges, reference_free).select(scored[0].corpus)
     scores = CaptionScores(
         scored,
-        {spec: r for spec, r in reliability.items() if spec in scored[0].corpus},
+        reliability,
         make_difference_table(differences, config.statistics) if differences else None,
         None if config.keep is None else keep_captions(scored[0], *config.keep),
     )
+    if config.stdout != "table":
+        _log_remarks(scored)
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
     return ScoreOutput(
         scores,
@@ -126,6 +137,15 @@ def run(config: ScoreOptions) -> ScoreOutput:
         },
         make_score_tables(config, metrics, missing, scores, n_images),
     )
+
+
+def _log_remarks(scored: Sequence[SystemScores]) -> None:
+    """Log what metrics remarked, where no table is printed below which it would stand."""
+    remarks = {
+        (spec, text) for one in scored for spec, texts in one.remarks.items() for text in texts
+    }
+    for spec, text in sorted(remarks):
+        logger.warning("metric %s: %s", spec, text)
 
 
 def _score_systems(
@@ -175,7 +195,8 @@ def _record(
         "candidates": _paths(config.candidates),
         "references": _paths(config.references) if config.references else None,
         "undefined": scores.undefined,
-        "trust": {spec: r.record() for spec, r in scores.reliability.items()},
+        "trust": {spec: r.record() for spec, r in scores.reliability.by_spec.items()},
+        "outside_evidence": dict(scores.reliability.outside),
         "data": {file.source.name: file.source.sha256 for file in files},
     }
 

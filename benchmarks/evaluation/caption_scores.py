@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
-from .metric_reliability import Reliability
+from .metric_reliability import OUTSIDE, MetricReliability
+from .wording import join_notes
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class CaptionScores:
 
     Attributes:
         systems: each system against each set of references.
-        reliability: each metric's correlation with people, by spec.
+        reliability: the metrics' correlations with people.
         differences: of every two systems, columns `system_comparison.COLUMNS`; None where there is
             one, or no image is drawn.
         kept_captions: the captions above the threshold, as a COCO results list; None where no
@@ -30,7 +31,7 @@ class CaptionScores:
     """
 
     systems: Sequence[SystemScores]
-    reliability: Mapping[str, Reliability]
+    reliability: MetricReliability
     differences: pd.DataFrame | None = None
     kept_captions: list[dict[str, Any]] | None = None
 
@@ -73,7 +74,8 @@ class CaptionScores:
         for scored in self.systems:
             for spec, score in scored.corpus.items():
                 interval = scored.intervals.get(spec, Interval())
-                reliability = self.reliability.get(spec)
+                reliability = self.reliability.by_spec.get(spec)
+                mismatch = self.reliability.outside.get(spec, "")
                 rows.append(
                     {
                         "system": scored.system,
@@ -87,7 +89,10 @@ class CaptionScores:
                         "agreement_coefficient": reliability.coefficient if reliability else "",
                         "agreement_on": reliability.judgements if reliability else "",
                         "agreement_source": reliability.source if reliability else "",
-                        "note": scored.undefined_note(spec) or interval.note,
+                        "note": join_notes(
+                            scored.undefined_note(spec) or interval.note,
+                            f"agreement: {OUTSIDE}: {mismatch}" if mismatch else "",
+                        ),
                     }
                 )
         return pd.DataFrame(rows)

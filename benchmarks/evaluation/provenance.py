@@ -12,6 +12,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.results import describe_environment
 from ..scoring.locations import Locations
+from .caption_ranges import dataset_range
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ def provenance(
             "licence": card.licence,
             "citation": card.citation,
             "digest": caption_set.digest,
+            "range": dataset_range(card.name, caption_set.items).record(),
             "files": files,
         }
     return {

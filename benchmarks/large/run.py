@@ -21,9 +21,11 @@ from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import CorruptError, column_types
 from ...datasets.shards.shard_files import Shard, check_unchanged, find_shards
 from ...metrics.base import Metric
+from ...metrics.rows import Rows
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
-from ..evaluation.metric_reliability import Reliability, look_up_reliability
+from ..evaluation.caption_ranges import measure_range
+from ..evaluation.metric_reliability import Evidence, load_evidence
 from ..options.large import LargeOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import RowProgress
@@ -35,7 +37,7 @@ from ..scoring.unavailable_metrics import (
 )
 from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
-from .part_rows import read_first_row
+from .part_rows import read_first_row, read_part
 from .part_scores import check_parts_suffice
 from .plan import OWN_DF, RunPlan, describe_metric, part_name
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
@@ -67,9 +69,9 @@ def run(config: LargeOptions) -> LargeScores:
 
 def _score_large_set(config: LargeOptions) -> LargeScores:
     started, started_at = time.perf_counter(), datetime.now(UTC)
-    reliability: Mapping[str, Reliability] = {}
+    evidence: Evidence | None = None
     if config.trust is not None:
-        reliability = look_up_reliability([m.spec for m in config.metrics], config.trust)
+        evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     shards = find_shards(config.candidates)
     _check_schemas(config, shards)
     folder = RunFolder(config, shards)
@@ -77,7 +79,7 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         folder.claim(stack)
         if (record := folder.read_finished_record()) is not None:
             folder.remove_work()
-            return report_scores(config, record, reliability, is_new=False)
+            return report_scores(config, record, evidence, is_new=False)
         engine = stack.enter_context(open_engine(config.engine, config.workers, config.address))
         progress = stack.enter_context(RowProgress())
         plan = _make_plan(config, shards, folder)
@@ -97,7 +99,7 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
             check_unchanged(shard)
         manifest = _make_manifest(config, folder, plan, metrics, parts, scores, record)
         record["costs"] = runner.describe_costs()
-        tables = [make_table(config.metrics, record, reliability)]
+        tables = [make_table(config, record, evidence)]
         run_record = {
             **_describe_run(config, manifest),
             "engine": engine.name,
@@ -117,7 +119,7 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         }
         folder.write_results([_score_file(plan, part) for part in parts.rows], files)
     folder.remove_work()
-    return report_scores(config, record, reliability, is_new=True)
+    return report_scores(config, record, evidence, is_new=True)
 
 
 # The plan.
@@ -332,12 +334,20 @@ def _make_record(
     """Return all that the run reports of the scores, but for its costs, as `distributions.json` has it."""
     totals = scores.totals
     corpus = {metric.spec: totals[metric.spec].corpus_score(metric) for metric in metrics}
+    # The first part stands for all: reading the others again would take as long as scoring them.
+    first_rows = read_part(runner.plan, next(iter(parts.rows)))
+    remarks = {spec: list(texts) for spec, texts in scores.remarks.items()}
+    for metric in metrics:
+        if remark := metric.unsegmented_remark(Rows(first_rows)):
+            texts = remarks.setdefault(metric.spec, [])
+            texts.append(f"in the first {len(first_rows):,} rows {remark}")
     return {
         "shards": len(parts.sources),
         "skipped": parts.skipped,
         "corpus": corpus,
         "undefined": {spec: total.undefined for spec, total in totals.items()},
-        "remarks": scores.remarks,
+        "remarks": remarks,
+        "captions": measure_range(first_rows).record(),
         "missing": describe_reasons(missing),
         "rows": parts.n_rows,
         "distributions": compute_distributions(

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from ...metrics.base import Metric, Unavailability
-from ..evaluation.metric_reliability import UNKNOWN, Reliability
+from ..evaluation.caption_ranges import CaptionRange
+from ..evaluation.metric_reliability import Evidence, MetricReliability, reliability_notes
 from ..options.large import LargeOptions
 from ..reporting.corpus_score_tables import scale_note
 from ..runs.tables import ResultTable, format_number
@@ -39,7 +40,7 @@ class LargeScores:
 def report_scores(
     config: LargeOptions,
     record: Mapping[str, Any],
-    reliability: Mapping[str, Reliability],
+    evidence: Evidence | None,
     *,
     is_new: bool,
 ) -> LargeScores:
@@ -50,23 +51,38 @@ def report_scores(
         summary = f"was done before: nothing to do; {summary}"
     if n_skipped := len(record["skipped"]):
         summary += f"; {n_skipped} of {record['shards']} shards were corrupt and left out"
-    table = make_table(config.metrics, {**record, "corpus": corpus}, reliability)
+    table = make_table(config, {**record, "corpus": corpus}, evidence)
     return LargeScores(corpus, [table], summary)
 
 
+def _find_reliability(
+    metrics: Sequence[Metric], record: Mapping[str, Any], evidence: Evidence
+) -> MetricReliability:
+    """Return the metrics' correlations with people, as far as they apply to captions like the first part's."""
+    if "captions" not in record:  # of an earlier version, which measured none
+        return MetricReliability()
+    captions = CaptionRange.from_record(record["captions"], "distributions.json")
+    reference_free = {metric.spec for metric in metrics if "references" not in metric.needs}
+    return evidence.apply_to([captions], reference_free).select(record["corpus"])
+
+
 def make_table(
-    metrics: Sequence[Metric], record: Mapping[str, Any], reliability: Mapping[str, Reliability]
+    config: LargeOptions, record: Mapping[str, Any], evidence: Evidence | None
 ) -> ResultTable:
     """Make the table of corpus scores.
 
     Args:
-        metrics: the requested ones.
+        config: the options of the run.
         record: of the run, as `distributions.json` has it.
-        reliability: by spec; without any the table has no such column.
+        evidence: of the metrics' agreement with people; None leaves the column out.
     """
+    metrics = config.metrics
     corpus, unavailable = record["corpus"], record["missing"]
     computed = {metric.spec: metric for metric in metrics if metric.spec in corpus}
     styles = {spec: metric_style(metric) for spec, metric in computed.items()}
+    reliability = MetricReliability()
+    if evidence is not None:
+        reliability = _find_reliability(metrics, record, evidence)
     rows: list[tuple[str, list[str]]] = []
     for spec, style in sorted(styles.items(), key=lambda pair: pair[1].order):
         percentiles = record["distributions"][spec]["percentiles"]
@@ -74,8 +90,8 @@ def make_table(
         cells = [
             format_number(math.nan if v is None else v, style.scale, style.decimals) for v in values
         ]
-        if reliability:
-            cells.append(str(reliability.get(spec, UNKNOWN)))
+        if evidence is not None:
+            cells.append(reliability.cell(spec))
         rows.append((style.label, cells))
     notes = [
         f"{record['rows']:,} captions. {scale_note(list(styles.values()))}. P5, P50, P95: percentiles of their "
@@ -90,8 +106,10 @@ def make_table(
     if skipped := record["skipped"]:
         notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
     columns = ["score", *(f"P{share}" for share in _TABLE_SHARES)]
-    if reliability:
+    if evidence is not None and config.trust is not None:
         columns.append("agreement with people")
+        labels = {spec: style.label for spec, style in styles.items()}
+        notes += reliability_notes(config.trust, reliability, labels)
     table = ResultTable("Corpus scores", "metric", columns, rows, notes=notes)
     missing = {
         metric: Unavailability.parse(unavailable[metric.spec])

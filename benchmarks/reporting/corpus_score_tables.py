@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
+from ...datasets.own_references import find_own_references
 from ...metrics.base import Metric
 from ..evaluation.caption_scores import CaptionScores
-from ..evaluation.metric_reliability import PUBLISHED, UNKNOWN, list_sources
+from ..evaluation.metric_reliability import reliability_notes
 from ..evaluation.wording import CORRECTION_LABELS, interval_words
 from ..options.score import ScoreOptions
 from ..runs.tables import MISSING, ResultTable, format_number
@@ -74,7 +75,7 @@ def _score_table(
             cells.append(format_number(scored.corpus[spec], style.scale, style.decimals))
             cells += [_half_width(scored, spec, style)] if has_intervals else []
         if config.trust is not None:
-            cells.append(str(scores.reliability.get(spec, UNKNOWN)))
+            cells.append(scores.reliability.cell(spec))
         rows.append((style.label, cells))
     return ResultTable(
         "Corpus scores",
@@ -124,6 +125,14 @@ def _notes(
     for name, total in n_images.items():
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
+    for scored in scores.systems:
+        if (copies := find_own_references(scored.items)).n_copies:
+            head = f"{_head(scored, scores)}: " if _head(scored, scores) else ""
+            yield (
+                f"{head}{copies.n_copies:,} of {len(scored.items):,} captions are one of their image's "
+                f"references ({copies.n_exact:,} letter by letter); without these in references=FILE they "
+                f"are scored as others are."
+            )
     has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
     if has_own_idf and fewest < 50:
         yield (
@@ -141,24 +150,11 @@ def _notes(
     intervals = [i for scored in scores.systems for i in scored.intervals.values()]
     yield from dict.fromkeys(f"{interval.note}." for interval in intervals if interval.note)
     if config.trust is not None:
-        yield from _reliability_notes(config.trust, metrics, scores)
+        labels = {spec: style.label for spec, style in metrics}
+        yield from reliability_notes(config.trust, scores.reliability, labels)
     if scores.kept_captions is not None and config.keep is not None:
         metric, threshold = config.keep
         yield f"Kept {len(scores.kept_captions):,} of {fewest:,}: {metric} of {threshold!r} or more."
-
-
-def _reliability_notes(trust: str, metrics: StyledMetrics, scores: CaptionScores) -> Iterator[str]:
-    """Name the sources of the metrics' correlations with people."""
-    labels = {spec: style.label for spec, style in metrics}
-    is_published = trust == PUBLISHED
-    sources = "; ".join(list_sources(scores.reliability, labels)) or "of none"
-    yield (
-        f"agreement with people: caption by caption, coefficients ×100, on other captions than these, "
-        f"as {'published' if is_published else 'measured'} ({sources})."
-    )
-    if len(scores.reliability) < len(labels):
-        remedy = "captau bench dataset=… output_dir=DIR measures it, trust=DIR shows it"
-        yield f"{UNKNOWN}: {remedy if is_published else f'not in the run {trust}'}."
 
 
 def _difference_table(

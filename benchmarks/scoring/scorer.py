@@ -64,7 +64,10 @@ class Scorer:
         if stored is None:
             stored = StoredScores(self._compute(metric), self._remarks(metric))
             store.put(path, self.items["item_id"], stored.scores, stored.remarks)
-        scores, self.remarks[metric.spec] = stored
+        scores, remarks = stored
+        # Of the texts as they are, and so not among what is stored.
+        unsegmented = metric.unsegmented_remark(self.rows)
+        self.remarks[metric.spec] = [*remarks, *([unsegmented] if unsegmented else [])]
         gaps = np.flatnonzero(np.isnan(scores))
         if gaps.size and self.protocol.undefined == "error" and not companion:
             raise InputError(

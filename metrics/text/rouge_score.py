@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from ...datasets.writing_systems import find_script
 from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
@@ -38,10 +39,15 @@ class RougeScore(Metric):
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "rouge_score", "nltk")
     name_fields: ClassVar[tuple[str, ...]] = ("kind",)
+    unsegmented_remedy: ClassVar[str] = "rouge-score reads the letters a–z alone; take rouge_l"
 
     @property
     def name(self) -> str:
         return f"rouge_score_{self.kind.removeprefix('rouge').lower()}"
+
+    def cannot_segment(self, text: str) -> bool:
+        # Its tokeniser drops all letters but a–z.
+        return find_script([text]) not in ("", "latin")
 
     def compute(self, rows: Rows) -> Floats:
         from rouge_score.rouge_scorer import RougeScorer

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ...datasets.writing_systems import is_unsegmented
 from ..base import CorpusResampler, Floats, Metric
 from ..registry import register
 from ..rows import Items, Rows
@@ -38,6 +39,10 @@ class SacreBleu(Metric):
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 100.0)
     distributions: ClassVar[tuple[str, ...]] = ("sacrebleu",)
+    unsegmented_remedy: ClassVar[str] = "set words apart by blanks first, or take tokenize=char"
+
+    def cannot_segment(self, text: str) -> bool:
+        return self.tokenize != "char" and is_unsegmented(text)
 
     @property
     def name(self) -> str:

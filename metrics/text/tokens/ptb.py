@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ....datasets.errors import InputError
+from ....datasets.writing_systems import is_unsegmented
 from ...base import Metric, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java
@@ -60,6 +61,9 @@ class TokenMetric(Metric):
         if self.parameters["backend"] != "pycocoevalcap":
             return ()
         return (f"pycocoevalcap:{version_of('pycocoevalcap')}", java_identity())
+
+    def cannot_segment(self, text: str) -> bool:
+        return is_unsegmented(text)
 
 
 def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:

@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,13 @@ import pandas as pd
 import pytest
 
 from captau.benchmarks.commands.score import ScoreOutput, run
-from captau.benchmarks.evaluation.metric_reliability import look_up_reliability
+from captau.benchmarks.evaluation.caption_ranges import CaptionRange, Spread
+from captau.benchmarks.evaluation.metric_reliability import (
+    OUTSIDE,
+    MetricReliability,
+    Reliability,
+    load_evidence,
+)
 from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.benchmarks.scoring.locations import Locations
@@ -27,6 +35,7 @@ from captau.benchmarks.statistics.bootstrap import (
     count_blocks,
     draw_weights,
 )
+from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, run_captau, says
@@ -283,11 +292,15 @@ def test_names_of_files(tmp_path: Path) -> None:
             files_of(empty, "references")
 
 
+def reliability_of(
+    specs: list[str], captions: Sequence[CaptionRange] = (), reference_free: Sequence[str] = ()
+) -> MetricReliability:
+    return load_evidence(specs, "published").apply_to(captions, reference_free)
+
+
 def test_trust_as_published() -> None:
     """The numbers of CLIPScore's Table 1, and what no paper there prints."""
-    found = look_up_reliability(
-        ["bleu_1", "bleu_2", "cider", "pac_s", "umic", "sacrebleu", "x"], "published"
-    )
+    found = reliability_of(["bleu_1", "bleu_2", "cider", "pac_s", "umic", "sacrebleu", "x"]).by_spec
     assert list(found) == ["bleu_1", "cider", "pac_s", "umic", "sacrebleu"]
     assert str(found["bleu_1"]) == "τ_c 32.3 on flickr8k_expert"
     assert (found["cider"].value, found["cider"].source) == (0.439, "Hessel et al. 2021, Table 1")
@@ -298,32 +311,139 @@ def test_trust_as_published() -> None:
     assert found["umic"].source.endswith("(column Flickr8k, protocol.references=mean_over_single)")
     assert str(found["sacrebleu"]) == "r 13.0 on thumb (total)"
     assert found["sacrebleu"].source == "Kasai et al. 2022, Table 4 (column w/ Human Total)"
-    assert look_up_reliability(["cider(variant=plain)"], "published") == {}
+    assert reliability_of(["cider(variant=plain)"]).by_spec == {}
+
+
+FLICKR8K = {
+    "caption_words": Spread(8, 10, 12),
+    "reference_words": Spread(8, 10, 12),
+    "references": Spread(5, 5, 5),
+    "script": "latin",
+    "frequent_words": {"a": 0.2, "in": 0.05, "the": 0.05, "on": 0.05},
+    "n_words": 1000,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "cells"),
+    [
+        ({}, ["τ_c 43.9 on flickr8k_expert", "τ_c 54.3 on flickr8k_expert"]),
+        # One reference of each image: Lee et al. 2021 score against one at a time.
+        (
+            {"references": Spread(1, 1, 1)},
+            ["τ_c 41.9 on flickr8k_expert", "τ_c 54.3 on flickr8k_expert"],
+        ),
+        ({"references": Spread(40, 40, 40)}, [OUTSIDE, "τ_c 54.3 on flickr8k_expert"]),
+        ({"reference_words": Spread(90, 100, 110)}, [OUTSIDE, "τ_c 54.3 on flickr8k_expert"]),
+        ({"caption_words": Spread(90, 106, 150)}, [OUTSIDE, OUTSIDE]),
+        ({"script": "han", "frequent_words": {}}, [OUTSIDE, OUTSIDE]),
+        ({"frequent_words": {"ein": 0.1, "in": 0.02}}, [OUTSIDE, OUTSIDE]),
+        # Too few words to tell the language by.
+        (
+            {"frequent_words": {"ein": 0.1}, "n_words": 99},
+            ["τ_c 43.9 on flickr8k_expert", "τ_c 54.3 on flickr8k_expert"],
+        ),
+    ],
+)
+def test_published_numbers_are_of_captions_like_the_judged_ones(
+    changes: dict[str, Any], cells: list[str]
+) -> None:
+    """CIDEr compares with references, PAC-S does not: their number matters to CIDEr alone."""
+    captions = CaptionRange(n_captions=100, **{**FLICKR8K, **changes})
+    found = reliability_of(["cider", "pac_s"], [captions], ["pac_s"])
+    assert [found.cell(spec) for spec in ("cider", "pac_s")] == cells
+    assert set(found.outside) == {
+        spec for spec, cell in zip(("cider", "pac_s"), cells, strict=True) if cell == OUTSIDE
+    }
+
+
+def test_captions_of_one_system_outside_the_range_are_enough() -> None:
+    usual = CaptionRange(n_captions=100, **FLICKR8K)
+    long = CaptionRange(n_captions=100, **{**FLICKR8K, "caption_words": Spread(90, 106, 150)})
+    found = reliability_of(["cider"], [usual, long])
+    assert found.by_spec == {}
+    assert found.outside["cider"].startswith("have 106 words, the judged ones 6 to 20")
+
+
+def test_evidence_of_unknown_captions_says_so() -> None:
+    number = Reliability("tau_c", 0.5, "polaris", "a paper", has_range=False)
+    assert str(number) == "τ_c 50.0 on polaris, range not known"
+
+
+def test_texts_without_blanks_between_words_are_counted_below_the_table(tmp_path: Path) -> None:
+    """Golden, worked: of three captions and four references one and two have no blanks."""
+    (tmp_path / "c.json").write_text(
+        json.dumps({"1": "一只黑色的狗在草地上奔跑", "2": "一 只 黑色 的 狗", "3": "a dog"})
+    )
+    (tmp_path / "r.json").write_text(
+        json.dumps(
+            {"1": ["一只狗在草地上奔跑", "黑色的狗在草地上"], "2": ["一 只 狗"], "3": ["a dog"]}
+        )
+    )
+    found = score(tmp_path, ["c.json"], ["r.json"], ["bleu_1", "cider", "sacrebleu(tokenize=char)"])
+    (note,) = (n for n in found.tables[0].notes if "tokeniser" in n)
+    assert note == (
+        "BLEU-1, CIDEr: the tokeniser cannot find the words of 1 of 3 captions and 2 of 4 references, so "
+        "that their scores say nothing; set words apart by blanks first."
+    )
+
+
+def test_metrics_from_python_warn_of_texts_without_blanks(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"caption": "一只黑色的狗在草地上奔跑", "references": ["一只狗在草地上奔跑"]}]
+    metric("rouge_l").score(rows)
+    metric("rouge_score_l").score([{"caption": "собака", "references": ["собака"]}])
+    assert [record.getMessage() for record in caplog.records] == [
+        "metric rouge_l: the tokeniser cannot find the words of 1 of 1 captions and 1 of 1 references, so "
+        "that their scores say nothing; set words apart by blanks first",
+        "metric rouge_score_l: the tokeniser cannot find the words of 1 of 1 captions and 1 of 1 references, "
+        "so that their scores say nothing; rouge-score reads the letters a–z alone; take rouge_l",
+    ]
+
+
+def test_captions_among_their_references_are_counted_below_the_table(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({"1": "A dog.", "2": "a cat", "3": "x"}))
+    (tmp_path / "r.json").write_text(json.dumps({i: ["a dog", "a cat"] for i in "123"}))
+    found = score(tmp_path, ["c.json"], ["r.json"], "bleu_1")
+    assert (
+        "2 of 3 captions are one of their image's references (1 letter by letter); without these in "
+        "references=FILE they are scored as others are." in found.tables[0].notes
+    )
 
 
 def test_reliability_of_one_metric_imports_no_other() -> None:
     code = """
         import sys
-        from captau.benchmarks.evaluation.metric_reliability import look_up_reliability
-        assert list(look_up_reliability(["rouge_l"], "published")) == ["rouge_l"]
+        from captau.benchmarks.evaluation.metric_reliability import load_evidence
+        assert list(load_evidence(["rouge_l"], "published").apply_to([]).by_spec) == ["rouge_l"]
         sys.exit("captau.metrics.text.cider" in sys.modules)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
-def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_captau("bench", "metrics=[bleu_4]", "ceilings=false", f"output_dir={tmp_path / 'run'}")
-    capsys.readouterr()
-    table = pd.read_csv(tmp_path / "run" / "correlations.csv").iloc[0]
-    found = score(
-        files, ["good.json"], ["c4.json"], ["bleu_4", "cider"], trust=str(tmp_path / "run")
-    )
-    one = found.scores.reliability["bleu_4"]
+@pytest.fixture(scope="module")
+def demo_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One caption of each image of the demo with its references, and a run of `captau bench` on the demo."""
+    folder = tmp_path_factory.mktemp("demo")
+    items = load("demo").items.drop_duplicates("image_id")
+    captions = dict(zip(items["image_id"], items["caption"], strict=True))
+    references = dict(zip(items["image_id"], map(list, items["references"]), strict=True))
+    (folder / "mine.json").write_text(json.dumps(captions))
+    (folder / "refs.json").write_text(json.dumps(references))
+    arguments = ("metrics=[bleu_4]", "ceilings=false", f"output_dir={folder / 'run'}")
+    assert run_captau("bench", *arguments) == 0
+    return folder
+
+
+def test_trust_of_a_run(files: Path, demo_files: Path, tmp_path: Path) -> None:
+    folder = demo_files / "run"
+    table = pd.read_csv(folder / "correlations.csv").iloc[0]
+    found = score(demo_files, ["mine.json"], ["refs.json"], ["bleu_4", "cider"], trust=str(folder))
+    one = found.scores.reliability.by_spec["bleu_4"]
     assert (one.value, one.low, one.high) == tuple(table[["value", "ci_low", "ci_high"]])
     half = f"{50 * (one.high - one.low):.1f}"
     cells = {label: cells[-1] for label, cells in found.tables[0].rows}
     assert cells == {"BLEU-4": f"τ_c {100 * one.value:.1f} ± {half} on demo", "CIDEr": "not known"}
-    assert any(f"run {tmp_path / 'run'}" in note for note in found.tables[0].notes)
+    assert any(f"run {folder}" in note for note in found.tables[0].notes)
     rows = found.scores.corpus_rows.set_index("metric")
     assert rows.loc["bleu_4", "agreement"] == one.value
     assert np.isnan(rows.loc["cider", "agreement"])
@@ -334,6 +454,42 @@ def test_trust_of_a_run(files: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
         score(files, ["good.json"], ["c4.json"], trust=str(tmp_path / "empty"))
     without = score(files, ["good.json"], ["c4.json"])
     assert "agreement with people" not in without.tables[0].columns
+
+
+def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Path) -> None:
+    """The demo's captions, each said five times over, are longer than any that was judged."""
+    captions = json.loads((demo_files / "mine.json").read_text())
+    long = {image_id: " and ".join([text] * 5) for image_id, text in captions.items()}
+    (demo_files / "long.json").write_text(json.dumps(long))
+    found = score(
+        demo_files, ["long.json"], ["refs.json"], ["bleu_4", "cider"], trust=str(demo_files / "run")
+    )
+    cells = {label: cells[-1] for label, cells in found.tables[0].rows}
+    assert cells == {"BLEU-4": "none for such captions", "CIDEr": "not known"}
+    (note,) = (n for n in found.tables[0].notes if n.startswith("none for such captions"))
+    assert note.startswith("none for such captions, BLEU-4: your captions have ")
+    assert "words, the judged ones 6 to 21 (demo)" in note
+    row = found.scores.corpus_rows.set_index("metric").loc["bleu_4"]
+    assert np.isnan(row["agreement"])
+    assert "the judged ones 6 to 21" in row["note"]
+    assert list(found.run["outside_evidence"]) == ["bleu_4"]
+    assert found.run["trust"] == {}
+
+
+def test_a_run_without_ranges_is_no_evidence(demo_files: Path, tmp_path: Path) -> None:
+    """Runs of earlier versions say nothing of their captions."""
+    folder = tmp_path / "old"
+    shutil.copytree(demo_files / "run", folder)
+    record = json.loads((folder / "run.json").read_text())
+    for change, message in (
+        (lambda data: data.pop("range"), "run.json has no range of demo's captions"),
+        (lambda data: data.update(range={"script": "latin"}), "the range of captions is malformed"),
+    ):
+        changed = json.loads(json.dumps(record))
+        change(changed["data"]["demo"])
+        (folder / "run.json").write_text(json.dumps(changed))
+        with says(str(folder), message):
+            score(demo_files, ["mine.json"], ["refs.json"], trust=str(folder))
 
 
 @pytest.fixture

@@ -1,0 +1,251 @@
+"""Ranges of captions and references: what evidence is about, and whether a user's captions lie within it.
+
+A correlation that was measured on captions of ten words says nothing of captions of a hundred, or of Chinese ones.
+`results/published/ranges.json` has the range of each dataset that papers print numbers of (`scripts/measure_ranges.py`
+writes it), and each run's `run.json` those of its datasets; `metric_reliability` compares them with a user's captions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...datasets.writing_systems import find_script
+
+#: The quantiles between which a range lies, and its middle.
+QUANTILES = (0.05, 0.5, 0.95)
+#: How many of the most frequent words of captions a range has.
+N_FREQUENT_WORDS = 50
+#: Captions are of another language where the evidence's most frequent words are less than this part as frequent.
+#: In other English texts, of other things, they are two thirds as frequent, in German ones a tenth.
+LANGUAGE_FACTOR = 1 / 3
+#: The least number of words of which the language is compared.
+FEWEST_WORDS = 100
+#: Evidence with five references speaks of captions with half as many to twice as many.
+REFERENCES_FACTOR = 2
+_RANGES = "ranges.json"
+#: The fields of a dataset that was not at hand.
+_UNKNOWN_LENGTHS: dict[str, Any] = {
+    "n_captions": 0,
+    "caption_words": None,
+    "reference_words": None,
+    "references": None,
+    "frequent_words": {},
+    "n_words": 0,
+}
+
+
+class Spread(NamedTuple):
+    """The quantiles `QUANTILES` of a count."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> Spread:
+        """Return the quantiles of some counts, each a count that occurs."""
+        return cls(*map(int, np.quantile(counts, QUANTILES, method="inverted_cdf")))
+
+    def __str__(self) -> str:
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class CaptionRange:
+    """The range of some captions and their references.
+
+    Attributes:
+        n_captions: the number of captions.
+        caption_words, reference_words: lengths in words, set apart by blanks; None where they are not known.
+        references: the number of references of an image; it and `reference_words` are None where there are none.
+        script: that of most letters of the captions.
+        frequent_words: the shares of the most frequent words of captions, lower-cased.
+        n_words: the number of words of the captions.
+        language, systems: of a dataset, its language and who wrote the captions; empty where that is not known.
+    """
+
+    n_captions: int
+    caption_words: Spread | None
+    reference_words: Spread | None
+    references: Spread | None
+    script: str
+    frequent_words: Mapping[str, float]
+    n_words: int
+    language: str = ""
+    systems: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        return {k: list(v) if isinstance(v, Spread) else v for k, v in asdict(self).items()}
+
+    @classmethod
+    def from_record(cls, record: Any, source: str) -> CaptionRange:
+        """Read what `record` returned.
+
+        Args:
+            record: plain data.
+            source: where it stands, for messages.
+
+        Raises:
+            InputError: where a field is missing, unknown or of another kind.
+        """
+        try:
+            spreads = {
+                name: None if record[name] is None else Spread(*map(float, record[name]))
+                for name in ("caption_words", "reference_words", "references")
+            }
+            values: dict[str, Any] = {**record, **spreads}
+            return cls(**values)
+        except (TypeError, KeyError, ValueError, IndexError) as error:
+            raise InputError(
+                f"{source}: the range of captions is malformed ({error}); measure it again"
+            ) from error
+
+    def with_policy(self, references: str, k: int | None) -> CaptionRange:
+        """Return the range for scores under a protocol's policy over references.
+
+        Args:
+            references, k: as in `Protocol`.
+        """
+        if self.references is None:
+            return self
+        most = k if references == "first_k" else 1 if references.endswith("_over_single") else None
+        if most is None:
+            return self
+        return replace(self, references=Spread(*(min(most, n) for n in self.references)))
+
+    def __str__(self) -> str:
+        lengths = (
+            "of unknown length" if self.caption_words is None else f"of {self.caption_words} words"
+        )
+        parts = [f"captions {lengths}"]
+        if self.references is not None and self.reference_words is not None:
+            one = self.references.high == 1
+            reference = "reference" if one else "references"
+            parts.append(f"{self.references} {reference} of {self.reference_words} words")
+        parts.append(self.language or f"{self.script} script")
+        return ", ".join(parts) + (f"; {self.systems}" if self.systems else "")
+
+
+def measure_range(items: pd.DataFrame) -> CaptionRange:
+    """Measure the range of captions and of their images' references.
+
+    Args:
+        items: with the columns `image_id, caption, references`; not empty.
+    """
+    captions: list[str] = items["caption"].tolist()
+    reference_sets = {
+        (image_id, references)
+        for image_id, references in zip(items["image_id"], items["references"], strict=True)
+        if references
+    }
+    counts = Counter(word for text in captions for word in _words(text))
+    n_words = counts.total()
+    frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:N_FREQUENT_WORDS]
+    lengths = [len(text.split()) for _, texts in reference_sets for text in texts]
+    return CaptionRange(
+        n_captions=len(captions),
+        caption_words=Spread.of([len(text.split()) for text in captions]),
+        reference_words=Spread.of(lengths) if lengths else None,
+        references=Spread.of([len(texts) for _, texts in reference_sets]) if lengths else None,
+        script=find_script(captions),
+        frequent_words={word: round(count / n_words, 5) for word, count in frequent},
+        n_words=n_words,
+    )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text.lower())
+
+
+def find_mismatch(evidence: CaptionRange, captions: CaptionRange, *, with_references: bool) -> str:
+    """Say in which way captions lie outside the range of evidence; empty where they lie within.
+
+    They do where another script or other words are usual, or where the median length of captions or references, or the
+    median number of references, is outside what is usual there.
+
+    Args:
+        evidence: what people judged.
+        captions: a user's, of which the text speaks: "have 106 words, the judged ones 6 to 20".
+        with_references: whether the metric compares captions with references.
+    """
+    if captions.script and captions.script != evidence.script:
+        return f"are in {captions.script} script, the judged ones in {evidence.script}"
+    if captions.caption_words is None or evidence.caption_words is None:
+        return ""
+    if captions.n_words >= FEWEST_WORDS:
+        expected = sum(evidence.frequent_words.values())
+        share = sum(captions.frequent_words.get(word, 0.0) for word in evidence.frequent_words)
+        if share < LANGUAGE_FACTOR * expected:
+            language = evidence.language or "the judged ones' language"
+            return (
+                f"are not in {language}: its {len(evidence.frequent_words)} most frequent words are "
+                f"{100 * share:.0f} % of yours, {100 * expected:.0f} % of the judged ones'"
+            )
+    if not _lies_within(captions.caption_words, evidence.caption_words):
+        return f"have {captions.caption_words.median:g} words, the judged ones {evidence.caption_words}"
+    if not with_references or captions.references is None or evidence.references is None:
+        return ""
+    if not _lies_within(captions.references, evidence.references, REFERENCES_FACTOR):
+        count = captions.references.median
+        noun = "reference" if count == 1 else "references"
+        return f"have {count:g} {noun}, the judged ones {evidence.references}"
+    if captions.reference_words is None or evidence.reference_words is None:
+        return ""
+    if not _lies_within(captions.reference_words, evidence.reference_words):
+        median = captions.reference_words.median
+        return f"have references of {median:g} words, the judged ones of {evidence.reference_words}"
+    return ""
+
+
+def _lies_within(captions: Spread, evidence: Spread, factor: int = 1) -> bool:
+    return evidence.low / factor <= captions.median <= evidence.high * factor
+
+
+@cache
+def published_ranges() -> Mapping[str, CaptionRange]:
+    """Read the ranges of the datasets that papers print numbers of; those that were not at hand have no lengths."""
+    file = resources.files("captau.results") / "published" / _RANGES
+    records: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["datasets"]
+    ranges: dict[str, CaptionRange] = {}
+    for name, record in records.items():
+        fields = {k: v for k, v in record.items() if k != "unknown"}  # the reason, for readers
+        ranges[name] = CaptionRange.from_record(
+            {**_UNKNOWN_LENGTHS, **fields}, f"{_RANGES}: {name}"
+        )
+    return ranges
+
+
+def published_range(dataset: str) -> CaptionRange:
+    """Return the range of a dataset that papers print numbers of.
+
+    Raises:
+        InputError: where `ranges.json` has none.
+    """
+    ranges = published_ranges()
+    if dataset not in ranges:
+        raise InputError(
+            f"results/published/{_RANGES} has no range of {dataset}, which a paper in conf/paper/ prints numbers "
+            f"of; add it, and measure it with scripts/measure_ranges.py"
+        )
+    return ranges[dataset]
+
+
+def dataset_range(name: str, items: pd.DataFrame) -> CaptionRange:
+    """Measure a dataset's range; its language and systems are those of `published_ranges`, where it is there."""
+    described = published_ranges().get(name)
+    measured = measure_range(items)
+    if described is None:
+        return measured
+    return replace(measured, language=described.language, systems=described.systems)

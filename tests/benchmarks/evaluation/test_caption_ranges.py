@@ -1,0 +1,114 @@
+"""Ranges of captions: measured by hand, their laws, and the file of those that papers print numbers of."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captau.benchmarks.evaluation.caption_ranges import (
+    CaptionRange,
+    Spread,
+    find_mismatch,
+    measure_range,
+    published_range,
+    published_ranges,
+)
+from captau.benchmarks.evaluation.published_numbers import read_numbers
+from captau.conf import group
+from tests.conftest import says
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "measure_ranges.py"
+TEXTS = st.text(alphabet="ab 狗é", max_size=30)
+ROWS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, max_size=3).map(tuple)), min_size=1, max_size=6)
+
+
+def items_of(rows: list[tuple[str, tuple[str, ...]]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "image_id": [str(i // 2) for i in range(len(rows))],
+            "caption": [r[0] for r in rows],
+            "references": pd.Series([r[1] for r in rows], dtype=object),
+        }
+    )
+
+
+def test_a_range_is_measured_by_words() -> None:
+    """Golden, worked: two captions an image, whose references count once."""
+    refs = ("a dog", "the black dog runs"), ("a cat sleeps",)
+    items = items_of([("A dog!", refs[0]), ("a dog runs", refs[0]), ("dogs", refs[1])])
+    measured = measure_range(items)
+    assert measured == CaptionRange(
+        n_captions=3,
+        caption_words=Spread(1, 2, 3),
+        reference_words=Spread(2, 3, 4),
+        references=Spread(1, 1, 2),
+        script="latin",
+        frequent_words={"a": 0.33333, "dog": 0.33333, "dogs": 0.16667, "runs": 0.16667},
+        n_words=6,
+    )
+    assert (
+        str(measured) == "captions of 1 to 3 words, 1 to 2 references of 2 to 4 words, latin script"
+    )
+    assert measured.with_policy("mean_over_single", None).references == Spread(1, 1, 1)
+    assert measured.with_policy("first_k", 1).references == Spread(1, 1, 1)
+    assert measured.with_policy("all", None) == measured
+
+
+@given(ROWS)
+def test_captions_lie_within_their_own_range(rows: list[tuple[str, tuple[str, ...]]]) -> None:
+    measured = measure_range(items_of(rows))
+    for with_references in (True, False):
+        assert find_mismatch(measured, measured, with_references=with_references) == ""
+    assert CaptionRange.from_record(measured.record(), "here") == measured
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("references", [1, 2]), ("caption_words", "abc"), ("colour", "red")],
+)
+def test_a_malformed_range_is_named(field: str, value: object) -> None:
+    record = measure_range(items_of([("a dog", ("a cat",))])).record()
+    with says("run.json: demo: the range of captions is malformed", "measure it again"):
+        CaptionRange.from_record({**record, field: value}, "run.json: demo")
+    for missing in ("script", "references"):
+        with says("malformed"):
+            CaptionRange.from_record({k: v for k, v in record.items() if k != missing}, "x")
+
+
+def test_every_dataset_of_published_numbers_has_a_range_or_says_why_not() -> None:
+    datasets = {number.dataset for paper in group("paper") for number in read_numbers(paper)}
+    assert datasets <= set(published_ranges())
+    assert all(captions.language for captions in published_ranges().values())
+
+
+def test_a_dataset_without_a_range_is_named() -> None:
+    with says("results/published/ranges.json has no range of nocaps", "scripts/measure_ranges.py"):
+        published_range("nocaps")
+
+
+def test_lengths_that_are_not_known_are_not_compared() -> None:
+    unknown = published_ranges()["polaris"]
+    assert str(unknown) == "captions of unknown length, English"
+    long = measure_range(items_of([("a dog " * 100, ("a cat",))]))
+    assert find_mismatch(unknown, long, with_references=True) == ""
+    thai = measure_range(items_of([("หมาดำ", ("a cat",))]))
+    assert find_mismatch(unknown, thai, with_references=True) == (
+        "are in thai script, the judged ones in latin"
+    )
+
+
+def test_the_published_ranges_are_those_of_the_real_sets(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is what `scripts/measure_ranges.py` writes where the data is at hand."""
+    arguments = [str(SCRIPT), "--check", "--data", str(data_root)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert ended.value.code == 0
