@@ -314,7 +314,7 @@ def test_trust_as_published() -> None:
     assert reliability_of(["cider(variant=plain)"]).by_spec == {}
 
 
-FLICKR8K = {
+FLICKR8K: dict[str, Any] = {
     "caption_words": Spread(8, 10, 12),
     "reference_words": Spread(8, 10, 12),
     "references": Spread(5, 5, 5),
@@ -469,7 +469,7 @@ def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Pa
     (note,) = (n for n in found.tables[0].notes if n.startswith("none for such captions"))
     assert note.startswith("none for such captions, BLEU-4: your captions have ")
     assert "words, the judged ones 6 to 21 (demo)" in note
-    row = found.scores.corpus_rows.set_index("metric").loc["bleu_4"]
+    row: Any = found.scores.corpus_rows.set_index("metric").loc["bleu_4"]
     assert np.isnan(row["agreement"])
     assert "the judged ones 6 to 21" in row["note"]
     assert list(found.run["outside_evidence"]) == ["bleu_4"]
