@@ -8,7 +8,8 @@ from pathlib import Path
 from ...datasets.errors import InputError
 from ..options.report import PlotOptions
 from ..reporting import figure_files as figures
-from ..reporting.charts import charts_of, parts_of
+from ..reporting.charts import make_charts
+from ..reporting.run_dataset import run_datasets
 from ..runs.finished_run import read_run
 from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
 from ..runs.progress_bar import StepProgress
@@ -52,13 +53,13 @@ def draw(config: PlotOptions) -> Plots:
     """
     figures.needed("plot", "matplotlib")
     finished = read_run(config.run)
-    parts = parts_of(finished, config.options)
+    parts = run_datasets(finished, config.options)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
     with StepProgress(len(parts) * len(config.kinds)) as progress, figures.style():
         for part in parts:
             for kind in config.kinds:
-                charts, reason = charts_of(part, kind)
+                charts, reason = make_charts(part, kind)
                 for chart in charts:
                     files |= figures.files_of(chart.draw(), chart.name)
                 undrawn += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.images import find_image
-from .charts import RunDataset
+from .run_dataset import RunDataset
 
 #: The longer side of a picture, in pixels.
 SIDE = 128

@@ -26,7 +26,8 @@ from ..scoring.protocol import Protocol
 from ..statistics.preferences import MEAN_CATEGORY
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
-from .charts import RunDataset, charts_of, parts_of
+from .charts import make_charts
+from .run_dataset import RunDataset, run_datasets
 
 _PACKAGE = "captau.benchmarks.reporting"
 #: The file's name in the run's folder.
@@ -84,10 +85,10 @@ def build(config: ReportOptions) -> Report:
     """
     figures.needed("report", "matplotlib", "jinja2")
     finished = read_run(config.run)
-    parts = parts_of(finished, config.options)
+    parts = run_datasets(finished, config.options)
     with StepProgress(len(parts) * len(CHARTS)) as progress, figures.style():
         part_data = [_part_data(part, number, progress) for number, part in enumerate(parts, 1)]
-    judged = bool(parts) and all(part.judged for part in parts)
+    judged = bool(parts) and all(part.has_judgements for part in parts)
     page = _page(finished, part_data, _ROOM if judged else "", None)
     embedded = None
     if judged:
@@ -191,7 +192,7 @@ def _part_data(part: RunDataset, number_of: int, progress: StepProgress) -> dict
     identity = f"d{number_of}"
     groups: list[dict[str, Any]] = []
     for kind, title in CHARTS.items():
-        charts, reason = charts_of(part, kind)
+        charts, reason = make_charts(part, kind)
         drawn_charts: list[dict[str, Any]] = []
         for chart_number, chart in enumerate(charts, 1):
             name = f"{identity}-{kind}-{chart_number}"

@@ -1,4 +1,4 @@
-"""The charts of a finished run and the files they become (`benchmarks/reporting/charts.py`, `plot.py`, `figures.py`)."""
+"""The charts of a finished run and the files they become (`benchmarks/reporting/charts.py`, `figure_files.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from captau.benchmarks.commands.plot import draw
 from captau.benchmarks.options.report import CHARTS, PlotOptions
 from captau.benchmarks.options.thresholds import CurveOptions
 from captau.benchmarks.reporting import figure_files as figures
-from captau.benchmarks.reporting.charts import charts_of, parts_of, slug
+from captau.benchmarks.reporting.chart import slug
+from captau.benchmarks.reporting.charts import make_charts
+from captau.benchmarks.reporting.run_dataset import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
 from tests.benchmarks.reporting.made_runs import rewrite
@@ -47,12 +49,12 @@ def copy(compared, tmp_path):
 
 @pytest.fixture(scope="module")
 def part(compared):
-    (one,) = parts_of(read_run(compared))
+    (one,) = run_datasets(read_run(compared))
     return one
 
 
 def only(part, kind):
-    charts, reason = charts_of(part, kind)
+    charts, reason = make_charts(part, kind)
     assert not reason
     return charts
 
@@ -159,10 +161,10 @@ def test_the_curves_are_those_of_captau_thresholds(part, tmp_path):
 
 def test_where_less_is_better_scores_are_turned(copy):
     record = json.loads((copy / "run.json").read_text())
-    (before,) = parts_of(read_run(copy))
+    (before,) = run_datasets(read_run(copy))
     record["metrics"]["cider"]["higher_is_better"] = False
     (copy / "run.json").write_text(json.dumps(record))
-    (after,) = parts_of(read_run(copy))
+    (after,) = run_datasets(read_run(copy))
     assert (after.oriented["cider"] == -before.oriented["cider"]).all()
     assert (after.oriented["bleu_1"] == before.oriented["bleu_1"]).all()
     assert (after.scores["cider"] == before.scores["cider"]).all()
@@ -171,23 +173,23 @@ def test_where_less_is_better_scores_are_turned(copy):
 def test_what_is_not_there_has_a_reason(copy):
     for name in ("significance.csv", "items.parquet"):
         (copy / name).unlink()
-    (one,) = parts_of(read_run(copy))
-    assert charts_of(one, "significance") == (
+    (one,) = run_datasets(read_run(copy))
+    assert make_charts(one, "significance") == (
         [],
         "captau compare tests every two metrics; this is a run without tests",
     )
     for kind in ("ratings", "agreement", "scores", "correlations", "precision_recall"):
-        charts, reason = charts_of(one, kind)
+        charts, reason = make_charts(one, kind)
         assert not charts
         assert "keeps no items" in reason
-    assert len(charts_of(one, "forest")[0]) == 3
+    assert len(make_charts(one, "forest")[0]) == 3
 
 
 def test_no_caption_is_good(copy):
     ratings = pd.read_parquet(copy / "ratings.parquet")
     rewrite(copy, "ratings.parquet", ratings.assign(value=2.0))
-    (one,) = parts_of(read_run(copy), CurveOptions(good=1))
-    charts, reason = charts_of(one, "precision_recall")
+    (one,) = run_datasets(read_run(copy), CurveOptions(good=1))
+    charts, reason = make_charts(one, "precision_recall")
     assert not charts
     assert "no caption is good" in reason
 
@@ -196,8 +198,8 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     assert run_captau("plot", f"run={compared}", f"output_dir={tmp_path / 'a'}") == 0
     out = capsys.readouterr().out
     files = sorted((tmp_path / "a").iterdir())
-    (one,) = parts_of(read_run(compared))
-    names = [c.name for kind in CHARTS for c in charts_of(one, kind)[0]]
+    (one,) = run_datasets(read_run(compared))
+    names = [c.name for kind in CHARTS for c in make_charts(one, kind)[0]]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
     assert f"{len(files)} files" in out
     again = draw(PlotOptions(run=compared)).files

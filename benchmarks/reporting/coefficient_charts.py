@@ -1,0 +1,227 @@
+"""Charts of coefficients: forests with intervals, and significance of differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..scoring.catalog import METRIC_KINDS
+from ..statistics.multiple_tests import p_value_column
+from ..statistics.preferences import MEAN_CATEGORY
+from .chart import (
+    Chart,
+    Square,
+    UnavailableChart,
+    draw_squares,
+    label_square,
+    make_row_figure,
+    make_square_figure,
+    slug,
+    with_factor,
+)
+from .figure_files import GRID, MUTED, NEUTRAL, SERIES
+from .run_dataset import FLOORS_AND_CEILINGS, RunDataset
+
+#: Up to this a corrected p-value counts as significant, where the run says nothing else.
+LEVEL = 0.95
+
+
+def forest_charts(part: RunDataset) -> Iterator[Chart]:
+    rows = part.correlations
+    overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
+    yield from _forests(part, overall_rows, "forest")
+
+
+def category_charts(part: RunDataset) -> Iterator[Chart]:
+    rows = part.correlations
+    category_rows = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
+    if category_rows.empty:
+        raise UnavailableChart("the dataset has no preferences, or accuracy was not asked for")
+    yield from _forests(part, category_rows, "categories")
+
+
+def _forests(part: RunDataset, rows: pd.DataFrame, kind: str) -> Iterator[Chart]:
+    for (dimension, coefficient), coefficient_rows in rows.groupby(
+        ["dimension", "coefficient"], sort=False
+    ):
+        yield _forest_chart(part, coefficient_rows, str(dimension), str(coefficient), kind)
+
+
+def _forest_chart(
+    part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str, kind: str
+) -> Chart:
+    sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
+    rows = _sort_for_forest(rows)
+    labels = [part.label(m) for m in rows["metric"]]
+    kinds = [part.metric_kind(m) for m in rows["metric"]]
+    cells = [
+        [
+            *(
+                format_number(float(row[c]), factor, decimals)
+                for c in ("value", "ci_low", "ci_high")
+            ),
+            f"{int(row['n_items']):,}",
+            f"{int(row['n_ratings']):,}",
+            row["note"],
+        ]
+        for row in rows.to_dict("records")
+    ]
+    points = "pairs" if coefficient == "accuracy" else "ratings"
+    title = f"{part.title}, {dimension}: {sign}"
+    table = ResultTable(
+        with_factor(title, sign),
+        "metric",
+        ["value", "from", "to", "items", points, "remark"],
+        list(zip(labels, cells, strict=True)),
+    )
+
+    def draw() -> Any:
+        figure, axis = make_row_figure(labels)
+        handles = _plot_intervals(axis, rows, kinds, factor)
+        count = int((~rows["metric"].isin(FLOORS_AND_CEILINGS)).sum())
+        if 0 < count < len(labels):
+            axis.axhline(count - 0.5, color=GRID, linewidth=0.8, linestyle="-")
+        if coefficient == "accuracy":
+            axis.axvline(50, color=MUTED, linewidth=0.8, linestyle=":")
+        axis.set_xlabel(with_factor(sign, sign))
+        axis.set_title(f"{part.title}, {dimension}")
+        if len(handles) > 1:
+            order = [k for k in (*METRIC_KINDS, "floor", "ceiling") if k in handles]
+            figure.legend(
+                [handles[k] for k in order],
+                order,
+                loc="outside lower center",
+                ncols=min(3, len(order)),
+            )
+        return figure
+
+    ranked = [
+        f"{label} {cell[0]}"
+        for label, cell, metric_kind in zip(labels, cells, kinds, strict=True)
+        if metric_kind in METRIC_KINDS and cell[0] != MISSING
+    ]
+    ranking = f"From the greatest to the least: {', '.join(ranked)}." if ranked else "No value."
+    name = slug(kind, part.dataset, part.protocol, dimension, coefficient)
+    return Chart(kind, name, title, f"Points with intervals. {ranking}", table, draw)
+
+
+def _sort_for_forest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the metrics from the greatest to the least, then floors and ceilings."""
+    is_floor_or_ceiling = rows["metric"].isin(FLOORS_AND_CEILINGS)
+    return pd.concat(
+        [
+            rows[~is_floor_or_ceiling].sort_values("value", ascending=False, kind="stable"),
+            rows[is_floor_or_ceiling].sort_values("value", kind="stable"),
+        ]
+    )
+
+
+def _plot_intervals(
+    axis: Any, rows: pd.DataFrame, kinds: Sequence[str], factor: float
+) -> dict[str, Any]:
+    """Draw each row's value and interval; return a handle for the legend by metric kind."""
+    handles: dict[str, Any] = {}
+    for y, (row, metric_kind) in enumerate(zip(rows.to_dict("records"), kinds, strict=True)):
+        value, low, high = (factor * row[c] for c in ("value", "ci_low", "ci_high"))
+        if np.isnan(value):
+            continue
+        is_metric = metric_kind in METRIC_KINDS
+        colour = SERIES[METRIC_KINDS.index(metric_kind)] if is_metric else MUTED
+        marker = {"ceiling": "D", "floor": "s"}.get(metric_kind, "o")
+        if not np.isnan(low):
+            axis.plot([low, high], [y, y], color=colour, linestyle="-", linewidth=1.2)
+        (handles[metric_kind],) = axis.plot(
+            value, y, marker, color=colour, markersize=4.5, linestyle="none"
+        )
+    return handles
+
+
+def significance_charts(part: RunDataset) -> Iterator[Chart]:
+    if not part.run.has_file("significance.csv"):
+        raise UnavailableChart(
+            "captau compare tests every two metrics; this is a run without tests"
+        )
+    frame = part.run.significance
+    frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
+    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_CATEGORY)]
+    for (dimension, coefficient), tested_pairs in frame.groupby(
+        ["dimension", "coefficient"], sort=False
+    ):
+        tests = set(tested_pairs["test"])
+        test = "bootstrap" if "bootstrap" in tests else sorted(tests)[0]
+        yield _significance_chart(
+            part, tested_pairs[tested_pairs["test"] == test], str(dimension), str(coefficient)
+        )
+
+
+def _significance_chart(
+    part: RunDataset, rows: pd.DataFrame, dimension: str, coefficient: str
+) -> Chart:
+    sign, _, factor, decimals = COEFFICIENT_STYLE[coefficient]
+    options = part.run.run["config"].get("statistics", {})
+    p_value = p_value_column(options.get("correction", "bh"))
+    level = 1 - options.get("level", LEVEL)
+    test = rows["test"].iloc[0]
+    values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
+    values |= dict(zip(rows["metric_b"], rows["value_b"], strict=True))
+    order = sorted(values, key=lambda m: -np.nan_to_num(values[m], nan=-np.inf))
+    index_of = {metric: index for index, metric in enumerate(order)}
+    differences = np.full((len(order), len(order)), np.nan)
+    p_values = np.full_like(differences, np.nan)
+    cells: list[tuple[str, list[str]]] = []
+    for row in rows.to_dict("records"):
+        a, b = index_of[row["metric_a"]], index_of[row["metric_b"]]
+        differences[a, b], differences[b, a] = row["difference"], -row["difference"]
+        p_values[a, b] = p_values[b, a] = row[p_value]
+        cells.append(
+            (
+                f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}",
+                [
+                    *(format_number(float(row[c]), factor, decimals) for c in _ENDS),
+                    "<0.001" if row[p_value] < 0.001 else format_number(float(row[p_value]), 1, 3),
+                ],
+            )
+        )
+    labels = [part.label(metric) for metric in order]
+    title = f"{part.title}, {dimension}: differences of {sign}"
+    how = f"{test}, {options.get('correction', 'bh')}"
+    table = ResultTable(
+        f"{with_factor(title, sign)} ({how})", "metrics", ["difference", "from", "to", "p"], cells
+    )
+
+    def draw() -> Any:
+        figure, axis = make_square_figure(len(labels))
+        signs = np.where(p_values < level, np.sign(differences), 0.0)
+        texts = [[format_number(float(v), factor, decimals) for v in row] for row in differences]
+        draw_squares(
+            axis,
+            [
+                [
+                    Square(_DIFFER[int(signs[i, j])], texts[i][j]) if i != j else None
+                    for j in range(len(labels))
+                ]
+                for i in range(len(labels))
+            ],
+        )
+        label_square(axis, labels)
+        axis.set_title(f"{part.title}, {dimension}: row less column, {with_factor(sign, sign)}")
+        return figure
+
+    n_significant = int((rows[p_value] < level).sum())
+    description = (
+        f"Each row's coefficient less each column's; coloured where p is below {level:.2g} ({how}): blue "
+        f"where the row is better, orange where the column is. {n_significant} of {len(rows)} pairs differ "
+        f"significantly."
+    )
+    name = slug("significance", part.dataset, part.protocol, dimension, coefficient)
+    return Chart("significance", name, title, description, table, draw)
+
+
+_ENDS = ("difference", "ci_low", "ci_high")
+
+#: Where the column is better, where nobody knows, where the row is better.
+_DIFFER = {-1: "#f4c9a8", 0: NEUTRAL, 1: "#a9cfee"}

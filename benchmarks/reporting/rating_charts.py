@@ -1,0 +1,175 @@
+"""Charts of people: their ratings and how well they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...datasets.schema import Scale
+from ..runs.tables import ResultTable
+from ..statistics.rater_agreement import compute_measures
+from ..statistics.rating_table import (
+    AgreementMeasure,
+    RatingTable,
+    count_by_level,
+    nearest_level,
+    scale_levels,
+)
+from ..statistics.virtual_raters import CEILINGS
+from .chart import Chart, UnavailableChart, format_percent, make_figure, make_row_figure, slug
+from .figure_files import MUTED, SERIES
+from .run_dataset import RunDataset
+
+#: With more levels than this a scale is cut into ten.
+MOST_LEVELS = 13
+
+#: Of what `agreement.measures` finds, what has 1 for its greatest value, and what it is called.
+MEASURES = {
+    "kendall_w": "Kendall's W",
+    "fleiss_kappa": "Fleiss' κ",
+    "cohen_kappa_quadratic": "Cohen's κ, quadratic weights",
+    "krippendorff_alpha_ordinal": "Krippendorff's α, ordinal",
+    "krippendorff_alpha_interval": "Krippendorff's α, interval",
+    "icc1": "ICC(1), one rating",
+    "icc1k": "ICC(1,k), mean of ratings",
+    "percent_agreement": "equal ratings",
+    "split_half": "split-half reliability",
+    "leave_one_rater_out_tau_c": "one rater left out, τ_c",
+    "leave_one_rater_out_spearman": "one rater left out, ρ",
+    "ceiling_one_vs_rest": "ceiling: one human against the rest, τ_c",
+    "ceiling_oracle": "ceiling: oracle (mean rating), τ_c",
+}
+
+
+def rating_charts(part: RunDataset) -> Iterator[Chart]:
+    for dimension, scale in rated_scales(part).items():
+        ratings = part.ratings[part.ratings["dimension"] == dimension]
+        cut = coarsen_scale(scale)
+        levels = scale_levels(cut)
+        item_counts = np.array(list(count_by_level(ratings, cut).values()))
+        level_indices = nearest_level(ratings["value"].to_numpy(dtype=float), cut)
+        rating_counts = np.bincount(level_indices, minlength=len(levels))
+        title = f"{part.title}, {dimension}: how people rated"
+        rows = [
+            (
+                f"{level:g}",
+                [
+                    f"{int(a):,}",
+                    format_percent(a / rating_counts.sum()),
+                    f"{int(b):,}",
+                    format_percent(b / item_counts.sum()),
+                ],
+            )
+            for level, a, b in zip(levels, rating_counts, item_counts, strict=True)
+        ]
+        columns = ["ratings", "% of ratings", "items by mean rating", "% of items"]
+        commonest = levels[int(item_counts.argmax())]
+        yield Chart(
+            "ratings",
+            slug("ratings", part.dataset, part.protocol, dimension),
+            title,
+            f"Bars: the share of ratings, and of items by their mean rating, at each of {len(levels)} "
+            f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {commonest:g}.",
+            ResultTable(title, "level", columns, rows),
+            _bars(part, dimension, levels, rating_counts, item_counts),
+        )
+
+
+def _bars(
+    part: RunDataset, dimension: str, levels: Sequence[float], rating_counts: Any, item_counts: Any
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        figure, axis = make_figure(3.9, 2.8)
+        x = np.arange(len(levels))
+        bars = [
+            axis.bar(x + shift, 100 * counts / counts.sum(), width=0.38, color=colour)
+            for shift, counts, colour in (
+                (-0.2, rating_counts, SERIES[0]),
+                (0.2, item_counts, SERIES[1]),
+            )
+        ]
+        axis.set_xticks(x, [f"{level:g}" for level in levels])
+        axis.grid(False, axis="x")
+        axis.set_xlabel("rating, to the nearest level")
+        axis.set_ylabel("%")
+        axis.set_title(f"{part.title}, {dimension}")
+        names = ["ratings", "items, mean rating"]
+        figure.legend(bars, names, loc="outside lower center", ncols=2)
+        return figure
+
+    return draw
+
+
+def rated_scales(part: RunDataset) -> dict[str, Scale]:
+    if not part.scales:
+        raise UnavailableChart("nobody rated these items; people preferred one of two")
+    return part.scales
+
+
+def coarsen_scale(scale: Scale) -> Scale:
+    """The scale, in ten where it has too many levels to show each."""
+    many = scale.step is not None and (scale.high - scale.low) / scale.step >= MOST_LEVELS
+    return Scale(scale.low, scale.high) if many else scale
+
+
+def agreement_charts(part: RunDataset) -> Iterator[Chart]:
+    for dimension, scale in rated_scales(part).items():
+        table = RatingTable.from_ratings(
+            part.ratings, part.items.index, dimension, is_anonymous=part.has_anonymous_raters
+        )
+        if not table.n_items:
+            continue
+        # As captau agree has them, whose seed and number of draws are the usual ones as well.
+        measures, _ = compute_measures(table, scale)
+        shown_measures = {name: measures[name] for name in MEASURES if name in measures}
+        title = f"{part.title}, {dimension}: how well people agree"
+        rows = [
+            (
+                MEASURES.get(name, name),
+                [
+                    format_percent(measure.value),
+                    format_percent(measure.std),
+                    f"{measure.n_items:,}",
+                    measure.note,
+                ],
+            )
+            for name, measure in measures.items()
+        ]
+        alpha = format_percent(measures["krippendorff_alpha_ordinal"].value)
+        yield Chart(
+            "agreement",
+            slug("agreement", part.dataset, part.protocol, dimension),
+            title,
+            f"Points: measures of agreement. Krippendorff's α (ordinal) is {alpha}, of "
+            f"{table.n_items:,} items with two ratings or more.",
+            ResultTable(
+                f"{title} ×100", "measure", ["value", "± over draws", "items", "remark"], rows
+            ),
+            _dots(part, dimension, shown_measures),
+        )
+    if all(
+        not RatingTable.from_ratings(part.ratings, part.items.index, d).n_items for d in part.scales
+    ):
+        raise UnavailableChart("no item has two ratings, which agreement is of")
+
+
+def _dots(
+    part: RunDataset, dimension: str, measures: Mapping[str, AgreementMeasure]
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        figure, axis = make_row_figure([MEASURES[name] for name in measures])
+        for y, (name, measure) in enumerate(measures.items()):
+            ceiling = name in CEILINGS
+            colour = MUTED if ceiling else SERIES[0]
+            axis.plot(100 * measure.value, y, "D" if ceiling else "o", color=colour, markersize=4.5)
+            if np.isfinite(measure.std):
+                ends = 100 * np.array([measure.value - measure.std, measure.value + measure.std])
+                axis.plot(ends, [y, y], color=colour, linestyle="-", linewidth=1.2)
+        axis.set_xlabel("×100")
+        axis.set_xlim(min(0, *(100 * measure.value for measure in measures.values())) - 2, 102)
+        axis.set_title(f"{part.title}, {dimension}")
+        return figure
+
+    return draw

@@ -1,0 +1,241 @@
+"""Charts of scores: by rating, metric against metric, and precision over recall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...datasets.errors import InputError
+from ...metrics.base import Floats
+from ..evaluation.threshold_curves import good_captions, metric_curve
+from ..runs.tables import MISSING, ResultTable, format_number
+from ..statistics.rating_table import (
+    nearest_level,
+    scale_levels,
+)
+from .chart import (
+    Chart,
+    Square,
+    UnavailableChart,
+    draw_squares,
+    format_percent,
+    label_square,
+    make_figure,
+    make_square_figure,
+    slug,
+)
+from .figure_files import INK, MUTED, NEUTRAL, SERIES
+from .rating_charts import coarsen_scale, rated_scales
+from .run_dataset import RunDataset
+from .threshold_figure import draw_curves
+
+#: How many points of a curve are drawn.
+POINTS = 150
+
+
+def _format_four_digits(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else MISSING
+
+
+def violin_charts(part: RunDataset) -> Iterator[Chart]:
+    for dimension, scale in rated_scales(part).items():
+        cut = coarsen_scale(scale)
+        points = _points(part, dimension)
+        places = nearest_level(points["value"].to_numpy(dtype=float), cut)
+        for metric in part.metrics:
+            if metric in part.scores:
+                scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
+                yield _violin_chart(part, dimension, metric, scale_levels(cut), places, scores)
+
+
+def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
+    """Columns `item_id, value`: single ratings or, where the protocol takes means, those."""
+    if part.run.run["protocols"][part.dataset]["ratings"] == "per_rating":
+        return part.ratings[part.ratings["dimension"] == dimension][["item_id", "value"]]
+    return part.people(dimension).dropna().rename("value").reset_index()
+
+
+def _violin_chart(
+    part: RunDataset,
+    dimension: str,
+    metric: str,
+    levels: Sequence[float],
+    places: Any,
+    scores: Floats,
+) -> Chart:
+    finite = np.isfinite(scores)
+    groups = [scores[finite & (places == k)] for k in range(len(levels))]
+    rows: list[tuple[str, list[str]]] = []
+    for level, group in zip(levels, groups, strict=True):
+        quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
+        mean = float(group.mean()) if len(group) else np.nan
+        cells = [
+            f"{len(group):,}",
+            *map(_format_four_digits, map(float, quarters)),
+            _format_four_digits(mean),
+        ]
+        rows.append((f"{level:g}", cells))
+    label = part.label(metric)
+    title = f"{part.title}, {dimension}: {label} by rating"
+    lost = int((~finite).sum())
+    notes = [f"{lost:,} of {len(scores):,} scores are not finite and left out."] if lost else []
+
+    def draw() -> Any:
+        figure, axis = make_figure(2.9, 2.2)
+        filled = [k for k, group in enumerate(groups) if len(group)]
+        if filled:
+            drawn = axis.violinplot(
+                [groups[k] for k in filled], filled, widths=0.9, showextrema=False, points=30
+            )
+            for body in drawn["bodies"]:
+                body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
+            means = [float(groups[k].mean()) for k in filled]
+            axis.plot(
+                filled, means, marker="o", color=INK, markersize=2.5, linewidth=0.9, linestyle="-"
+            )
+        axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+        axis.set_xlim(-0.6, len(levels) - 0.4)
+        axis.grid(False, axis="x")
+        axis.set_xlabel("rating")
+        axis.set_title(label)
+        return figure
+
+    medians = ", ".join(f"{cells[2]} at {level}" for level, cells in rows if cells[2] != MISSING)
+    return Chart(
+        "scores",
+        slug("scores", part.dataset, part.protocol, dimension, metric),
+        title,
+        f"Violins of the scores at each rating, with a line through their means. Medians: {medians}.",
+        ResultTable(title, "rating", ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
+        draw,
+    )
+
+
+def metric_correlation_charts(part: RunDataset) -> Iterator[Chart]:
+    metrics = [m for m in part.metrics if m in part.oriented]
+    columns = {part.label(m): part.oriented[m] for m in metrics}
+    columns |= {f"people: {d}": part.people(d) for d in part.scales}
+    frame = pd.DataFrame(columns, index=part.items.index)
+    if len(frame.columns) < 2:
+        raise UnavailableChart("one metric alone has nothing to be compared with")
+    matrix = frame.rank().corr().to_numpy()
+    labels = [str(c) for c in frame.columns]
+    rows = [
+        (label, [format_percent(float(v)) for v in row])
+        for label, row in zip(labels, matrix, strict=True)
+    ]
+    title = f"{part.title}: Spearman's ρ of every two metrics"
+    pairs = [
+        (matrix[i, j], labels[i], labels[j])
+        for i in range(len(metrics))
+        for j in range(i)
+        if np.isfinite(matrix[i, j])
+    ]
+    extremes = ""
+    if pairs:
+        least_alike, most_alike = min(pairs), max(pairs)
+        extremes = (
+            f" Most alike: {most_alike[2]} and {most_alike[1]}, {format_percent(most_alike[0])}; least: {least_alike[2]} and "
+            f"{least_alike[1]}, {format_percent(least_alike[0])}."
+        )
+
+    def draw() -> Any:
+        from matplotlib import colormaps
+        from matplotlib.colors import to_hex
+
+        figure, axis = make_square_figure(len(labels))
+        shades = colormaps["RdBu"]
+        draw_squares(
+            axis,
+            [
+                [
+                    Square(
+                        to_hex(shades(0.5 + 0.42 * v)) if v == v else NEUTRAL,
+                        format_number(v, 100, 0),
+                    )
+                    for v in map(float, row)
+                ]
+                for row in matrix
+            ],
+        )
+        label_square(axis, labels)
+        axis.set_title(f"{part.title}: ρ ×100")
+        return figure
+
+    yield Chart(
+        "correlations",
+        slug("correlations", part.dataset, part.protocol),
+        title,
+        f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}",
+        ResultTable(f"{title} ×100", "", labels, rows),
+        draw,
+    )
+
+
+def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
+    reasons: list[str] = []
+    for dimension, scale in rated_scales(part).items():
+        try:
+            good = good_captions(part.ratings, dimension, scale, part.options.good, part.dataset)
+        except InputError as error:
+            reasons.append(str(error))
+            continue
+        rows: list[dict[str, Any]] = []
+        cells: list[tuple[str, list[str]]] = []
+        for metric in (m for m in part.metrics if m in part.oriented):
+            scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
+            curve, summary = metric_curve(scores, good, part.options.precision)
+            indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
+            rows += [{"metric": metric, **curve[k]} for k in indices if curve]
+            # Downwards, as in captau thresholds.
+            threshold = np.floor(summary["threshold"] * 1e4) / 1e4
+            texts = [
+                format_percent(summary["auc"]),
+                format_percent(summary["recall"]),
+                format_number(threshold, 1, 4),
+            ]
+            cells.append((part.label(metric), [*texts, summary["note"]]))
+        frame = pd.DataFrame(rows, columns=pd.Index(["metric", "recall", "precision"]))
+        title = f"{part.title}, {dimension}: filtering captions"
+        recall_label = f"recall at precision {part.options.precision:g}"
+        ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
+        areas = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
+        share = (
+            f"{int(good.sum()):,} of {len(good):,} captions are good: most of their ratings are "
+        )
+        share += f"{part.options.good:g} of the scale or more."
+        yield Chart(
+            "precision_recall",
+            slug("precision_recall", part.dataset, part.protocol, dimension),
+            title,
+            f"Precision over recall when captions are kept whose score is above a threshold. {share} "
+            f"Area under the curve: {areas}.",
+            ResultTable(
+                f"{title} ×100",
+                "metric",
+                ["AUC", recall_label, "threshold", "remark"],
+                cells,
+                notes=[share],
+            ),
+            _curves(part, dimension, frame, float(good.mean())),
+        )
+    if reasons and len(reasons) == len(part.scales):
+        raise UnavailableChart("; ".join(reasons))
+
+
+def _sortable(text: str) -> float:
+    return float(text) if text != MISSING else -np.inf
+
+
+def _curves(part: RunDataset, dimension: str, rows: pd.DataFrame, base: float) -> Callable[[], Any]:
+    def draw() -> Any:
+        figure, axis = make_figure(3.9, 3.2)
+        draw_curves(axis, rows, {m: part.label(m) for m in part.metrics})
+        axis.axhline(base, color=MUTED, linewidth=0.8, linestyle=":")
+        axis.set_title(f"{part.title}, {dimension}")
+        return figure
+
+    return draw
