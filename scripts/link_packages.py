@@ -25,7 +25,8 @@ def link_packages(site_packages: Path) -> None:
     targets |= {path.name: path for path in own_files if path.suffix in {".py", ".typed"}}
     for name, target in targets.items():
         link = links / name
-        if name and not link.is_symlink():
+        if name and not (link.is_symlink() and link.readlink() == target):
+            link.unlink(missing_ok=True)  # of a clone that lay elsewhere
             link.symlink_to(target)
     (site_packages / "captau_links.pth").write_text(f"{links.parent}\n", encoding="utf-8")
 

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from ..datasets.errors import InputError, unknown
+from ..datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
 
 #: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
 #: turn the direction of the text after them.
@@ -54,15 +55,9 @@ class YamlFields:
             InputError: if it is not YAML.
         """
         try:
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise InputError(f"{file}:{line}: {error.problem}") from error
-        except yaml.reader.ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            raise InputError(
-                f"{file}:{line}: YAML does not allow the character U+{error.character:04X}; take it out"
-            ) from error
+            node = compose_yaml(text)
+        except MalformedYamlError as error:
+            raise InputError(f"{file}:{error}") from error
         return cls(node, file)
 
     def __contains__(self, name: str) -> bool:

@@ -204,17 +204,14 @@ def correlate_dataset(
             there are tests and fewer than two images or metrics.
     """
     selection, metrics = scored.selection, [m.spec for m in scored.metrics]
-    scores = scored.oriented
+    by_floor = floor_scores(selection.items) if floors else {}
+    scores = {**scored.oriented, **by_floor}
+    notes = {**scored.caveats, **{name: FLOOR_NOTES[name] for name in by_floor}}
     rows = [
         row
-        for metric in metrics
-        for row in metric_rows(selection, metric, scores[metric], scored.caveats.get(metric, ""))
+        for name in (*metrics, *by_floor)
+        for row in metric_rows(selection, name, scores[name], notes.get(name, ""))
     ]
-    if floors:
-        by_floor = floor_scores(selection.items)
-        scores |= by_floor
-        for name, column in by_floor.items():
-            rows += metric_rows(selection, name, column, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
     rows += of_people.rows
     intervals: dict[RowKey, Interval] = {}
@@ -243,11 +240,7 @@ def correlate_dataset(
             statistics.replicates,
         )
     if statistics.interval != "none":
-        # Accuracies without an interval of their own have Wilson's.
-        bare = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
-        for key, wilson in wilson_intervals(bare, statistics.level).items():
-            prior = intervals.get(key, Interval())
-            intervals[key] = replace(wilson, remarks=(*prior.remarks, *wilson.remarks))
+        intervals |= _wilson_intervals(rows, intervals, statistics.level)
     rows = [_with_interval(row, intervals) for row in rows]
     return MeasuredDataset(
         scored,
@@ -258,6 +251,17 @@ def correlate_dataset(
         _disattenuated(selection, panels if statistics.disattenuate else [], statistics),
         of_people.remark,
     )
+
+
+def _wilson_intervals(
+    rows: Sequence[Row], intervals: Mapping[RowKey, Interval], level: float
+) -> dict[RowKey, Interval]:
+    """Return Wilson's intervals of the accuracies that have no interval of their own."""
+    bare_rows = [row for row in rows if np.isnan(intervals.get(row_key(row), Interval()).low)]
+    return {
+        key: replace(wilson, remarks=(*intervals.get(key, Interval()).remarks, *wilson.remarks))
+        for key, wilson in wilson_intervals(bare_rows, level).items()
+    }
 
 
 def row_key(row: Mapping[str, Any]) -> RowKey:

@@ -76,17 +76,7 @@ def assert_scores(
     if not update and not path.exists():
         raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
     metrics = _metrics(metric, name)
-    specs = [m.spec for m in metrics]
-    if not update and (unknown := [s for s in specs if s not in read(path).metrics]):
-        known_names = ", ".join(read(path).metrics)
-        raise InputError(
-            f"{path} has no metric '{unknown[0]}', but {known_names}; name=… says which of them a function is, "
-            f"and {UPDATE}=1 makes the baseline anew"
-        )
-    if update and path.exists() and (absent_specs := set(read(path).metrics) - set(specs)):
-        raise InputError(
-            f"{path} has other metrics as well ({', '.join(sorted(absent_specs))}); one baseline a call"
-        )
+    _check_metrics(path, [m.spec for m in metrics], is_update=update)
     checked = run(
         CheckOptions(
             baseline=path,
@@ -106,6 +96,28 @@ def assert_scores(
     if checked.status:
         table = "\n\n".join(map(markdown_of, checked.tables))
         raise AssertionError(f"{checked.summary} ({UPDATE}=1 pytest)\n\n{table}")
+
+
+def _check_metrics(path: Path, specs: Sequence[str], *, is_update: bool) -> None:
+    """Check that a baseline has the metrics of a call; one that is rewritten must have no others.
+
+    Raises:
+        InputError: where it lacks one, or would lose one.
+    """
+    if is_update and not path.exists():
+        return
+    baseline_specs = read(path).metrics
+    absent_specs = sorted(set(baseline_specs) - set(specs))
+    if is_update and absent_specs:
+        raise InputError(
+            f"{path} has other metrics as well ({', '.join(absent_specs)}); one baseline a call"
+        )
+    for spec in specs:
+        if not is_update and spec not in baseline_specs:
+            raise InputError(
+                f"{path} has no metric '{spec}', but {', '.join(baseline_specs)}; name=… says which of "
+                f"them a function is, and {UPDATE}=1 makes the baseline anew"
+            )
 
 
 def _metrics(metric: Any, name: str | None) -> tuple[Metric, ...]:

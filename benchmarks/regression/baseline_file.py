@@ -19,20 +19,30 @@ from typing import Any
 import yaml
 
 from ...conf import group
-from ...datasets.errors import InputError, unknown
-from ...datasets.reading.json_files import read_text
+from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.protocol import Protocol
+from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1
+
 #: Which changed versions fail a check by themselves: of any recorded package, of those in a checked
 #: metric's signature, or none.
 POLICIES = ("all", "signatures", "none")
+
 #: Over how many parts the scores of all items are averaged; see `parts_of`.
 PARTS = 16
+
 #: Below the first, scores differ between machines; above the second, everything is alike.
 TOLERANCES = (1e-12, 1.0)
+
+#: The keys that every file has.
+_KEYS = (
+    *("format", "dataset", "data", "protocol", "seed", "tolerance", "versions", "packages"),
+    *("metrics", "sample"),
+)
+
 _HEAD = """\
 # A baseline of captau: what `captau check baseline=FILE` compares with; docs/ci_gate.md explains the lines.
 # Review it like code. With update=true the command rewrites what moved, and that alone.
@@ -202,9 +212,6 @@ def _decimals_at(key: str) -> int:
     return round(-math.log10(unit_of(coefficient_of(key)))) + 2
 
 
-# Writing.
-
-
 def written(baseline: Baseline) -> str:
     """The text of a baseline: the same for the same content."""
     digits = decimals_of(baseline.tolerance)
@@ -279,155 +286,9 @@ _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 def _text(text: str, *, quoted: bool = False) -> str:
     """A text as YAML; without quotes where every reader takes it for a text."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*( [A-Za-z0-9_]+)*", text)
-    if plain and not quoted and yaml.safe_load(text) == text and _scalar(text) == text:
+    if plain and not quoted and yaml.safe_load(text) == text and parse_scalar(text) == text:
         return text
     return _UNSEEN.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-# Reading.
-
-
-def _scalar(text: str) -> Any:
-    """Return the value of a word without quotes: as in JSON, else a text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-class _Tree:
-    """A YAML file as plain data, with the line of every value.
-
-    Raises:
-        InputError: where it is no YAML, or uses more of it than a baseline has.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines: dict[tuple[str, ...], int] = {(): 1}
-        self._nodes: set[int] = set()
-        text = read_text(path)
-        try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
-            self.plain = {} if root is None else self._plain(root, ())
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            raise self._broken(error.problem or "not YAML", mark.line + 1 if mark else 1) from error
-        except yaml.reader.ReaderError as error:
-            # Of a text that was decoded already, the position is that of a character.
-            line = text.count("\n", 0, error.position) + 1
-            raise self._broken("a character that YAML does not allow", line) from error
-        except RecursionError as error:
-            raise self._broken("nested too deeply", 1) from error
-
-    def _broken(self, problem: str, line: int) -> InputError:
-        problem = " ".join(problem.split())
-        return InputError(
-            f"{self.path}:{line}: no baseline ({problem}); mend the line, or take the file anew from "
-            f"version control"
-        )
-
-    def _plain(self, node: yaml.Node, key_path: tuple[str, ...]) -> Any:
-        line = node.start_mark.line + 1
-        self.lines.setdefault(key_path, line)
-        if id(node) in self._nodes:
-            raise self._broken("an alias of YAML, which baselines do not have", line)
-        self._nodes.add(id(node))
-        if isinstance(node, yaml.ScalarNode):
-            return _scalar(node.value) if node.style is None else node.value
-        if isinstance(node, yaml.SequenceNode):
-            return [self._plain(child, (*key_path, str(i))) for i, child in enumerate(node.value)]
-        mapping: dict[str, Any] = {}
-        for key_node, value in node.value:
-            line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self._broken("a key that is no text", line)
-            key = key_node.value
-            if key in mapping:
-                raise self._broken(f"'{key}' stands twice", line)
-            self.lines[*key_path, key] = line
-            mapping[key] = self._plain(value, (*key_path, key))
-        return mapping
-
-    def fail(self, key_path: tuple[str, ...], problem: str) -> InputError:
-        """Return the error at a value, or at what should hold a missing one."""
-        while key_path not in self.lines:
-            key_path = key_path[:-1]
-        return self._broken(problem, self.lines[key_path])
-
-    def get(self, *key_path: str, kind: type | tuple[type, ...]) -> Any:
-        """Return a value of a kind; an int passes for a float, a bool never for a number."""
-        value: Any = self.plain
-        for depth, key in enumerate(key_path):
-            if not isinstance(value, dict):
-                raise self.fail(
-                    key_path[:depth], f"{'.'.join(key_path[:depth]) or 'all'} has no keys"
-                )
-            if key not in value:
-                raise self.fail(key_path[:depth], f"'{key}' is missing")
-            value = value[key]
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        if isinstance(value, int) and float in kinds and not isinstance(value, bool):
-            value = float(value) if abs(value) < 2**1000 else math.inf
-        if not isinstance(value, kinds) or (
-            isinstance(value, bool) and not {bool, object} & set(kinds)
-        ):
-            expected = " or ".join("null" if k is type(None) else k.__name__ for k in kinds)
-            raise self.fail(key_path, f"{key_path[-1]} is {_shown(value)}, not {expected}")
-        return value
-
-    def keys(self, *key_path: str, expected_keys: Sequence[str] | None = None) -> list[str]:
-        """List the keys of a mapping, after checking that they are the expected ones, if given."""
-        keys = list(self.get(*key_path, kind=dict)) if key_path else list(self.plain)
-        if expected_keys is None:
-            return keys
-        for key in keys:
-            if key not in expected_keys:
-                raise self.fail((*key_path, key), str(unknown("key", key, expected_keys)))
-        for key in expected_keys:
-            self.get(*key_path, key, kind=object)
-        return keys
-
-    def number(self, *key_path: str) -> float:
-        """Return a number; null is NaN."""
-        value = self.get(*key_path, kind=(float, type(None)))
-        if value is not None and math.isnan(value):
-            raise self.fail(key_path, f"{key_path[-1]} is NaN; write null for what is undefined")
-        return math.nan if value is None else value
-
-    def count(self, *key_path: str) -> int:
-        """Return a whole number from 0 on."""
-        value = self.get(*key_path, kind=int)
-        if value < 0:
-            raise self.fail(
-                key_path, f"{key_path[-1]} is {value}; a whole number from 0 on is expected"
-            )
-        return value
-
-    def texts(self, *key_path: str) -> tuple[str, ...]:
-        """Return a list of texts."""
-        count = len(self.get(*key_path, kind=list))
-        return tuple(self._entry(key_path, i) for i in range(count))
-
-    def _entry(self, key_path: tuple[str, ...], index: int) -> str:
-        value = self.get(*key_path, kind=list)[index]
-        if not isinstance(value, str):
-            raise self.fail(
-                (*key_path, str(index)), f"{key_path[-1]} holds {_shown(value)}, not a text"
-            )
-        return value
-
-    def choice(self, *key_path: str, choices: Sequence[str]) -> str:
-        """Return one of several words."""
-        value = self.get(*key_path, kind=str)
-        if value not in choices:
-            raise self.fail(key_path, str(unknown(key_path[-1], value, choices)))
-        return value
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def read(path: Path) -> Baseline:
@@ -437,28 +298,8 @@ def read(path: Path) -> Baseline:
         InputError: where it cannot be read, or something in it is missing, unknown or of another kind;
             with the line.
     """
-    tree = _Tree(path)
-    if not isinstance(tree.plain, dict):
-        raise tree.fail((), "keys and values are expected")
-    version = tree.get("format", kind=int)
-    if version != FORMAT:
-        line = tree.lines["format",]
-        raise InputError(
-            f"{path}:{line}: format {version}, and this captau reads {FORMAT}; install the captau that "
-            f"made it, or delete it and make it anew with update=true"
-        )
-    required_keys = (
-        "format",
-        "dataset",
-        "data",
-        "protocol",
-        "seed",
-        "tolerance",
-        "versions",
-        "packages",
-    )
-    file_options = ("file",) if "file" in tree.plain else ()
-    tree.keys(expected_keys=(*required_keys, "metrics", "sample", *file_options))
+    tree = YamlTree(path)
+    has_file_options = "file" in _check_head(tree)
     tree.keys("data", expected_keys=("revision", "items", "digest"))
     tolerance = tree.get("tolerance", kind=float)
     if not TOLERANCES[0] <= tolerance <= TOLERANCES[1]:
@@ -466,19 +307,10 @@ def read(path: Path) -> Baseline:
     metrics = {name: _read_metric(tree, name) for name in tree.keys("metrics")}
     if not metrics:
         raise tree.fail(("metrics",), "no metric is in it")
-    sample = {
-        item: {
-            name: tree.number("sample", item, name)
-            for name in sorted(
-                tree.keys("sample", item, expected_keys=tuple(metrics)), key=list(metrics).index
-            )
-        }
-        for item in tree.keys("sample")
-    }
     return Baseline(
         dataset=tree.choice("dataset", choices=group("dataset")),
         file_options={k: tree.get("file", k, kind=(str, float, int)) for k in tree.keys("file")}
-        if file_options
+        if has_file_options
         else {},
         data={
             "revision": tree.get("data", "revision", kind=str),
@@ -491,9 +323,38 @@ def read(path: Path) -> Baseline:
         versions=tree.choice("versions", choices=POLICIES),
         packages={k: tree.get("packages", k, kind=str) for k in tree.keys("packages")},
         metrics=metrics,
-        sample=sample,
+        sample=_read_sample(tree, list(metrics)),
         lines=tree.lines,
     )
+
+
+def _check_head(tree: YamlTree) -> list[str]:
+    """Check the format and the keys of the file, and return the keys.
+
+    Raises:
+        InputError: where the format is another, or a key is missing or unknown.
+    """
+    if not isinstance(tree.plain, dict):
+        raise tree.fail((), "keys and values are expected")
+    version = tree.get("format", kind=int)
+    if version != FORMAT:
+        raise InputError(
+            f"{tree.path}:{tree.lines['format',]}: format {version}, and this captau reads {FORMAT}; "
+            f"install the captau that made it, or delete it and make it anew with update=true"
+        )
+    optional_keys = ("file",) if "file" in tree.plain else ()
+    return tree.keys(expected_keys=(*_KEYS, *optional_keys))
+
+
+def _read_sample(tree: YamlTree, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Read the sampled items' scores, in the order of the metrics."""
+    return {
+        item: {
+            name: tree.number("sample", item, name)
+            for name in sorted(tree.keys("sample", item, expected_keys=metrics), key=metrics.index)
+        }
+        for item in tree.keys("sample")
+    }
 
 
 def tolerance_fault(tolerance: float) -> str:
@@ -501,7 +362,7 @@ def tolerance_fault(tolerance: float) -> str:
     return f"tolerance is {tolerance:g}; a number from {TOLERANCES[0]:g} to {TOLERANCES[1]:g} is expected"
 
 
-def _read_metric(tree: _Tree, name: str) -> MetricBaseline:
+def _read_metric(tree: YamlTree, name: str) -> MetricBaseline:
     key_path = ("metrics", name)
     tree.keys(*key_path, expected_keys=("made", "signature", "correlations", "scores", "parts"))
     tree.keys(*key_path, "scores", expected_keys=("items", "undefined", "mean", "std"))
@@ -519,7 +380,8 @@ def _read_metric(tree: _Tree, name: str) -> MetricBaseline:
     for index, part in enumerate(parts):
         if isinstance(part, bool) or not isinstance(part, int | float | None):
             raise tree.fail(
-                (*key_path, "parts", str(index)), f"parts holds {_shown(part)}, not a number"
+                (*key_path, "parts", str(index)),
+                f"parts holds {describe_value(part)}, not a number",
             )
     return MetricBaseline(
         recipe=tree.get(*key_path, "made", kind=(str, type(None))),
@@ -536,7 +398,7 @@ def _read_metric(tree: _Tree, name: str) -> MetricBaseline:
     )
 
 
-def _protocol(tree: _Tree) -> Protocol:
+def _protocol(tree: YamlTree) -> Protocol:
     fields = [f.name for f in dataclasses.fields(Protocol)]
     # Baselines from before there was the option lack it.
     if "own_references" not in tree.keys("protocol"):

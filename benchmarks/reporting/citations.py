@@ -17,7 +17,7 @@ from ..evaluation.wording import interval_words, rank_words
 from ..runs.tables import latex_escape
 from ..scoring.catalog import read_config
 from ..scoring.protocol import Protocol
-from .joined_table import NamedRun, brief, read_sources, words_of
+from .named_run import NamedRun, describe_statistics, read_named_runs, shorten_hashes
 from .table_layouts import breaking
 
 #: The coefficients in words, for LaTeX.
@@ -125,7 +125,7 @@ def cite(folders: Sequence[Path]) -> str:
     Raises:
         InputError: on a run that cannot be read, or runs over different data.
     """
-    sources = read_sources(folders)
+    sources = read_named_runs(folders)
     runs = [source.run for source in sources]
     versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
     works = Bibliography()
@@ -143,13 +143,13 @@ def cite(folders: Sequence[Path]) -> str:
             if not keys:
                 uncited[label] = None
             citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(brief(signature))}}})"
+            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(shorten_hashes(signature))}}})"
             metrics.setdefault((spec, signature), line)
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
-        phrases = words_of(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
+        phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
         sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
     if any(source.ranks for source in sources):
-        phrases = words_of(sources, rank_words)
+        phrases = describe_statistics(sources, rank_words)
         sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
     if metrics:
         sentences.append(f"Metrics, with signatures: {'; '.join(metrics.values())}.")

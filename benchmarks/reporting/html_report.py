@@ -16,13 +16,14 @@ import pandas as pd
 import yaml
 
 from ...datasets.errors import InputError
-from ..evaluation.wording import describe_protocol
+from ..evaluation.wording import describe_protocol, interval_words
 from ..options.report import CHARTS, ReportOptions
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.preferences import MEAN_CATEGORY
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
@@ -315,13 +316,7 @@ def _notes(part: RunDataset, heads: set[str]) -> list[str]:
     ]
     options = part.run.run.get("config", {}).get("statistics") or {}
     if "interval" in heads and options:
-        share = f"{100 * options['level']:g} %"
-        how = (
-            f"{options['interval']} bootstrap over images, {options['replicates']:,} replicates"
-            if options["interval"] in ("percentile", "bca")
-            else options["interval"]
-        )
-        notes.append(f"Intervals: {share} ({how}).")
+        notes.append(f"Intervals: {interval_words(StatisticsOptions(**options))}.")
     if "rank" in heads:
         notes.append("Ranks: metrics that share a rank do not differ significantly.")
     return [note for note in dict.fromkeys(notes) if note]

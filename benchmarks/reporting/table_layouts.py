@@ -12,7 +12,7 @@ from typing import Any
 
 from ..runs.results import to_json
 from ..runs.tables import MISSING, latex_escape
-from .joined_table import JoinedTable, PrintedNumber, TableRow
+from .printed_table import JoinedTable, PrintedNumber, TableRow
 
 
 def _legend(table: JoinedTable, printed: str) -> list[str]:

@@ -20,7 +20,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
 from ..options.gather import GatherOptions
-from ..reporting.joined_table import NamedRun, words_of
+from ..reporting.named_run import NamedRun, describe_statistics
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
@@ -109,7 +109,9 @@ class GatheredRuns:
             ]
             sources = [NamedRun(run, f"job {n}") for n, run in self.runs.items()]
             notes += ["Coefficients ×100."]
-            notes += [f"low, high: the {words}." for words in words_of(sources, interval_words)]
+            notes += [
+                f"low, high: the {words}." for words in describe_statistics(sources, interval_words)
+            ]
         return ResultTable(
             title,
             "job",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -95,37 +95,41 @@ def fetch(
         stand_ins = []
     done: list[Path] = []
     failed: list[str] = []
+
+    def get(sources: Sequence[SourceFile], session: requests.Session) -> None:
+        for group in _group_by_address(sources):
+            download = _FileDownload(root, group, session, how, progress, note)
+            try:
+                done.extend(download.run())
+            except _MirrorError as error:
+                failed.append(f"{download.name} could not be had ({error})")
+
     if how.offline:
         files = [f"{s.path} from {s.downloads[0]}" for s in missing_sources if s.downloads]
         if files:
             failed.append(f"data.offline=true, so not fetched: {', '.join(files)}")
     elif stand_ins or any(s.downloads for s in missing_sources):
         with locked(root, note), _session(how) as session:
-
-            def get(sources: list[SourceFile]) -> None:
-                """Members of one archive come together."""
-                groups: dict[object, list[SourceFile]] = {}
-                for source in sources:
-                    key = source.downloads if source.member else source.path
-                    groups.setdefault(key, []).append(source)
-                for group in groups.values():
-                    job = _FileDownload(root, group, session, how, progress, note)
-                    try:
-                        done.extend(job.run())
-                    except _MirrorError as error:
-                        failed.append(f"{job.name} could not be had ({error})")
-
             # Another run may have got some of them meanwhile.
-            get([s for s in sources_to_fetch(root, card) if s.downloads])
+            get([s for s in sources_to_fetch(root, card) if s.downloads], session)
             if stand_ins and (still_missing := missing(root, card)):
                 note(f"for {', '.join(s.path for s in still_missing)} another file can stand in")
-                get([s for s in stand_ins if state(root, card, s) != "right"])
+                get([s for s in stand_ins if state(root, card, s) != "right"], session)
     missing_sources = sources_to_fetch(root, card)
     if by_hand := [s for s in missing_sources if not s.downloads]:
         failed.append(_by_hand(card, by_hand))
     if missing_sources:
         raise InputError(f"dataset {card.name}: {'; '.join(failed)}")
     return done
+
+
+def _group_by_address(sources: Iterable[SourceFile]) -> list[list[SourceFile]]:
+    """Group files that are downloaded together: the members of one archive, else each by itself."""
+    groups: dict[object, list[SourceFile]] = {}
+    for source in sources:
+        key = source.downloads if source.member else source.path
+        groups.setdefault(key, []).append(source)
+    return list(groups.values())
 
 
 def _by_hand(card: Card, sources: list[SourceFile]) -> str:

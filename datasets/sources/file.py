@@ -72,39 +72,28 @@ def load_file(
     del root
     if path is None:
         raise InputError("dataset file: the option file.path=FILE is needed")
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        raise InputError(f"file.name is '{name}'; letters, digits, '_', '-' and '.' are expected")
-    if name in registry.names() and name != CARD.name:
-        raise InputError(f"file.name={name} is one of captau's datasets; take another name")
+    _check_name(name)
     table = read_table(Path(path).expanduser())
-
-    def optional(option: str, column: str | None) -> str | None:
-        return column if column is not None else option if option in table else None
-
     image_ids = table.filled(image, "; name the column with file.image=")
     captions = table.texts(caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
-    dimensions = _dimensions(table, optional("dimension", dimension))
+    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
     scales = {d: _scale(d, dimensions, values, low, high, step) for d in dict.fromkeys(dimensions)}
-    for row_place, row_dimension, number in zip(table.places, dimensions, values, strict=True):
-        if not on_scale(scales[row_dimension], number):
-            raise InputError(
-                f"{row_place}: {value} is {shown(number)}, not on the scale {scales[row_dimension]}"
-            )
-    columns = {
-        option: optional(option, column)
+    _check_scales(table, value, values, [scales[d] for d in dimensions])
+    texts = {
+        option: table.filled(name_of_column, f"; see file.{option}=") if name_of_column else None
         for option, column in (("rater", rater), ("system", system), ("split", split))
+        for name_of_column in (_column_of(table, option, column),)
     }
-    texts = {o: table.filled(c, f"; see file.{o}=") if c else None for o, c in columns.items()}
-    has = optional("references", references)
+    reference_column = _column_of(table, "references", references)
     card = replace(
         CARD,
         name=name,
         title=name if name != CARD.name else table.path.name,
         scales=scales,
         sources=(SourceFile(str(table.path.absolute()), "your own file"),),
-        has_references=has is not None,
-        anonymous_raters=columns["rater"] is None,
+        has_references=reference_column is not None,
+        anonymous_raters=texts["rater"] is None,
     )
     return JudgementColumns(
         table.places,
@@ -112,12 +101,44 @@ def load_file(
         captions,
         values,
         raters=texts["rater"],
-        references=table.references(has, "; see file.references=") if has else None,
+        references=table.references(reference_column, "; see file.references=")
+        if reference_column
+        else None,
         systems=texts["system"],
         splits=texts["split"],
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
     ).caption_set(card)
+
+
+def _check_name(name: str) -> None:
+    """Check that results can call a set by this name.
+
+    Raises:
+        InputError: where it has other characters than a file's name, or another dataset has it.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise InputError(f"file.name is '{name}'; letters, digits, '_', '-' and '.' are expected")
+    if name in registry.names() and name != CARD.name:
+        raise InputError(f"file.name={name} is one of captau's datasets; take another name")
+
+
+def _column_of(table: Table, option: str, column: str | None) -> str | None:
+    """Return the column that an option names; by default the one of the option's name, if it is there."""
+    return column if column is not None else option if option in table else None
+
+
+def _check_scales(
+    table: Table, column: str, values: Sequence[float], scales: Sequence[Scale]
+) -> None:
+    """Check each row's rating against its scale.
+
+    Raises:
+        InputError: at the first that is not on it.
+    """
+    for place, number, scale in zip(table.places, values, scales, strict=True):
+        if not on_scale(scale, number):
+            raise InputError(f"{place}: {column} is {shown(number)}, not on the scale {scale}")
 
 
 def _dimensions(table: Table, dimension: str | None) -> list[str]:

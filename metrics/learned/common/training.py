@@ -153,8 +153,6 @@ class TrainingSession:
             InputError: if a loss is not finite, there is no batch, or a checkpoint is damaged or belongs
                 to another training.
         """
-        import torch
-
         state = _TrainingState(module, optimizer, scheduler)
         checkpoint = self.folder and self.folder / f"checkpoint-{stage}.pt"
         state.load(checkpoint, self._fingerprint, self.device)
@@ -165,9 +163,7 @@ class TrainingSession:
                 number = state.epoch
                 self.reseed(stage, number)
                 row = state.train_epoch(stage, steps(self.rng(stage, number), number), loss)
-                module.eval()
-                with torch.no_grad():
-                    validation = math.nan if validate is None else float(validate())
+                validation = _validate(module, validate)
                 score = validation if higher_is_better else -validation
                 row["validation"] = validation
                 state.end_epoch(row, number if validate is None else score)
@@ -189,6 +185,15 @@ class TrainingSession:
         if self.folder is not None:
             for path in self.folder.glob("checkpoint-*.pt"):
                 path.unlink(missing_ok=True)
+
+
+def _validate(module: torch.nn.Module, score: Callable[[], float] | None) -> float:
+    """Score a module in evaluation mode and without gradients; NaN where nothing scores it."""
+    import torch
+
+    module.eval()
+    with torch.no_grad():
+        return math.nan if score is None else float(score())
 
 
 class _TrainingState:

@@ -36,7 +36,8 @@ from captau.benchmarks.regression.baseline_file import (
     unit_of,
     written,
 )
-from captau.benchmarks.regression.check import Checked, Difference, run
+from captau.benchmarks.regression.check import Checked, run
+from captau.benchmarks.regression.differences import Difference
 from captau.benchmarks.runs.output_folder import write_file
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
@@ -542,7 +543,7 @@ def fault(err, path):
         ("sample:\n", "sample:\n<<<<<<< HEAD\n", "mend the line"),
         ("sample:\n", "sample:\n\t- x\n", "mend the line"),
         ("sample:\n", "sample:\n  ? [a]\n  : b\n", "a key that is no text"),
-        ("seed: 0", "seed: \x07", "a character that YAML does not allow"),
+        ("seed: 0", "seed: \x07", "YAML does not allow the character U+0007"),
         ("seed: 0", "seed: &x 0\nother: *x", "an alias"),
         ("seed: 0", 'seed: "0', "mend the line"),
         ("metrics:\n", "metrics: {}\nmetrics_:\n", "mend the line"),

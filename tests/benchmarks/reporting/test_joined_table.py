@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.evaluation.published_numbers import protocol_differences, select_numbers
 from captau.benchmarks.options.table import STYLES, TableOptions
-from captau.benchmarks.reporting.joined_table import JoinedTable, join
+from captau.benchmarks.reporting.joined_table import join
+from captau.benchmarks.reporting.printed_table import JoinedTable
 from captau.benchmarks.reporting.table_layouts import LAYOUTS
 from captau.benchmarks.runs.tables import MISSING
 from captau.benchmarks.scoring.catalog import usual_protocol

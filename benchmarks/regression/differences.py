@@ -1,0 +1,250 @@
+"""The differences between a baseline and what is computed now, and their causes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...metrics.external import PythonFunction, ScoreFile
+from ..evaluation.measured_dataset import MeasuredDataset
+from ..runs.tables import COEFFICIENT_STYLE
+from ..runs.tables import format_number as printed
+from .baseline_file import (
+    PARTS,
+    Baseline,
+    MetricBaseline,
+    coefficient_of,
+    decimals_of,
+    moved,
+    number,
+    unit_of,
+)
+from .check_plan import CheckPlan, error_at
+
+OUR_CODE = "no version, parameter or data changed: the code of captau"
+
+USER_CODE = "no version, parameter or data changed: the code of the function"
+
+#: What a check compares, in the order in which the table has it.
+ASPECTS = ("data", "versions", "parameters", "scores", "correlations")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One line of the table.
+
+    Attributes:
+        part: one of `ASPECTS`.
+        metrics: whose it is; empty where it is of all.
+        what: what differs.
+        before, now, by: as they are printed.
+        cause: the likely cause, or what becomes of it.
+        fails: whether it fails the check.
+    """
+
+    part: str
+    metrics: tuple[str, ...]
+    subject: str
+    before: str
+    now: str
+    change: str = ""
+    cause: str = ""
+    fails: bool = True
+
+
+def compare_baselines(
+    before: Baseline, now: Baseline, measured: MeasuredDataset, plan: CheckPlan
+) -> list[Difference]:
+    data = _data(before, now)
+    by_spec = {m.spec: m for m in plan.metrics}
+    names = [name for name in now.metrics if name in before.metrics]
+    signature_changes = {
+        name: _signature_changes(before.metrics[name], now.metrics[name]) for name in names
+    }
+    in_signatures = {key for fields in signature_changes.values() for key in fields}
+    changed = {
+        name: (before.packages.get(name, "–"), version)
+        for name, version in now.packages.items()
+        if before.packages.get(name) != version
+        and (name in before.packages or name in in_signatures)
+    }
+    parameters: dict[tuple[str, str, str, bool], list[str]] = {}
+    scores: list[Difference] = []
+    correlations: list[Difference] = []
+    for name in names:
+        is_user_function = isinstance(by_spec[name], PythonFunction)
+        cause = _cause(
+            data, signature_changes[name], changed, USER_CODE if is_user_function else OUR_CODE
+        )
+        for key, (old, new) in signature_changes[name].items():
+            if key not in changed:
+                # A file of scores is made anew for every check; what counts is what is in it.
+                fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
+                parameters.setdefault((key, old, new, fails), []).append(name)
+        scores += _scores(before, now, measured, name, cause, plan.config.baseline)
+        correlations += _correlations(before.metrics[name], now.metrics[name], name, cause)
+    moving = {d.metrics[0] for d in (*scores, *correlations)}
+    return [
+        *data,
+        *_versions(changed, signature_changes, plan.versions, moving),
+        *(
+            Difference("parameters", tuple(metric_names), key, old, new, fails=fails)
+            for (key, old, new, fails), metric_names in parameters.items()
+        ),
+        *scores,
+        *correlations,
+    ]
+
+
+def _data(before: Baseline, now: Baseline) -> list[Difference]:
+    return [
+        Difference("data", (), key, _short(before.data[key]), _short(now.data[key]))
+        for key in before.data
+        if before.data[key] != now.data[key]
+    ]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 16 else f"{text[:12]}…"
+
+
+def _signature_changes(before: MetricBaseline, now: MetricBaseline) -> dict[str, tuple[str, str]]:
+    """Return the changes between two signatures: parameter or package → before and now."""
+    old, new = _fields(before.signature), _fields(now.signature)
+    return {
+        key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    }
+
+
+def _fields(signature: str) -> dict[str, str]:
+    name, *parts = signature.split("|")
+    return {"name": name} | {k: v for k, _, v in (part.partition(":") for part in parts)}
+
+
+def _versions(
+    changed: Mapping[str, tuple[str, str]],
+    signature_changes: Mapping[str, Mapping[str, tuple[str, str]]],
+    policy: str,
+    moving: set[str],
+) -> list[Difference]:
+    """List the packages of another version; `moving` are the metrics of which something moved."""
+    rows: list[Difference] = []
+    for package, (old, new) in changed.items():
+        affected = tuple(name for name, fields in signature_changes.items() if package in fields)
+        fails = policy == "all" or (policy == "signatures" and bool(affected))
+        effect = "" if moving & set(affected) or (moving and not affected) else "no score moved"
+        policy_note = "" if fails else f"told only (versions={policy})"
+        cause = "; ".join(filter(None, (effect, policy_note)))
+        rows.append(Difference("versions", affected, package, old, new, cause=cause, fails=fails))
+    return rows
+
+
+def _cause(
+    data: Sequence[Difference],
+    signature_changes: Mapping[str, tuple[str, str]],
+    changed: Mapping[str, tuple[str, str]],
+    fallback: str,
+) -> str:
+    """Return the likely cause of a moved score: changed data, then signature, then packages."""
+    if data:
+        return "changed data"
+    if signature_changes:
+        return "; ".join(
+            f"{key} {old} → {new}" if key in changed else f"parameter {key}: {old} → {new}"
+            for key, (old, new) in signature_changes.items()
+        )
+    if changed:
+        changes = ", ".join(f"{key} {old} → {new}" for key, (old, new) in changed.items())
+        return f"perhaps {changes}"
+    return fallback
+
+
+def _scores(
+    before: Baseline, now: Baseline, measured: MeasuredDataset, name: str, cause: str, path: Path
+) -> list[Difference]:
+    """List a line for the sampled items of a metric that moved, and one for all of its items."""
+    reach, digits = before.tolerance, decimals_of(before.tolerance)
+    current = measured.by_metric[name]
+    pairs: list[tuple[str, float, float]] = []
+    for item, scores in before.sample.items():
+        if item in current.index:
+            pairs.append((item, scores[name], float(current.loc[item])))
+        elif before.data == now.data:
+            raise error_at(
+                path,
+                before,
+                ("sample", item),
+                f"item '{item}' is not in dataset {before.dataset}; mend the line, or take the file anew "
+                f"from version control",
+            )
+    rows: list[Difference] = []
+
+    def add_line(subject: str, old: float, new: float) -> None:
+        old_text, new_text = (number(v, digits).replace("null", "undefined") for v in (old, new))
+        rows.append(
+            Difference("scores", (name,), subject, old_text, new_text, _by(old, new), cause)
+        )
+
+    if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
+        item, old, new = max(gone, key=lambda p: _distance(p[1], p[2]))
+        title = " ".join(item.split())
+        add_line(f"{len(gone)} of {len(pairs)} sampled items, most of all {title}", old, new)
+    old_kept, new_kept = before.metrics[name], now.metrics[name]
+    if old_kept.undefined != new_kept.undefined:
+        add_line("undefined scores of all items", old_kept.undefined, new_kept.undefined)
+    if moved(old_kept.mean, new_kept.mean, reach):
+        add_line(f"mean of all {new_kept.items} items", old_kept.mean, new_kept.mean)
+    elif moved(old_kept.std, new_kept.std, reach):
+        add_line(f"standard deviation of all {new_kept.items} items", old_kept.std, new_kept.std)
+    elif parts := [
+        (i, *pair)
+        for i, pair in enumerate(zip(old_kept.parts, new_kept.parts, strict=True))
+        if moved(*pair, reach)
+    ]:
+        i, old, new = max(parts, key=lambda p: _distance(p[1], p[2]))
+        add_line(
+            f"{len(parts)} of {PARTS} parts of the items, most the mean of part {i + 1}", old, new
+        )
+    return rows
+
+
+def _correlations(
+    before: MetricBaseline, now: MetricBaseline, name: str, cause: str
+) -> list[Difference]:
+    rows: list[Difference] = []
+    for key in dict.fromkeys([*before.correlations, *now.correlations]):
+        coefficient = coefficient_of(key)
+        label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
+        subject = f"{key.rpartition(' ')[0]} {label}"
+        if key not in before.correlations or key not in now.correlations:
+            old_text, new_text = (
+                "there" if key in metric.correlations else "–" for metric in (before, now)
+            )
+            rows.append(
+                Difference("correlations", (name,), subject, old_text, new_text, cause=cause)
+            )
+            continue
+        old, new = before.correlations[key], now.correlations[key]
+        # Not whether the printed digits are others: where rounding turns, the last bit turns them.
+        if moved(old, new, unit_of(coefficient) / 2):
+            old_text, new_text = (printed(v, scale, decimals + 2) for v in (old, new))
+            difference = _by(old * scale, new * scale)
+            rows.append(
+                Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
+            )
+    return rows
+
+
+def _distance(old: float, new: float) -> float:
+    return math.inf if math.isnan(old) or math.isnan(new) else abs(new - old)
+
+
+def _by(old: float, new: float) -> str:
+    distance = _distance(old, new)
+    return f"{new - old:+.3g}" if math.isfinite(distance) else ""

@@ -1,0 +1,127 @@
+"""Finished runs with names that tell them apart, and the columns that their rows belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...datasets.errors import InputError
+from ...metrics.registry import metric
+from ..evaluation.published_numbers import (
+    COMPARED_CHOICES,
+)
+from ..runs.finished_run import FinishedRun, check_same_data, read_run
+from ..scoring.catalog import MetricStyle, metric_style
+from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import StatisticsOptions
+
+#: Dataset, what of its protocol decides, dimension, coefficient.
+ColumnKey = tuple[str, tuple[Any, ...], str, str]
+
+
+@dataclass(frozen=True)
+class NamedRun:
+    """A finished run: its correlations with the columns that they belong to.
+
+    Attributes:
+        name: what tells it from the others.
+
+    Raises:
+        InputError: from rows of which run.json knows nothing.
+    """
+
+    run: FinishedRun
+    name: str
+
+    @cached_property
+    def rows(self) -> list[tuple[ColumnKey, dict[str, Any]]]:
+        records: Any = self.run.correlations.to_dict("records")
+        return [(self._key(row), row) for row in records]
+
+    def _key(self, row: Mapping[str, Any]) -> ColumnKey:
+        decides = tuple(getattr(self.protocol(row), name) for name in COMPARED_CHOICES)
+        return row["dataset"], decides, row["dimension"], row["coefficient"]
+
+    def protocol(self, row: Mapping[str, Any]) -> Protocol:
+        """The protocol of a row; run.json has it by dataset, or by a paper's table."""
+        protocols: dict[str, Any] = self.run.run["protocols"]
+        of_name = (p for p in protocols.values() if p["name"] == row["protocol"])
+        options = protocols.get(row["dataset"]) or next(of_name, None)
+        if options is None or row["dataset"] not in self.run.run["data"]:
+            raise InputError(
+                f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
+                f"correlations.csv; run captau {self.run.command} again"
+            )
+        return Protocol.from_record(options)
+
+    @cached_property
+    def styles(self) -> dict[str, MetricStyle]:
+        """The style of each metric, by spec."""
+        recorded_styles = self.run.run.get("metrics", {})
+        default_kind = "learned" if self.run.command == "train" else "given"
+        return {
+            spec: MetricStyle(**recorded_styles[spec])
+            if spec in recorded_styles
+            else style_of(spec, default_kind)
+            for spec in dict.fromkeys(self.run.correlations["metric"])
+        }
+
+    @cached_property
+    def below(self) -> dict[str, dict[str, str]]:
+        """Labels of what stands below the metrics, by kind and name."""
+        return {kind: self.run.run.get(kind, {}) for kind in ("floors", "ceilings")}
+
+    @cached_property
+    def ranks(self) -> dict[tuple[str, str, str, str], int]:
+        """By dataset, dimension, coefficient and metric."""
+        if not self.run.has_file("ranks.csv"):
+            return {}
+        names = ["dataset", "dimension", "coefficient", "metric", "rank"]
+        rows: Any = self.run.ranks[names].itertuples(index=False, name=None)
+        return {tuple(key): int(rank) for *key, rank in rows}
+
+
+def read_named_runs(folders: Sequence[Path]) -> list[NamedRun]:
+    """Finished runs, with names.
+
+    Raises:
+        InputError: on a run that cannot be read, or runs over different data.
+    """
+    runs = [read_run(folder) for folder in folders]
+    check_same_data(runs)
+    unique = len({run.folder.name for run in runs}) == len(runs)
+    return [NamedRun(run, run.folder.name if unique else str(run.folder)) for run in runs]
+
+
+def style_of(spec: str, otherwise: str) -> MetricStyle:
+    """The style of a metric by its spec; of `otherwise`'s kind where that is none, but a label."""
+    try:
+        return metric_style(metric(spec))
+    except InputError:
+        return MetricStyle(spec, 1000, 1, 3, "", otherwise, True, "")
+
+
+def shorten_hashes(signature: str) -> str:
+    """A signature with the first twelve digits of each hash, which tell files apart on paper."""
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1", signature)
+
+
+def describe_statistics(
+    sources: Sequence[NamedRun], words: Callable[[StatisticsOptions], str]
+) -> list[str]:
+    """Describe the runs' statistics, with the run's name where they differ."""
+    text_by_run = {
+        source.name: words(StatisticsOptions(**options))
+        for source in sources
+        if (options := source.run.run["config"].get("statistics"))
+    }
+    together: dict[str, list[str]] = {}
+    for name, text in text_by_run.items():
+        together.setdefault(text, []).append(name)
+    if len(together) < 2:
+        return list(together)
+    return [f"{text} ({', '.join(names)})" for text, names in together.items()]

@@ -1,0 +1,152 @@
+"""Rows of the joined table on their way: those of runs, and those of papers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..evaluation.published_numbers import (
+    PublishedNumber,
+    describe_revisions,
+    is_comparable,
+    protocol_differences,
+    select_numbers,
+    short_citation,
+)
+from ..runs.missing_notes import parse_missing_note
+from ..runs.tables import COEFFICIENT_STYLE, format_number
+from ..scoring.catalog import METRIC_KINDS
+from .named_run import ColumnKey, NamedRun, style_of
+from .printed_table import CoefficientColumn, PrintedNumber
+
+
+@dataclass
+class RowDraft:
+    """A row on its way; `texts` are what its cells' footnotes shall say."""
+
+    kind: str
+    order: tuple[float, int, str]
+    label: str
+    spec: str = ""
+    signature: str = ""
+    source: str = ""
+    cells: dict[ColumnKey, PrintedNumber] = field(default_factory=dict[ColumnKey, PrintedNumber])
+    texts: dict[ColumnKey, list[str]] = field(default_factory=dict[ColumnKey, list[str]])
+    #: The run that a cell came from; nothing of a published one.
+    runs: dict[ColumnKey, int] = field(default_factory=dict[ColumnKey, int])
+    #: Columns in which a paper's protocol is another.
+    apart: set[ColumnKey] = field(default_factory=set[ColumnKey])
+
+
+def computed_rows(
+    sources: Sequence[NamedRun], columns: Mapping[ColumnKey, CoefficientColumn], intervals: str
+) -> list[RowDraft]:
+    """The rows of the runs."""
+    drafts: dict[tuple[str, str, str], RowDraft] = {}
+    for index, source in enumerate(sources):
+        for key, row in source.rows:
+            if key not in columns:
+                continue
+            spec = row["metric"]
+            style = source.styles[spec]
+            kind = next((k for k, names in source.below.items() if spec in names), style.kind)
+            signature = source.run.run["signatures"].get(spec, "")
+            if (kind, spec, signature) not in drafts:
+                label = source.below.get(kind, {}).get(spec, style.label)
+                if any(k[:2] == (kind, spec) for k in drafts):  # another metric of that name
+                    label += f" ({source.name})"
+                order = (style.order if kind in METRIC_KINDS else 0, 0, "")
+                drafts[kind, spec, signature] = RowDraft(kind, order, label, spec, signature)
+            draft = drafts[kind, spec, signature]
+            if key not in draft.cells:
+                rank = source.ranks.get((key[0], key[2], key[3], spec))
+                draft.cells[key] = _cell(row, rank, intervals)
+                draft.runs[key] = index
+                if math.isnan(row["value"]):
+                    draft.texts[key] = [_describe_gap(row["note"])]
+    return list(drafts.values())
+
+
+def _cell(row: Mapping[str, Any], rank: int | None, intervals: str) -> PrintedNumber:
+    value, low, high = (float(row[name]) for name in ("value", "ci_low", "ci_high"))
+    scale = COEFFICIENT_STYLE[row["coefficient"]][2:]
+    cell = PrintedNumber(format_number(value, *scale), value, rank=rank)
+    if intervals == "none" or math.isnan(low) or math.isnan(high):
+        return cell
+    ends = [format_number(v, *scale) for v in (low, high, (high - low) / 2)]
+    return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+
+
+def _describe_gap(note: str) -> str:
+    """Say why a row has no value; without the remedy, which a table's reader has no use for."""
+    missing = parse_missing_note(note)
+    return missing.problem if missing else note or "undefined"
+
+
+def published_rows(
+    columns: Mapping[ColumnKey, CoefficientColumn],
+    computed: Sequence[RowDraft],
+    papers: Sequence[str],
+) -> list[RowDraft]:
+    """The rows of papers: below the metric that captau has for it, or among themselves."""
+    drafts: dict[tuple[str, str], RowDraft] = {}
+    kinds = {d.spec: d.kind for d in computed}
+    for key, published in _fitting_numbers(columns, papers):
+        column = columns[key]
+        if not is_comparable(published.revision, column.revision):
+            continue
+        place = published.paper, published.row
+        if place not in drafts:
+            drafts[place] = _paper_draft(published, kinds)
+        draft = drafts[place]
+        value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
+        draft.cells[key] = PrintedNumber(published.text, value)
+        draft.texts[key] = [published.note] if published.note else []
+        differ = protocol_differences(published.protocol, column.protocol)
+        if differ := [*differ, *([published.caveat] if published.caveat else [])]:
+            draft.apart.add(key)
+            draft.texts[key].append(f"{draft.source}: {', '.join(differ)}")
+    return list(drafts.values())
+
+
+def _fitting_numbers(
+    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
+) -> Iterator[tuple[ColumnKey, PublishedNumber]]:
+    """Yield the papers' numbers that belong to the columns, of any revision of their dataset."""
+    blocks: dict[tuple[Any, ...], list[ColumnKey]] = {}
+    for key in columns:
+        blocks.setdefault(key[:2], []).append(key)
+    for paper in papers:
+        for keys in blocks.values():
+            column = columns[keys[0]]
+            key_by_coefficient = {(key[2], key[3]): key for key in keys}
+            numbers = select_numbers(
+                paper, column.dataset, list(key_by_coefficient), column.protocol
+            )
+            for number in numbers:
+                yield key_by_coefficient[number.dimension, number.coefficient], number
+
+
+def refusal_notes(
+    columns: Mapping[ColumnKey, CoefficientColumn], papers: Sequence[str]
+) -> list[str]:
+    """Say which papers' numbers are left out because they are of another revision of a dataset."""
+    reasons: dict[tuple[str, str], int] = {}
+    for key, number in _fitting_numbers(columns, papers):
+        column = columns[key]
+        if not is_comparable(number.revision, column.revision):
+            why = describe_revisions(column.over, number.revision, column.revision)
+            place = short_citation(number.paper), why
+            reasons[place] = reasons.get(place, 0) + 1
+    return [f"Left out: {n} of {paper}, {why}." for (paper, why), n in reasons.items()]
+
+
+def _paper_draft(published: PublishedNumber, kinds: Mapping[str, str]) -> RowDraft:
+    source = short_citation(published.paper)
+    if published.spec is None:
+        return RowDraft("published", (0, 0, ""), published.row, source=source)
+    style = style_of(published.spec, "published")
+    kind = kinds.get(published.spec, style.kind)
+    return RowDraft(kind, (style.order, 1, source), published.row, published.spec, source=source)
