@@ -35,7 +35,7 @@ def keep(choice: bool) -> None:
 
 
 def keeps() -> bool:
-    """Whether features may be kept."""
+    """Tell whether features may be kept."""
     return _keeps[0]
 
 

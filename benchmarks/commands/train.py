@@ -145,11 +145,11 @@ def _train(
     spare: list[Path] = []
     for job in jobs:
         with progress.step(job.name):
-            place = folder / job.name
+            rater_folder = folder / job.name
             # Raters of a finished run that kept them stay; those of one that was killed do not.
-            if not options.keep and not (is_finished and (place / CARD_FILE).is_file()):
-                spare.append(place)
-            model, cards[job.name] = train_rater(options, job, corpora, place)
+            if not options.keep and not (is_finished and (rater_folder / CARD_FILE).is_file()):
+                spare.append(rater_folder)
+            model, cards[job.name] = train_rater(options, job, corpora, rater_folder)
             rater = TrainedRater(job.label, model, options.recipe.needs)
             for name, rows in job.test.items():
                 selection = corpora[name].selection
@@ -157,7 +157,7 @@ def _train(
                 column = predictions[name].setdefault(job.label, unknown)
                 items = selection.items.iloc[rows].reset_index(drop=True)
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
-            history = pd.read_csv(place / HISTORY_FILE)
+            history = pd.read_csv(rater_folder / HISTORY_FILE)
             histories.append(history.assign(rater=job.name))
     return _Trainings(cards, histories, predictions, spare)
 
@@ -280,8 +280,10 @@ def _name_split(corpora: Mapping[str, TrainingCorpus]) -> str:
     names = [name for name, corpus in corpora.items() if not corpus.has_shared_split]
     if not names:
         return "the shared split"
-    own = "the split that the data come with"
-    return own if len(names) == len(corpora) else f"the shared split ({', '.join(names)}: {own})"
+    data_split = "the split that the data come with"
+    if len(names) == len(corpora):
+        return data_split
+    return f"the shared split ({', '.join(names)}: {data_split})"
 
 
 def design_notes(

@@ -37,12 +37,12 @@ class CaptionScores:
 
     @property
     def has_several_systems(self) -> bool:
-        """Whether two systems are scored."""
+        """Tell whether two systems are scored."""
         return len({s.system for s in self.systems}) > 1
 
     @property
     def has_several_references(self) -> bool:
-        """Whether there are two sets of references."""
+        """Tell whether there are two sets of references."""
         return len({s.references for s in self.systems}) > 1
 
     @property

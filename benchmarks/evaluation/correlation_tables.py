@@ -89,13 +89,13 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     frame = measured.correlations
-    several = len(measured.protocol.dimension) > 1
+    has_dimensions = len(measured.protocol.dimension) > 1
     ranked = {key[1:] for key in measured.ranks}
     columns: list[_PrintedColumn] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), rows in grouped:
         head, latex_head, _, _ = COEFFICIENT_STYLE[coefficient]
-        if several or coefficient == "accuracy":
+        if has_dimensions or coefficient == "accuracy":
             head = f"{dimension} {head}"
             latex_head = f"{dimension.replace('_', ' ')} {latex_head}"
         contents = [("value", head, latex_head)]
@@ -158,11 +158,11 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
         notes.append(f"rank: {rank_words(statistics)}.")
         n_metrics = len(measured.scored.metrics)
         n_pairs = n_metrics * (n_metrics - 1) // 2
-        needed = int(np.ceil(2 * n_pairs / (1 - statistics.level)))
-        if statistics.correction == "holm" and statistics.replicates < needed:
+        min_replicates = int(np.ceil(2 * n_pairs / (1 - statistics.level)))
+        if statistics.correction == "holm" and statistics.replicates < min_replicates:
             notes.append(
                 f"Holm's correction for {n_pairs} pairs finds nothing with so few replicates: set "
-                f"statistics.replicates={needed} or more."
+                f"statistics.replicates={min_replicates} or more."
             )
     return notes
 
@@ -185,17 +185,20 @@ def difference_tables(
     for (dimension, coefficient), differences in grouped:
         if coefficient == "accuracy" and dimension != MEAN_CATEGORY:
             continue
-        here = [test for test in tests if test in set(differences["test"])]
+        available_tests = [test for test in tests if test in set(differences["test"])]
         pairs = differences.groupby(["metric_a", "metric_b"], sort=False)
         rows = [
             _difference_row(
-                pair.set_index("test"), here, p_value_column(statistics.correction), labels
+                pair.set_index("test"),
+                available_tests,
+                p_value_column(statistics.correction),
+                labels,
             )
             for _, pair in pairs
         ]
         name = COEFFICIENT_STYLE[coefficient][0]
         title = f"{measured.caption_set.card.title}, {dimension}: differences of {name}"
-        columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in here)]
+        columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
             f"from, to: the {100 * statistics.level:g} % interval, images resampled; correction of p "
             f"for {len(rows)} pairs: {CORRECTION_LABELS[statistics.correction]}; all in "

@@ -88,7 +88,7 @@ class EvaluationSet:
 
     @property
     def uses_preferences(self) -> bool:
-        """Whether the protocol asks for the accuracy on preferences."""
+        """Tell whether the protocol asks for the accuracy on preferences."""
         return "accuracy" in self.protocol.coefficients
 
     @cached_property

@@ -120,28 +120,28 @@ def hold_out(
         draws, seed: the number of draws, and their seed.
     """
     if method == "last":
-        places = [("last", dict.fromkeys(captions, -1))]
+        choices = [("last", dict.fromkeys(captions, -1))]
     elif method == "each":
         fewest = min(map(len, captions.values()))
-        places = [(str(place + 1), dict.fromkeys(captions, place)) for place in range(fewest)]
+        choices = [(str(index + 1), dict.fromkeys(captions, index)) for index in range(fewest)]
     else:
         rng = np.random.default_rng(seed)
         sizes = np.array([len(texts) for texts in captions.values()])
-        places = [
+        choices = [
             (f"draw {draw + 1}", dict(zip(captions, rng.integers(sizes).tolist(), strict=True)))
             for draw in range(draws)
         ]
-    for name, place_by_image in places:
+    for name, index_by_image in choices:
         yield (
             name,
-            {image: captions[image][place] for image, place in place_by_image.items()},
-            {image: _without(captions[image], place) for image, place in place_by_image.items()},
+            {image: captions[image][index] for image, index in index_by_image.items()},
+            {image: _without(captions[image], index) for image, index in index_by_image.items()},
         )
 
 
-def _without(texts: tuple[str, ...], place: int) -> tuple[str, ...]:
-    place %= len(texts)
-    return texts[:place] + texts[place + 1 :]
+def _without(texts: tuple[str, ...], index: int) -> tuple[str, ...]:
+    index %= len(texts)
+    return texts[:index] + texts[index + 1 :]
 
 
 def _items(
@@ -247,10 +247,10 @@ def random_group_interval(value: float, by_group: Floats) -> tuple[float, float]
 
 def _choice_rows(people: ImageCaptions, scores: Mapping[str, ChoiceScores]) -> list[dict[str, Any]]:
     sizes = [len(texts) - 1 for texts in people.captions.values()]
-    fewest, most = min(sizes), max(sizes)
+    min_size, max_size = min(sizes), max(sizes)
     counts = {
         "n_items": len(sizes),
-        "n_references": str(fewest) if fewest == most else f"{fewest}-{most}",
+        "n_references": str(min_size) if min_size == max_size else f"{min_size}-{max_size}",
     }
     rows: list[dict[str, Any]] = []
     for metric, of_metric in scores.items():

@@ -41,7 +41,7 @@ class ImageCaptions:
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the captions are made up by a rule."""
+        """Tell whether the captions are made up by a rule."""
         return self.caption_set is not None and self.caption_set.card.synthetic
 
     @property
@@ -58,17 +58,17 @@ class ImageCaptions:
         Raises:
             InputError: where no image has enough.
         """
-        needed = 2 if k is None else k + 1
+        min_captions = 2 if k is None else k + 1
         captions = {
-            image_id: texts if k is None else texts[:needed]
+            image_id: texts if k is None else texts[:min_captions]
             for image_id, texts in self.captions.items()
-            if len(texts) >= needed
+            if len(texts) >= min_captions
         }
         if not captions:
-            most = max(map(len, self.captions.values()), default=0)
+            largest = max(map(len, self.captions.values()), default=0)
             raise InputError(
-                f"{self.file or self.name}: no image has {needed} captions, of which one is held out; "
-                f"the most is {most}"
+                f"{self.file or self.name}: no image has {min_captions} captions, of which one is held out; "
+                f"the most is {largest}"
             )
         n_left_out = self.n_left_out + len(self.captions) - len(captions)
         return replace(self, captions=captions, n_left_out=n_left_out)

@@ -55,7 +55,7 @@ CORRELATIONS = ("correlation", "author_scores")
 
 
 class Training(StrEnum):
-    """Whether a metric learned from the judgements that a number is about."""
+    """Tell whether a metric learned from the judgements that a number is about."""
 
     YES = "yes"
     NO = "no"

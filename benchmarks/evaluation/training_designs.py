@@ -79,7 +79,7 @@ class TrainingCorpus:
 
     @property
     def has_shared_split(self) -> bool:
-        """Whether each image's split is that of `splits.split_of`, and none that the data come with."""
+        """Tell whether each image's split is that of `splits.split_of`, and none that the data come with."""
         return bool((self.items["split"] == self.items["image_id"].map(split_of)).all())
 
     def rows_of(self, split: str) -> Ints:

@@ -76,7 +76,7 @@ def assert_scores(
     if not update and not path.exists():
         raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
     metrics = _metrics(metric, name)
-    _check_metrics(path, [m.spec for m in metrics], is_update=update)
+    _check_metrics(path, metrics, is_update=update)
     checked = run(
         CheckOptions(
             baseline=path,
@@ -94,11 +94,11 @@ def assert_scores(
         )
     )
     if checked.status:
-        table = "\n\n".join(map(markdown_of, checked.tables))
-        raise AssertionError(f"{checked.summary} ({UPDATE}=1 pytest)\n\n{table}")
+        summary = f"{checked.summary} ({UPDATE}=1 pytest)"
+        raise AssertionError("\n\n".join([summary, *map(markdown_of, checked.tables)]))
 
 
-def _check_metrics(path: Path, specs: Sequence[str], *, is_update: bool) -> None:
+def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) -> None:
     """Check that a baseline has the metrics of a call; one that is rewritten must have no others.
 
     Raises:
@@ -107,6 +107,7 @@ def _check_metrics(path: Path, specs: Sequence[str], *, is_update: bool) -> None
     if is_update and not path.exists():
         return
     baseline_specs = read(path).metrics
+    specs = [metric.spec for metric in metrics]
     absent_specs = sorted(set(baseline_specs) - set(specs))
     if is_update and absent_specs:
         raise InputError(

@@ -177,15 +177,9 @@ def _significance_chart(
         a, b = index_of[row["metric_a"]], index_of[row["metric_b"]]
         differences[a, b], differences[b, a] = row["difference"], -row["difference"]
         p_values[a, b] = p_values[b, a] = row[p_value]
-        cells.append(
-            (
-                f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}",
-                [
-                    *(format_number(float(row[c]), factor, decimals) for c in _ENDS),
-                    "<0.001" if row[p_value] < 0.001 else format_number(float(row[p_value]), 1, 3),
-                ],
-            )
-        )
+        texts = [format_number(float(row[c]), factor, decimals) for c in _ENDS]
+        texts.append("<0.001" if row[p_value] < 0.001 else format_number(float(row[p_value]), 1, 3))
+        cells.append((f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}", texts))
     labels = [part.label(metric) for metric in order]
     title = f"{part.title}, {dimension}: differences of {sign}"
     how = f"{test}, {options.get('correction', 'bh')}"
@@ -196,12 +190,12 @@ def _significance_chart(
     def draw() -> Any:
         figure, axis = make_square_figure(len(labels))
         signs = np.where(p_values < level, np.sign(differences), 0.0)
-        texts = [[format_number(float(v), factor, decimals) for v in row] for row in differences]
+        numbers = [[format_number(float(v), factor, decimals) for v in row] for row in differences]
         draw_squares(
             axis,
             [
                 [
-                    Square(_DIFFER[int(signs[i, j])], texts[i][j]) if i != j else None
+                    Square(_DIFFER[int(signs[i, j])], numbers[i][j]) if i != j else None
                     for j in range(len(labels))
                 ]
                 for i in range(len(labels))

@@ -1,4 +1,4 @@
-"""Where a Ray cluster is, and whether it answers; Ray itself would try for minutes."""
+"""The address of a Ray cluster, and a check that it answers; Ray itself would try for minutes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...datasets.schema import Scale
 from .coefficients import Coefficient, correlate
 from .rating_table import AgreementMeasure, Floats, Ints, RatingTable, average_draws
-from .remarks import Note, Undefined, remark
+from .remarks import Note, Remark, Undefined, remark
 from .virtual_raters import compute_ceilings, count_equal_pairs, measure_virtual_raters
 
 #: Two raters with fewer items in common than this make no κ of their own.
@@ -105,13 +105,7 @@ def cohen_kappas(
     # Both raters give one and the same rating throughout.
     flat = np.isclose((a * b).sum(axis=1), 1, rtol=0, atol=1e-12)
     n_flat = int(flat.sum())
-    remarks = [remark(Note.RATER_PAIRS, min_items=min_items, n_pairs=n_pairs - n_flat)]
-    if n_flat:
-        remarks.append(remark(Note.CONSTANT_PAIRS, n_pairs=n_flat))
-    if _has_sorted_ratings(table):
-        remarks.append(remark(Note.SORTED_RATINGS))
-    elif table.is_anonymous:
-        remarks.append(remark(Note.ANONYMOUS_RATERS))
+    remarks = _kappa_remarks(table, min_items, n_pairs, n_flat)
     n_items = len(np.unique(table.item[left]))
     if flat.all():
         undefined = AgreementMeasure.undefined(Undefined.CONSTANT_RATINGS, n_items)
@@ -119,11 +113,23 @@ def cohen_kappas(
     observed = map(mean_by_pair, (distance > 0, distance, distance**2))
     expected = (1 - (a * b).sum(axis=1), linear, quadratic)
     return {
-        name: AgreementMeasure(
-            float((1 - o[~flat] / e[~flat]).mean()), n_items, remarks=tuple(remarks)
-        )
+        name: AgreementMeasure(float((1 - o[~flat] / e[~flat]).mean()), n_items, remarks=remarks)
         for name, o, e in zip(names, observed, expected, strict=True)
     }
+
+
+def _kappa_remarks(
+    table: RatingTable, min_items: int, n_pairs: int, n_flat: int
+) -> tuple[Remark, ...]:
+    """Say which pairs of raters a kappa is the mean over, and whether raters are people at all."""
+    remarks = [remark(Note.RATER_PAIRS, min_items=min_items, n_pairs=n_pairs - n_flat)]
+    if n_flat:
+        remarks.append(remark(Note.CONSTANT_PAIRS, n_pairs=n_flat))
+    if _has_sorted_ratings(table):
+        remarks.append(remark(Note.SORTED_RATINGS))
+    elif table.is_anonymous:
+        remarks.append(remark(Note.ANONYMOUS_RATERS))
+    return tuple(remarks)
 
 
 def _has_sorted_ratings(table: RatingTable) -> bool:
