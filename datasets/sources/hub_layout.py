@@ -37,9 +37,9 @@ def sources_of(name: str, page: str) -> tuple[SourceFile, ...]:
                 for folder in ("", "data/")
                 for prefix in ("", f"{name}_")
             ),
-            split=ours,
+            split=split_name,
         )
-        for split, ours in SPLITS.items()
+        for split, split_name in SPLITS.items()
     )
 
 
