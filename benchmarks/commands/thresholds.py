@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...metrics.learned.common.calibration import GOOD_SHARE
+from ...metrics.learned.rater import RaterMetric
 from ..evaluation.study import StudiedDataset, load_studies, study_record
-from ..evaluation.threshold_curves import good_captions, metric_curve
+from ..evaluation.threshold_curves import calibrated_filter, good_captions, metric_curve
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
 from ..reporting.threshold_figure import threshold_figure
@@ -42,6 +44,9 @@ RECALL_COLUMNS = (
     "n_good",
     "n_items",
     "note",
+    "calibrated_threshold",
+    "calibrated_precision",
+    "calibrated_recall",
 )
 
 
@@ -88,6 +93,7 @@ def _curves(
     selection = study.selection
     scale = selection.caption_set.card.scales[dimension]
     is_good = good_captions(selection.ratings, dimension, scale, config.good, study.name)
+    calibrations = {m.spec: m.calibration for m in config.metrics if isinstance(m, RaterMetric)}
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
     for metric, by_item in scores.items():
@@ -101,7 +107,13 @@ def _curves(
         rows, recall = metric_curve(column, is_good, config.precision)
         curves += [{**names, **row} for row in rows]
         note = join_notes(recall["note"], study.caveats.get(metric, ""))
-        recalls.append({**names, **recall, "note": note})
+        calibration = calibrations.get(metric)
+        curve = None
+        if calibration is not None and config.good == GOOD_SHARE:
+            curve = calibration.curve_of(study.name)
+        threshold = float("nan") if curve is None else curve.threshold(config.precision)
+        expected = calibrated_filter(column, is_good, threshold)
+        recalls.append({**names, **recall, "note": note, **expected})
     return curves, recalls
 
 
@@ -127,6 +139,7 @@ def _tables(
             f"of their ratings are {config.good:g} of the scale or more. Captions with a score of at "
             f"least the threshold are kept."
         ]
+        notes += _calibration_notes(part, labels, config.precision)
         notes += [
             f"{labels[metric]}: {note}."
             for metric, note in zip(part["metric"], part["note"], strict=True)
@@ -136,3 +149,17 @@ def _tables(
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables
+
+
+def _calibration_notes(
+    recalls: pd.DataFrame, labels: Mapping[str, str], precision: float
+) -> list[str]:
+    """Say from which score on raters' own calibrations expect the precision, and what it gives here."""
+    return [
+        f"{labels[row['metric']]}: by its calibration, made where it was trained, a caption is good with "
+        f"probability {precision:g} or more from a score of {row['calibrated_threshold']:.4f} on; here "
+        f"{format_number(row['calibrated_precision'], 100, 1)} % of the captions from there on are good, "
+        f"which are {format_number(row['calibrated_recall'], 100, 1)} % of the good ones."
+        for row in recalls.to_dict("records")
+        if not np.isnan(row["calibrated_threshold"])
+    ]

@@ -16,8 +16,16 @@ from ...metrics.base import Floats, Metric
 from ...metrics.learned.common.training import HISTORY_COLUMNS
 from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ..evaluation.correlation_tables import correlation_table
-from ..evaluation.measured_dataset import MeasuredDataset, ScoredDataset, by_item, correlate_dataset
+from ..evaluation.measured_dataset import (
+    MeasuredDataset,
+    ScoredDataset,
+    by_item,
+    correlate_dataset,
+    join_scores,
+)
 from ..evaluation.provenance import provenance
+from ..evaluation.rater_card import write_card
+from ..evaluation.rater_leads import lead_table
 from ..evaluation.rater_training import HISTORY_FILE, TrainedRater, lock_folder, train_rater
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, plan_jobs
 from ..options.train import TrainOptions
@@ -41,6 +49,8 @@ class TrainOutput:
         scores: predictions for test rows, and compared metrics' scores; columns of `scores.parquet`.
         training: a row an epoch, columns `rater` and `training.HISTORY_COLUMNS`.
         run: what it takes to recompute them.
+        significance: differences of every two of the raters and compared metrics, columns
+            `SIGNIFICANCE_COLUMNS`; None without compared metrics or intervals.
         tables: the tables that are printed.
         summary: a line on the use of a rater; empty where none is kept.
         spare: folders of raters that are not kept, to be removed when all is written.
@@ -50,6 +60,7 @@ class TrainOutput:
     scores: pd.DataFrame
     training: pd.DataFrame
     run: dict[str, Any]
+    significance: pd.DataFrame | None
     tables: list[ResultTable]
     summary: str
     spare: list[Path]
@@ -62,6 +73,8 @@ class TrainOutput:
             "scores.parquet": self.scores.to_parquet(index=False),
             **table_files(self.tables),
         }
+        if self.significance is not None:
+            files["significance.csv"] = to_csv(self.significance)
         return add_run_file(files, self.run)
 
 
@@ -111,19 +124,26 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
             for name, columns in trainings.predictions.items()
             if columns
         ]
-        correlations = pd.concat([m.correlations for m in measured], ignore_index=True)
+        correlations = pd.concat(
+            [make_correlations([]), *(m.correlations for m in measured)], ignore_index=True
+        )
         if options.design != "folds":  # a fold's figures are of all folds
             _add_scores(jobs, trainings.cards, correlations, folder)
     means = _seed_means(correlations, options)
     tables = [correlation_table(m, m.scored.metrics) for m in measured]
+    significance = None
+    if measured and options.metrics and options.statistics.uses_resampling:
+        significance = pd.concat([m.differences for m in measured], ignore_index=True)
     notes = design_notes(options, jobs, corpora)
     return TrainOutput(
         correlations=pd.concat([correlations, make_correlations(means)], ignore_index=True),
-        scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
+        scores=join_scores(measured),
         training=pd.concat(trainings.histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run=_record(options, jobs, corpora, trainings.cards) | clock.record(),
+        significance=significance,
         tables=[replace(t, notes=[*t.notes, *notes]) for t in tables]
-        + _mean_tables(means, options),
+        + _mean_tables(means, options)
+        + ([] if significance is None else [lead_table(measured, options.metrics)]),
         summary=_usage(options, jobs, folder) if options.keep else "",
         spare=trainings.spare,
     )
@@ -201,7 +221,7 @@ def _add_scores(
         rows = correlations[is_own & correlations["dataset"].isin(list(job.test))]
         card = cards[job.name]
         about = {**card.about, "test": rows[columns].to_dict("records")}
-        replace(card, about=about).write(folder / job.name)
+        write_card(replace(card, about=about), folder / job.name)
 
 
 def _record(
@@ -296,11 +316,14 @@ def design_notes(
         "transfer": "each trained on one dataset's training images; all rows here are of test images",
         "folds": f"predicted by raters that had not seen the image ({options.folds} folds)",
         "leave_one_out": "trained on the other datasets; images that this one shares with them left out",
+        "all": "trained on every row, so that nothing is left to test on",
     }[options.design]
     if options.design == "folds":
         design += "; trained on this dataset's other images, so supervised on it"
         if options.strict:
             design += ", but for images that a tested caption was borrowed from"
+        elif options.strict_control:
+            design += ", but for as many random images as a tested caption was borrowed from"
     notes = [f"{options.recipe.name}: {design}."]
     if n_dropped := sum(job.n_dropped for job in jobs):
         notes.append(f"{n_dropped:,} rows left out of training in all.")
@@ -312,8 +335,13 @@ def design_notes(
 def _usage(options: TrainOptions, jobs: Sequence[TrainingJob], folder: Path) -> str:
     """Say how the first rater is used as a metric."""
     path = folder / jobs[0].name
+    if options.design == "all":
+        return (
+            f"trained on every row: no image of these datasets can test it; for captions of your own: "
+            f"captau score candidates=FILE references=FILE 'metrics=[\"rater(path={path})\"]'"
+        )
     data = {
-        "leave_one_out": f" dataset={next(iter(jobs[0].test))}",
+        "leave_one_out": f" dataset={next(iter(jobs[0].test), '')}",
         "folds": "",
     }.get(options.design, " protocol.split=test")
     return f"as a metric: 'metrics=[\"rater(path={path})\"]'{data}"

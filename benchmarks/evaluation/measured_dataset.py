@@ -269,6 +269,13 @@ def row_key(row: Mapping[str, Any]) -> RowKey:
     return row["metric"], row["dimension"], row["coefficient"]
 
 
+def join_scores(measured: Sequence[MeasuredDataset]) -> pd.DataFrame:
+    """Join the datasets' scores in long form, columns `SCORE_COLUMNS`; empty without any."""
+    if not measured:
+        return pd.DataFrame(columns=pd.Index(SCORE_COLUMNS))
+    return pd.concat([m.scored.frame for m in measured], ignore_index=True)
+
+
 def build_panels(selection: EvaluationSet, scores: Mapping[str, pd.Series]) -> list[Panel]:
     """Join scores to each rated dimension's data points, and to the preferences.
 

@@ -23,6 +23,7 @@ from ...metrics.learned.rater import CARD_FILE, RaterCard
 from ...metrics.rows import Rows
 from ..options.train import TrainOptions
 from ..runs.results import describe_environment, to_csv
+from .rater_card import make_card, write_card
 from .training_designs import TrainingCorpus, TrainingJob
 
 #: The file in a rater's folder with a row an epoch.
@@ -125,45 +126,10 @@ def train_rater(
     model.save(folder)
     history = pd.DataFrame(session.history, columns=pd.Index(HISTORY_COLUMNS))
     (folder / HISTORY_FILE).write_bytes(to_csv(history))
-    card = _make_card(options, job, corpora, session, fingerprint)
-    card.write(folder)
+    card = make_card(options, job, corpora, session, fingerprint)
+    write_card(card, folder)
     session.remove_checkpoints()
     return model, card
-
-
-def _make_card(
-    options: TrainOptions,
-    job: TrainingJob,
-    corpora: Mapping[str, TrainingCorpus],
-    session: TrainingSession,
-    fingerprint: str,
-) -> RaterCard:
-    caption_sets = {name: corpus.selection.caption_set for name, corpus in corpora.items()}
-    train_images, validation_images = (
-        {*map(str, examples.image_ids)} for examples in (job.train, job.validation)
-    )
-    return RaterCard(
-        rater=options.recipe.name,
-        options=options.recipe.options,
-        seed=job.seed,
-        images=tuple(sorted(train_images | validation_images | {*session.extra_image_ids})),
-        fingerprint=fingerprint,
-        about={
-            "design": options.design,
-            "shuffled": options.shuffled,
-            "data": {
-                name: {"revision": c.card.revision, "digest": c.digest}
-                for name, c in caption_sets.items()
-            },
-            "train": _count_examples(job.train),
-            "validation": _count_examples(job.validation),
-            "dropped": job.n_dropped,
-            "validation_images": sorted(validation_images),
-            "test_images": sorted(job.test_image_ids),
-            "features": options.recipe.signature,
-            **describe_environment(),
-        },
-    )
 
 
 @contextmanager
@@ -181,14 +147,6 @@ def _restore_torch(threads: int | None) -> Generator[None]:
             yield
         finally:
             torch.set_num_threads(before)
-
-
-def _count_examples(examples: Examples) -> dict[str, dict[str, int]]:
-    grouped = examples.rows.frame.groupby("dataset", sort=False)["image_id"]
-    return {
-        str(name): {"captions": len(images), "images": int(images.nunique())}
-        for name, images in grouped
-    }
 
 
 def _fingerprint(options: TrainOptions, job: TrainingJob) -> str:

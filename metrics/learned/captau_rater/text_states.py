@@ -1,4 +1,4 @@
-"""Texts of rows as a language model's states, at four layers, through the feature store."""
+"""Texts of rows as a language model's states, through the feature store."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ...base import Floats
 from ...neural.store import Array
 from ...neural.text import TextEncoder, TextModel
 from ...rows import Rows
-
-
-def select_layers(n_layers: int) -> tuple[int, int, int, int]:
-    """Return the layers whose states are stored: the embeddings, the middle, and the last two."""
-    return 0, n_layers // 2, n_layers - 1, n_layers
 
 
 class TextStates:
@@ -25,6 +21,7 @@ class TextStates:
         rows: with references.
         model: its batch size changes states only by float32's rounding.
         limit: of tokens of a text.
+        layers: whose states are stored; 0 is the embeddings.
 
     Attributes:
         candidates: the index of each row's candidate among the texts.
@@ -34,8 +31,9 @@ class TextStates:
         signature: everything that the states depend on.
     """
 
-    def __init__(self, rows: Rows, model: TextModel, limit: int) -> None:
-        encoder = _StatesEncoder(model, select_layers(model.layers), min(limit, model.limit))
+    def __init__(self, rows: Rows, model: TextModel, limit: int, layers: tuple[int, ...]) -> None:
+        encoder = _StatesEncoder(model, layers, min(limit, model.limit))
+        self.n_layers = len(layers)
         description = f"states|layers {encoder.layers}|{encoder.limit} tokens|float16"
         index, self._features = model.of_rows(rows, description, encoder)
         self.candidates = [index[c] for c in rows.captions]
@@ -44,18 +42,18 @@ class TextStates:
         self.signature = f"{description}|{model.signature}"
 
     def states(self, texts: Sequence[int] | NDArray[np.integer]) -> list[Array]:
-        """Return the states of each text, shape (n_tokens, 4, width), float32."""
+        """Return the states of each text, shape (n_tokens, n_layers, width), float32."""
         stored = self._features[np.asarray(texts)]
-        return [s.reshape(len(s), 4, -1).astype(np.float32) for s in stored]
+        return [s.reshape(len(s), self.n_layers, -1).astype(np.float32) for s in stored]
 
     @cached_property
     def sentences(self) -> Array:
-        """Each text's mean state at the four layers, of length 1, shape (n_texts, 4, width), float32."""
+        """Each text's mean state at each layer, of length 1, shape (n_texts, n_layers, width), float32."""
         return np.stack([normalise_states(s)[1] for s in self.states(range(len(self.lengths)))])
 
     def middle_states(self, texts: NDArray[np.integer]) -> tuple[Array, NDArray[np.int64]]:
-        """Return the middle layer's states, one text's after the other's, and the texts' lengths."""
-        states = [s.reshape(len(s), 4, -1)[:, 1] for s in self._features[texts]]
+        """Return the second layer's states, one text's after the other's, and the texts' lengths."""
+        states = [s.reshape(len(s), self.n_layers, -1)[:, 1] for s in self._features[texts]]
         return np.concatenate(states).astype(np.float32), self.lengths[texts]
 
 
@@ -78,10 +76,19 @@ class _StatesEncoder(TextEncoder):
 
 
 def normalise_states(states: Array) -> tuple[Array, Array]:
-    """Return tokens, shape (4, n_tokens, width), and their mean, shape (4, width), all of length 1."""
+    """Return tokens, shape (n_layers, n_tokens, width), and their mean, shape (n_layers, width), of length 1."""
     tokens = states.transpose(1, 0, 2)
-    mean = tokens.mean(1)
-    return (
-        tokens / np.linalg.norm(tokens, axis=2, keepdims=True),
-        mean / np.linalg.norm(mean, axis=1, keepdims=True),
-    )
+    return normalise(tokens), normalise(tokens.mean(1))
+
+
+def normalise(vectors: Array) -> Array:
+    """Return vectors, along the last axis, of length 1; zeros stay zeros."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def weigh_tokens(length: int) -> Floats:
+    """Return 1 for a text's tokens and 0 for the special ones around it, unless there are no others."""
+    weights = np.ones(length)
+    if length > 2:
+        weights[[0, -1]] = 0.0
+    return weights

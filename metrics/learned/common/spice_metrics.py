@@ -1,4 +1,4 @@
-"""SPICE's metrics and its parser, which captau's own rater and the combination use where it is installed."""
+"""SPICE's metrics and its parser, which the in-domain rater and the combination use where it is installed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.evaluation.threshold_curves import ThresholdCurve
+from captau.benchmarks.evaluation.threshold_curves import ThresholdCurve, calibrated_filter
+from captau.metrics.learned.common.calibration import ALL, Calibration, Curve
 from tests.conftest import run_captau
 
 
@@ -113,3 +114,39 @@ def test_captions_are_kept_by_score(tmp_path, capsys):
     assert "go together" in capsys.readouterr().err
     assert run_captau(*words, "keep.metric=cider", "keep.above=1", f"output_dir={out}") == 2
     assert "unknown metric to keep by 'cider'" in capsys.readouterr().err
+
+
+def test_a_threshold_of_a_calibration_by_hand():
+    """From 0.5 on two captions are served, one of them good, of two good ones."""
+    is_good = pd.Series([1.0, 0.0, 1.0])
+    found = calibrated_filter(np.array([0.9, 0.5, 0.1]), is_good, 0.5)
+    assert found == {
+        "calibrated_threshold": 0.5,
+        "calibrated_precision": 0.5,
+        "calibrated_recall": 0.5,
+    }
+    assert np.isnan(list(calibrated_filter(np.ones(3), is_good, float("nan")).values())).all()
+    assert np.isnan(calibrated_filter(np.zeros(3), is_good, 0.5)["calibrated_precision"])
+
+
+@pytest.mark.training
+def test_a_raters_calibration_is_held_against_the_captions_at_hand(tmp_path, capsys):
+    options = ("rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]")
+    folder = tmp_path / "rater"
+    assert run_captau("train", *options, f"output_dir={folder}") == 0
+    scores = np.linspace(0, 1, 5)
+    Calibration({ALL: Curve(tuple(scores), tuple(scores), tuple(scores))}).write(folder / "seed-0")
+    out = tmp_path / "run"
+    words = (f'metrics=[bleu_1,"rater(path={folder})"]', "protocol.split=test", "precision=0.5")
+    assert run_captau("thresholds", *words, f"output_dir={out}") == 0
+    assert "by its calibration" in capsys.readouterr().out
+    table = pd.read_csv(out / "recall.csv").set_index("metric")
+    assert (
+        table.loc["bleu_1", "calibrated_threshold"] != table.loc["bleu_1", "calibrated_threshold"]
+    )
+    (rater,) = (name for name in table.index if name.startswith("rater"))
+    assert table.loc[rater, "calibrated_threshold"] == 0.5
+    # Another notion of good than the calibration's has no threshold of it.
+    other = tmp_path / "other"
+    assert run_captau("thresholds", *words, "good=0.75", f"output_dir={other}") == 0
+    assert pd.read_csv(other / "recall.csv")["calibrated_threshold"].isna().all()

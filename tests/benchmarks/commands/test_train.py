@@ -98,6 +98,33 @@ def test_strict_folds_leave_out_the_images_that_tested_captions_are_of():
         assert job.n_dropped == 2 * len(lent)
 
 
+def test_the_control_of_strict_folds_leaves_out_as_many_images_at_random():
+    one = corpus("one", PICTURES)
+    strict, control = (
+        plan_jobs(config("folds", **{name: True}), {"one": one})
+        for name in ("strict", "strict_control")
+    )
+    assert [job.n_dropped for job in control] == [job.n_dropped for job in strict]
+    sides = [
+        [{*job.train.image_ids, *job.validation.image_ids} for job in jobs]
+        for jobs in (strict, control)
+    ]
+    assert sides[0] != sides[1]
+    assert [set(job.test_image_ids) for job in control] == [
+        set(job.test_image_ids) for job in strict
+    ]
+    with says("strict=true and strict_control=true are two runs"):
+        config("folds", strict=True, strict_control=True)
+
+
+def test_everything_is_trained_on_and_nothing_tested():
+    sets = {"one": corpus("one", PICTURES), "two": corpus("two", ["x.jpg", "y.jpg"])}
+    (job,) = plan_jobs(config("all"), sets)
+    assert set(job.train.image_ids) == {*PICTURES, "x.jpg", "y.jpg"}
+    assert not len(job.validation)
+    assert job.test == {}
+
+
 def test_leave_one_out_drops_shared_images():
     sets = {
         "one": corpus("one", PICTURES),
@@ -377,3 +404,56 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path):
     for name in files:
         assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
     assert not checkpoint.exists()
+
+
+def test_a_rater_of_everything_has_a_card_with_licences_and_ranges_and_refuses_its_images(
+    tmp_path, capsys
+):
+    out = tmp_path / "run"
+    assert (
+        run(
+            "rater=combination",
+            "rater.metrics=[bleu_1,rouge_l]",
+            "rater.roots=[]",
+            "design=all",
+            f"output_dir={out}",
+        )
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert "trained on every row: no image of these datasets can test it" in printed
+    card = json.loads((out / "seed-0" / "rater.json").read_text())
+    assert card["about"]["design"] == "all"
+    data = card["about"]["data"]["demo"]
+    demo = captau.load("demo")
+    assert data["licence"] == demo.card.licence
+    words = [len(caption.split()) for caption in demo.items["caption"]]
+    assert data["ranges"]["caption_words"][::4] == [min(words), max(words)]
+    counts = demo.items["references"].map(len)
+    assert data["ranges"]["references"] == [counts.min(), counts.max()]
+    page = (out / "seed-0" / "README.md").read_text()
+    assert "trained on every caption" in page
+    assert demo.card.licence in page
+    with says("was trained on, or chosen by"):
+        captau.bench("demo", [f"rater(path='{out / 'seed-0'}')"])
+
+
+def test_the_lead_over_other_metrics_is_printed_and_written(tmp_path, capsys):
+    out = tmp_path / "run"
+    options = ("rater=combination", "rater.metrics=[bleu_1,rouge_l]", "rater.roots=[]")
+    assert (
+        run(*options, "metrics=[bleu_1,bleu_4]", "statistics.replicates=50", f"output_dir={out}")
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert "Lead over the best of the other metrics" in printed
+    significance = pd.read_csv(out / "significance.csv")
+    tau = significance[significance["coefficient"].eq("tau_b")].set_index(["metric_a", "metric_b"])
+    values = (
+        pd.read_csv(out / "correlations.csv")
+        .query("coefficient == 'tau_b'")
+        .set_index("metric")["value"]
+    )
+    for other in ("bleu_1", "bleu_4"):
+        lead = tau.loc[("combination", other), "difference"]
+        assert lead == pytest.approx(values["combination"] - values[other])

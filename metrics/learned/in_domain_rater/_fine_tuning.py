@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from ...base import Floats
 from ...neural.store import Array
+from ..captau_rater.text_states import TextStates
 from ..common.recipe import Examples, Ints, correlate_with_ratings
 from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from ._siamese_network import SiameseNetwork, TextBatch
-from .text_states import TextStates
 
 #: Rows in a batch of predictions.
 BATCH_SIZE = 96
@@ -45,7 +45,7 @@ def fine_tune(
     """Train a network in place, on squared error and pairwise ranking.
 
     Args:
-        options: a `Captau`.
+        options: an `InDomain`.
         targets: from 0 to 1, shape (n,).
         validation: selects the epoch by tau_c; None trains for all epochs.
     """
