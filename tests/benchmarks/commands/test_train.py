@@ -216,6 +216,7 @@ def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
         "training.csv",
     ]
     assert sorted(p.name for p in (out / "seed-0").iterdir()) == [
+        "README.md",
         "model.safetensors",
         "rater.json",
         "training.csv",
