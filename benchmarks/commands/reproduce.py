@@ -137,13 +137,18 @@ def matches(value: float, published: float, decimals: int) -> bool:
 
 
 def summarise(comparison: pd.DataFrame) -> str:
-    """Count the cells that match, differ, and are not computed yet."""
+    """Count the cells that match, those that differ by paper and dataset, and those not recomputed."""
     computed = comparison[comparison["match"] != ""]
-    n_matches = int((computed["match"] == "true").sum())
-    n_missing = len(comparison) - len(computed)
-    line = f"{n_matches} of {len(computed)} cells match; {len(computed) - n_matches} differ "
-    line += "(see comparison.csv)"
-    return line + (f"; {n_missing} not computed yet" if n_missing else "")
+    different = computed[computed["match"] == "false"]
+    n_matches, n_missing = len(computed) - len(different), len(comparison) - len(computed)
+    line = f"{n_matches} of {len(computed)} recomputed cells match the printed digit"
+    if len(different):
+        counts = different.groupby(["paper", "dataset"], sort=False).size().sort_values()[::-1]
+        places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts.items())
+        line += f"; {len(different)} differ: {places}"
+    if n_missing:
+        line += f"; {n_missing} of {len(comparison)} printed cells are not recomputed"
+    return f"{line} (comparison.csv says why of each)" if n_missing or len(different) else line
 
 
 def _check_complete(paper: str, tables: tuple[PaperTable, ...], published: pd.DataFrame) -> None:

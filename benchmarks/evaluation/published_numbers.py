@@ -131,7 +131,7 @@ def read_numbers(paper: str) -> Iterator[PublishedNumber]:
             continue
         dataset, is_captaus = table["dataset"], table["kind"] == "correlation"
         for column, options in table["columns"].items():
-            if "coefficient" not in options:
+            if "coefficient" not in options or "bound" in options:
                 continue
             changes = {**(table.get("protocol") or {}), **(options.get("protocol") or {})}
             is_read = dataset in group("dataset")

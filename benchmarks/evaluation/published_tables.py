@@ -10,9 +10,11 @@ CSV in `results/published/` (the numbers as printed). Kinds of tables:
 - `agreement`: a measure of `captau agree` (row);
 - `human`: a metric's score (row) of one human caption an image against references (column), from files in the
   data folder;
+- `fold_counts`: how many samples, images, captions or systems (column) a fold of a dataset has (row);
 - `counts`: how many images or captions (column) a file of references has (row).
 
-A row's or a column's `missing: REASON` says why its cells cannot be computed.
+A column's `bound: high` or `low` asks how far the 90 % interval reaches above or below the value. A row's or a
+column's `missing: REASON` says why its cells cannot be computed.
 
 To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_KINDS`.
 """
@@ -24,12 +26,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
+from ...metrics.base import Floats, Metric
 from ...metrics.registry import metric, metric_names
 from ..options.reproduce import PaperTable, ReproduceOptions
 from ..runs.missing_notes import missing_note, parse_missing_note
@@ -38,12 +41,18 @@ from ..scoring.caption_files import read_candidates, read_references
 from ..scoring.catalog import usual_protocol
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
+from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable
 from .correlation_rows import metric_rows
 from .evaluation_set import EvaluationSet
 from .held_out_captions import score_trials
-from .measured_dataset import MeasuredDataset, measure
+from .measured_dataset import (
+    NO_INTERVALS,
+    MeasuredDataset,
+    correlate_dataset,
+    score_dataset,
+)
 from .published_numbers import describe_revisions, is_comparable
 from .system_ranking import count_best_worst
 
@@ -61,6 +70,8 @@ class TableCell:
         return cls(float("nan"), missing_note(reason))
 
 
+#: The intervals of a column with a `bound`: Kasai et al. 2022 print those of 90 %.
+BOUNDS = StatisticsOptions(interval="percentile", level=0.9)
 #: By row and column.
 Cells = dict[tuple[str, str], TableCell]
 
@@ -95,14 +106,20 @@ class TableRebuilder:
         Raises:
             InputError: on malformed data.
         """
-        reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
-        columns = {c: o for c, o in table.columns.items() if c not in reasons}
-        cells = self._rebuild_columns(paper, replace(table, columns=columns)) if columns else {}
-        for column, reason in reasons.items():
+        row_reasons = {r: str(s) for r, s in table.rows.items() if parse_missing_note(str(s))}
+        column_reasons = {c: str(o["missing"]) for c, o in table.columns.items() if "missing" in o}
+        rows = {r: spec for r, spec in table.rows.items() if r not in row_reasons}
+        columns = {c: o for c, o in table.columns.items() if c not in column_reasons}
+        computable = replace(table, rows=rows, columns=columns)
+        cells = self._rebuild_computable(paper, computable) if rows and columns else {}
+        for column, reason in column_reasons.items():
             cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
+        for row, note in row_reasons.items():
+            reason = str(parse_missing_note(note))
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
         return cells
 
-    def _rebuild_columns(self, paper: str, table: PaperTable) -> Cells:
+    def _rebuild_computable(self, paper: str, table: PaperTable) -> Cells:
         reason = self._dataset_reason(table)
         if not reason:
             try:
@@ -135,8 +152,6 @@ class TableRebuilder:
         """Return the reason why a row's metric is not computed on any data; empty where it is."""
         if spec is None:
             return "this metric is not part of captau"
-        if stated_reason := parse_missing_note(spec):
-            return str(stated_reason)
         if spec.partition("(")[0] not in metric_names():
             return f"metric {spec} is not in this version of captau"
         return ""
@@ -173,12 +188,19 @@ class TableRebuilder:
         self.protocols[label] = vars(protocol)
         return protocol
 
-    def measure(self, table: PaperTable, protocol: Protocol, specs: list[str]) -> MeasuredDataset:
+    def measure(
+        self,
+        table: PaperTable,
+        protocol: Protocol,
+        specs: list[str],
+        statistics: StatisticsOptions = NO_INTERVALS,
+    ) -> MeasuredDataset:
         """Score a table's dataset with metrics, and correlate."""
         metrics = [metric(spec) for spec in dict.fromkeys(specs)]
         self.metrics.update({m.spec: m for m in metrics})
-        caption_set = self.load(table.dataset)
-        measured = measure(caption_set, protocol, metrics, self.store, self.progress)
+        selection = EvaluationSet.select(self.load(table.dataset), protocol)
+        scored = score_dataset(selection, metrics, self.store, self.progress)
+        measured = correlate_dataset(scored, self.progress, statistics=statistics)
         self.measured.append(measured)
         return measured
 
@@ -208,19 +230,28 @@ def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
         changes["coefficients"] = list(dict.fromkeys(coefficients))
         name = label + (f" {columns[0]}" if len(groups) > 1 else "")
         protocol = rebuilder.resolve_protocol(table, name, changes)
-        correlations = rebuilder.measure(table, protocol, list(specs.values())).correlations
+        has_bounds = any("bound" in table.columns[c] for c in columns)
+        measured = rebuilder.measure(
+            table, protocol, list(specs.values()), BOUNDS if has_bounds else NO_INTERVALS
+        )
         by_key = {
-            (r["metric"], r["dimension"], r["coefficient"]): TableCell(
-                float(r["value"]) * table.scale, str(r["note"])
-            )
-            for r in correlations.to_dict("records")
+            (r["metric"], r["dimension"], r["coefficient"]): r
+            for r in measured.correlations.to_dict("records")
         }
         for column in columns:
             options = table.columns[column]
             dimension = options.get("dimension") or protocol.dimension[0]
             for row, spec in specs.items():
-                cells[row, column] = by_key[metric(spec).spec, dimension, options["coefficient"]]
+                correlation = by_key[metric(spec).spec, dimension, options["coefficient"]]
+                ends = correlation["ci_low"], correlation["ci_high"]
+                value = _bound_or_value(options, correlation["value"], *ends)
+                cells[row, column] = TableCell(value * table.scale, str(correlation["note"]))
     return cells
+
+
+def _bound_or_value(options: Mapping[str, Any], value: float, low: float, high: float) -> float:
+    """Return what a column shows: a value, or how far its interval reaches above or below it."""
+    return {"high": high - value, "low": value - low}.get(options.get("bound", ""), float(value))
 
 
 def _author_score_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
@@ -230,11 +261,6 @@ def _author_score_cells(rebuilder: TableRebuilder, table: PaperTable, label: str
     coefficients = list(dict.fromkeys(o["coefficient"] for o in table.columns.values()))
     protocol = rebuilder.resolve_protocol(table, label, {"coefficients": coefficients})
     for row, score in table.rows.items():
-        if reason := parse_missing_note(str(score)):
-            cells.update(
-                {(row, column): TableCell.missing(str(reason)) for column in table.columns}
-            )
-            continue
         for column, options in table.columns.items():
             has_own_labels = options.get("labels") == "authors"
             people = authors if has_own_labels else rebuilder.load(table.dataset)
@@ -273,10 +299,23 @@ def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
             reason = rebuilder.unavailable_reason(table, options["metric"])
             cells.update({(row, column): TableCell.missing(reason) for row in table.rows})
             continue
-        means = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"]).mean()
+        by_system = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"])
         for row, system in table.rows.items():
-            cells[row, column] = TableCell(float(means[system]) * scale + 0.0)
+            scores = by_system.get_group(system).to_numpy()
+            low, high = _mean_interval(scores) if "bound" in options else (np.nan, np.nan)
+            value = _bound_or_value(options, float(scores.mean()), low, high)
+            cells[row, column] = TableCell(value * scale + 0.0)
     return cells
+
+
+def _mean_interval(scores: Floats) -> tuple[float, float]:
+    """Return the percentile interval of a mean, of as many replicates and the level of `BOUNDS`."""
+    draws = np.random.default_rng(BOUNDS.seed).integers(
+        len(scores), size=(BOUNDS.replicates, len(scores))
+    )
+    tail = (1 - BOUNDS.level) / 2
+    low, high = np.quantile(scores[draws].mean(axis=1), [tail, 1 - tail])
+    return float(low), float(high)
 
 
 def _best_worst_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
@@ -340,13 +379,32 @@ def _count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Ce
     cells = Cells()
     for row, file in table.rows.items():
         path = rebuilder.data_file(str(file))
-        stated_reason = parse_missing_note(str(file))
-        if stated_reason or not path.is_file():
-            reason = str(stated_reason or f"no file {file} under data.root; {table.note}")
+        if not path.is_file():
+            reason = f"no file {file} under data.root; {table.note}"
             cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
             continue
         references = read_references(path).texts
         counts = {"images": len(references), "captions": sum(map(len, references.values()))}
+        for column, options in table.columns.items():
+            cells[row, column] = TableCell(float(counts[options["of"]]))
+    return cells
+
+
+def _fold_count_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
+    items = rebuilder.load(table.dataset).items
+    cells: Cells = {}
+    for row, split in table.rows.items():
+        fold = items[items["split"] == split]
+        if fold.empty:
+            reason = f"the data are not here: fold {split} of {table.dataset}"
+            cells.update({(row, column): TableCell.missing(reason) for column in table.columns})
+            continue
+        counts = {
+            "samples": len(fold),
+            "images": fold["image_id"].nunique(),
+            "captions": fold["caption"].nunique(),
+            "systems": fold["system"].nunique(),
+        }
         for column, options in table.columns.items():
             cells[row, column] = TableCell(float(counts[options["of"]]))
     return cells
@@ -360,6 +418,14 @@ TABLE_KINDS: dict[str, Callable[[TableRebuilder, PaperTable, str], Cells]] = {
     "agreement": _agreement_cells,
     "human": _human_cells,
     "counts": _count_cells,
+    "fold_counts": _fold_count_cells,
 }
 #: The kinds of tables whose cells rest on a registered dataset.
-KINDS_OF_DATASETS = ("correlation", "author_scores", "system_means", "best_worst", "agreement")
+KINDS_OF_DATASETS = (
+    "correlation",
+    "author_scores",
+    "fold_counts",
+    "system_means",
+    "best_worst",
+    "agreement",
+)

@@ -21,6 +21,7 @@ from captau.benchmarks.evaluation.published_tables import (
     TABLE_KINDS,
     TableCell,
     TableRebuilder,
+    _bound_or_value,
 )
 from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
@@ -94,9 +95,11 @@ def test_compare_says_match_difference_and_missing():
         "drawn by lot",
         "missing: this metric is not part of captau; marked *",
     ]
-    assert (
-        summarise(frame) == "1 of 2 cells match; 1 differ (see comparison.csv); 1 not computed yet"
+    assert summarise(frame) == (
+        "1 of 2 recomputed cells match the printed digit; 1 differ: 1 of p on demo; "
+        "1 of 3 printed cells are not recomputed (comparison.csv says why of each)"
     )
+    assert summarise(frame[:1]) == "1 of 1 recomputed cells match the printed digit"
 
 
 def test_a_printed_row_without_a_rule_is_an_error():
@@ -123,9 +126,15 @@ def test_every_printed_number_belongs_to_a_table(paper):
 
 @pytest.mark.parametrize("paper", group("paper"))
 def test_each_correlation_says_whether_its_metric_learned_from_the_dataset(paper):
-    kinds = {(t["table"], t["dataset"]): t["kind"] for t in read_config("paper", paper)["tables"]}
+    correlations = {
+        (t["table"], t["dataset"], column)
+        for t in read_config("paper", paper)["tables"]
+        if t["kind"] in CORRELATIONS
+        for column, options in t["columns"].items()
+        if "bound" not in options
+    }
     for cell in read_published(paper).to_dict("records"):
-        is_correlation = kinds[cell["table"], cell["dataset"]] in CORRELATIONS
+        is_correlation = (cell["table"], cell["dataset"], cell["column"]) in correlations
         assert (cell["trained"] in list(Training)) == is_correlation, cell
         assert cell["trained"] or not is_correlation, cell
 
@@ -169,6 +178,13 @@ def test_a_table_of_data_that_is_not_here_says_so_in_each_cell(changes, reason):
     assert cells["C", "tau_c"].note == "missing: this metric is not part of captau"
 
 
+def test_a_bound_is_how_far_the_interval_reaches():
+    """Of the ends 3.9 and 4.2 of a value of 4.0, 0.2 lies above and 0.1 below."""
+    reaches = [_bound_or_value({"bound": bound}, 4.0, 3.9, 4.2) for bound in ("high", "low")]
+    assert reaches == pytest.approx([0.2, 0.1])
+    assert _bound_or_value({}, 4.0, 3.9, 4.2) == 4.0
+
+
 def test_papers_without_their_data_are_an_error_that_says_how_to_get_them(tmp_path, capsys):
     where = [f"data.root={tmp_path}", f"output_dir={tmp_path / 'out'}"]
     assert run_captau("reproduce", "paper=iicr_2023", *where) == 2
@@ -188,7 +204,8 @@ def test_a_row_may_say_why_it_cannot_be_computed():
     options = ReproduceOptions(papers={}, leave_out=("spice",))
     rebuilder = TableRebuilder(options=options, store=None, progress=None)
     assert rebuilder.unavailable_reason(table(), "spice") == "leave_out=spice"
-    assert rebuilder.unavailable_reason(table(), "missing: no such thing") == "no such thing"
+    cells = rebuilder.rebuild("p", table(rows={"A": "missing: no such thing"}))
+    assert cells["A", "tau_c"].note == "missing: no such thing"
     assert rebuilder.unavailable_reason(table(), None) == "this metric is not part of captau"
     assert rebuilder.unavailable_reason(table(), "absent(x=1)") == (
         "metric absent(x=1) is not in this version of captau"
