@@ -38,6 +38,12 @@ UNEXPLAINED = {
 #: Hirano et al. 2025 print 16.4.
 OTHERWISE_PRINTED = {("flickr8k_cf", "METEOR", "tau_b"), ("flickr8k_cf", "BLEU-4", "tau_b")}
 
+#: Lee et al. 2021 on PASCAL-50S: some points lower than any protocol gives; the released file of Caption-Quality
+#: names twelve models in the fold of which Levinboim et al. 2021 count four.
+OTHER_DATA = {
+    ("pascal50s", row, "PASCAL50s") for row in ("BLEU-1", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr")
+} | {("caption_quality", "Dev", "Unique models")}
+
 
 @pytest.fixture(scope="module")
 def comparison(data_root, tmp_path_factory):
@@ -57,9 +63,9 @@ def test_every_computed_cell_matches_but_the_known_ones(comparison):
         for c in computed.to_dict("records")
         if c["match"] == "false"
     }
-    assert differ == DRAWS | UNEXPLAINED | OTHERWISE_PRINTED
+    assert differ == DRAWS | UNEXPLAINED | OTHERWISE_PRINTED | OTHER_DATA
     assert (computed.loc[computed["match"] == "false", "note"] != "").all()
-    assert len(computed) == 165
+    assert len(computed) == 190
 
 
 def test_the_committed_cells_are_current(comparison):
@@ -103,7 +109,7 @@ def test_spice_of_clipscore(parsed, data_root):
     assert (values[["tau_c", "tau_b"]] * 100).round(1).tolist() == [44.9, 51.7]
 
 
-@pytest.mark.parametrize(("paper", "cells"), [("thumb_2022", 11), ("umic_2021", 2)])
+@pytest.mark.parametrize(("paper", "cells"), [("thumb_2022", 13), ("umic_2021", 2)])
 def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp_path):
     others = ["bleu_1", "bleu_4", "rouge_l", "meteor", "cider", "sacrebleu", "rouge_score_l"]
     folder = tmp_path / "out"
@@ -116,6 +122,7 @@ def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp
     )
     table = pd.read_csv(folder / "comparison.csv", dtype=str, keep_default_na=False)
     chosen = table[(table["row"] == "SPICE") | (table["column"] == "SPICE")]
+    chosen = chosen[(chosen["match"] != "") & (chosen["dataset"] != "pascal50s")]
     assert list(chosen["match"]) == ["true"] * cells
 
 
@@ -139,7 +146,7 @@ def test_spice_matches_to_the_printed_digit(paper, cells, parsed, data_root, tmp
             ["tau_X-YZ", "tau_Y-XZ", "tau_Z-XY", "W", "kappa", "kappa_4=5"],
             6,
         ),
-        ("thumb_2022", "thumb", ["CIDEr", "ROUGE-L", "BLEU"], 18),
+        ("thumb_2022", "thumb", ["CIDEr", "ROUGE-L", "BLEU"], 24),
         ("thumb_2022", "thumb", ["# Best"], 5),
     ],
 )
@@ -165,8 +172,8 @@ def test_fleurs_own_scores_give_what_its_authors_print(comparison):
 def test_thumb_table_2_matches_but_for_one_penalty(comparison):
     chosen = comparison[(comparison["paper"] == "thumb_2022") & (comparison["table"] == "Table 2")]
     computed = chosen[chosen["match"] != ""]
-    assert len(computed) == 45
-    assert (computed["match"] == "true").sum() == 44
+    assert len(computed) == 55
+    assert (computed["match"] == "true").sum() == 54
 
 
 def test_thumb_worst_counts_are_reported_as_they_follow_from_the_file(comparison):
@@ -178,7 +185,8 @@ def test_thumb_worst_counts_are_reported_as_they_follow_from_the_file(comparison
 
 def test_pascal_agrees_as_far_as_another_draw_of_references_can(comparison):
     """Within about a point, but for BLEU-4, whose sentence scores without a 4-gram are noise."""
-    chosen = comparison[(comparison["dataset"] == "pascal50s") & (comparison["match"] != "")]
+    chosen = comparison[(comparison["paper"] == "clipscore_2021") & (comparison["match"] != "")]
+    chosen = chosen[chosen["dataset"] == "pascal50s"]
     assert len(chosen) == 20
     steady = chosen[chosen["row"] != "BLEU-4"]
     assert steady["delta"].astype(float).abs().max() < 1.2

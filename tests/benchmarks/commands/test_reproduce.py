@@ -27,6 +27,7 @@ from captau.benchmarks.options.reproduce import PaperTable, ReproduceOptions
 from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
+from captau.datasets.registry import load
 from tests.conftest import run_captau
 
 
@@ -183,6 +184,26 @@ def test_a_bound_is_how_far_the_interval_reaches():
     reaches = [_bound_or_value({"bound": bound}, 4.0, 3.9, 4.2) for bound in ("high", "low")]
     assert reaches == pytest.approx([0.2, 0.1])
     assert _bound_or_value({}, 4.0, 3.9, 4.2) == 4.0
+
+
+def test_the_folds_of_a_dataset_are_counted_and_an_absent_one_says_so():
+    rebuilder = TableRebuilder(options=ReproduceOptions(papers={}), store=None, progress=None)
+    counts = table(
+        kind="fold_counts",
+        rows={"Test": "test", "Other": "no_such_fold"},
+        columns={name: {"of": name} for name in ("samples", "images", "captions", "systems")},
+    )
+    cells = rebuilder.rebuild("p", counts)
+    fold = load("demo").items.query("split == 'test'")
+    assert [cells["Test", name].value for name in counts.columns] == [
+        len(fold),
+        fold["image_id"].nunique(),
+        fold["caption"].nunique(),
+        fold["system"].nunique(),
+    ]
+    assert cells["Other", "samples"].note == (
+        "missing: the data are not here: fold no_such_fold of demo"
+    )
 
 
 def test_papers_without_their_data_are_an_error_that_says_how_to_get_them(tmp_path, capsys):
