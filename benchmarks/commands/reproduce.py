@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,8 +144,8 @@ def summarise(comparison: pd.DataFrame) -> str:
     n_matches, n_missing = len(computed) - len(different), len(comparison) - len(computed)
     line = f"{n_matches} of {len(computed)} recomputed cells match the printed digit"
     if len(different):
-        counts = different.groupby(["paper", "dataset"], sort=False).size().sort_values()[::-1]
-        places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts.items())
+        counts = Counter(zip(different["paper"], different["dataset"], strict=True)).most_common()
+        places = ", ".join(f"{n} of {paper} on {dataset}" for (paper, dataset), n in counts)
         line += f"; {len(different)} differ: {places}"
     if n_missing:
         line += f"; {n_missing} of {len(comparison)} printed cells are not recomputed"
