@@ -738,3 +738,11 @@ def test_every_golden_number_is_its_published_one():
         ("cider", 43.9),
     ):
         assert round(100 * found.metrics[name].correlations["overall tau_c"], 1) == value
+
+
+def test_a_baseline_from_before_there_was_the_option_keeps_own_references(tmp_path):
+    text = (GOLDEN / "demo.yaml").read_text()
+    assert ", own_references: keep}" in text
+    path = tmp_path / "old.yaml"
+    path.write_text(text.replace(", own_references: keep}", "}"))
+    assert read(path).protocol == read(GOLDEN / "demo.yaml").protocol

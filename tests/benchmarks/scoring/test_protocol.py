@@ -8,8 +8,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.datasets.own_references import find_own_references
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import says
 
@@ -337,6 +340,25 @@ def test_captions_that_are_their_only_reference_stop_a_run() -> None:
         "protocol.own_references=drop all copies",
     ):
         resolve(own_references="leave_out").select_items(copies())
+
+
+TEXTS = st.sampled_from(["a dog", "A dog.", "a cat", "the cat", "狗"])
+
+
+@given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=1, max_size=3).map(tuple)), max_size=8))
+def test_no_caption_is_scored_against_a_copy_of_itself(
+    rows: list[tuple[str, tuple[str, ...]]],
+) -> None:
+    """Whatever the texts: `drop` and `leave_out` leave no copy, and `keep` leaves all as it is."""
+    captions, references = zip(*rows, ("unlike", ("any other",)), strict=True)
+    items = make_items([str(i) for i in range(len(captions))], list(captions), list(references))
+    data = CaptionSet(items, card=CARD)
+    for policy in ("drop", "leave_out"):
+        changes = {"own_references": policy, "undefined": "drop"}
+        selected = dataclasses.replace(PREFERENCES, **changes).select_items(data)
+        assert find_own_references(selected).n_copies == 0
+        assert all(selected["references"])
+    assert PREFERENCES.select_items(data)["references"].tolist() == list(references)
 
 
 @pytest.mark.parametrize("policy", ["drop", "leave_out"])
