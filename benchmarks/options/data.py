@@ -149,7 +149,8 @@ captau data verify dataset=spice_models
 """
     notes: ClassVar[str] = """
 The command ends with status 1 where a file is damaged or of another revision, cannot be read, or holds other numbers of
-images, items, ratings or preferences than it should; or where a dataset that you named is not here.
+images, items, ratings or preferences than it should; or where a dataset that you named is not here. It also counts the
+captions that are one of their image's references (protocol.own_references, docs/protocols.md), which is no fault.
 """
     environment: ClassVar[tuple[Option, ...]] = (_SPICE,)
 

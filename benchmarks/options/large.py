@@ -37,7 +37,7 @@ TRUST = Option(
     "trust",
     "published",
     "where each metric's agreement with people is from: papers (published), or a finished run of captau bench; "
-    "null shows none",
+    "shown where captions like yours were judged; null shows none",
     str | None,
     takes="published|DIR",
     is_literal=True,

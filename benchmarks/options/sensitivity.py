@@ -33,7 +33,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         "images: a curve over the number of images, up to twice as many; raters: over the number of ratings of "
         "an item; references: over the number of references, for which every metric scores anew; power: the "
         "least difference of two metrics that the dataset can show; protocols: every combination of "
-        "ratings, references, coefficient and duplicates, and how far values and ranks move",
+        "ratings, references, coefficient, copies of references and duplicates, and how far values and ranks move",
         key="kind",
         takes="KIND|[A,B]",
         read=words_of,
