@@ -161,8 +161,8 @@ word_agreement.svg and .png.
         """
         kind = composed["kind"]
         check_choice("kind", kind, KINDS)
-        defaults = {typed.key: typed.default for typed in cls.declared()}
-        for key, kinds in _KINDS_OF.items():
-            if kind not in kinds and composed[key] != defaults[key]:
-                raise InputError(f"{key}=… belongs to {' or '.join(f'kind={k}' for k in kinds)}")
+        for key in cls.changed_keys(composed, _KINDS_OF):
+            if kind not in _KINDS_OF[key]:
+                kinds = " or ".join(f"kind={name}" for name in _KINDS_OF[key])
+                raise InputError(f"{key}=… belongs to {kinds}")
         return super().read(composed)

@@ -8,7 +8,7 @@ page; `Options.read` makes the object that a command takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -179,6 +179,12 @@ class Options:
         classes = (cls, *cls.variants)
         options = [o for c in classes for d in declarations(c).values() for o in d.options]
         return list({o.key: o for o in reversed([*options, *cls.environment])}.values())[::-1]
+
+    @classmethod
+    def changed_keys(cls, composed: Composed, keys: Iterable[str]) -> list[str]:
+        """Return those of some keys whose values are not the defaults."""
+        defaults = {declared.key: declared.default for declared in cls.declared()}
+        return [key for key in keys if composed[key] != defaults[key]]
 
 
 def declarations(cls: type[Any]) -> dict[str, _Declaration]:

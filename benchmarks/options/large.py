@@ -29,9 +29,9 @@ from .shared import (
 ENGINES = ("local", "ray")
 #: Rows of a part: few enough that a killed run has to repeat little of the whole.
 ROWS = 4_000
-#: Options of `captau score` that a small set has not, and those that a large set has not, by default.
-_LARGE_ONLY: dict[str, Any] = {"workers": None, "rows": None, "skip_corrupt": False, "work": None}
-_SMALL_ONLY: dict[str, Any] = {"partial": False, "stdout": "table"}
+#: Options of `captau score` that only large sets have, and those that only small sets have.
+LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
+SMALL_ONLY = ("partial", "stdout")
 
 TRUST = Option(
     "trust",
@@ -56,17 +56,8 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 
 def is_large(composed: Composed) -> bool:
-    """Return whether an engine is named, or a file, folder, glob or URL of shards.
-
-    Raises:
-        InputError: where it is none, and there are options of shards.
-    """
-    if composed["engine"] is not None or any(map(_is_shards, _paths(composed["candidates"]))):
-        return True
-    for key, default in _LARGE_ONLY.items():
-        if composed[key] != default:
-            raise InputError(f"{key}= is of large sets, in shards; add engine=local")
-    return False
+    """Say whether an engine is named, or a file, folder, glob or URL of shards."""
+    return composed["engine"] is not None or any(map(_is_shards, _paths(composed["candidates"])))
 
 
 def _is_shards(path: str) -> bool:
@@ -153,24 +144,6 @@ class LargeOptions(Options):
         check_engine(self.engine, self.workers, self.address)
         if self.rows < 1:
             raise InputError(f"rows is {self.rows}; 1 is the least")
-
-    @classmethod
-    def read(cls, composed: Composed) -> LargeOptions:
-        """Make the options of a composed configuration.
-
-        Raises:
-            InputError: on options that a large set has not.
-        """
-        for key, default in _SMALL_ONLY.items():
-            if composed[key] != default:
-                raise InputError(
-                    f"{key}= is not of large sets, in shards; leave it out, or engine= where the files are small"
-                )
-        if composed["keep.metric"] is not None:
-            raise InputError(
-                "keep.metric= is not of large sets; score first, then captau filter run=DIR keep.metric=METRIC"
-            )
-        return super().read(composed)
 
 
 def _metric_of(composed: Composed) -> str:

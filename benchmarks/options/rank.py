@@ -16,6 +16,7 @@ from .shared import (
     NAMED_PROTOCOL,
     PROTOCOL,
     MeasuringOptions,
+    check_not_fisher,
     protocols_of,
     statistics_part,
     words_of,
@@ -84,7 +85,4 @@ docs/rank.md explains what they hold.
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.statistics.interval == "fisher":
-            raise InputError(
-                "statistics.interval=fisher is of correlations; choose percentile, bca or none"
-            )
+        check_not_fisher(self.statistics)

@@ -12,10 +12,11 @@ from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import NEEDED, Composed, Option, Options, option, part
-from .large import TRUST, LargeOptions, is_large
+from .large import LARGE_ONLY, SMALL_ONLY, TRUST, LargeOptions, is_large
 from .shared import (
     METRICS,
     ScoringOptions,
+    check_not_fisher,
     metrics_part,
     one_of,
     optional_part,
@@ -173,10 +174,7 @@ it continues where it was stopped.
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.statistics.interval == "fisher":
-            raise InputError(
-                "statistics.interval=fisher is of correlations; choose percentile, bca or none"
-            )
+        check_not_fisher(self.statistics)
         if self.keep is not None and len(self.candidates) * len(self.references or "-") > 1:
             raise InputError("keep.metric= is of one system and one set of references")
         if self.stdout == "kept.json" and self.keep is None:
@@ -191,4 +189,16 @@ it continues where it was stopped.
         Raises:
             InputError: where a value makes no sense, or options do not go together.
         """
-        return LargeOptions.read(composed) if is_large(composed) else super().read(composed)
+        if not is_large(composed):
+            for key in cls.changed_keys(composed, LARGE_ONLY):
+                raise InputError(f"{key}= is of large sets, in shards; add engine=local")
+            return super().read(composed)
+        for key in cls.changed_keys(composed, SMALL_ONLY):
+            raise InputError(
+                f"{key}= is not of large sets, in shards; leave it out, or engine= where the files are small"
+            )
+        if composed["keep.metric"] is not None:
+            raise InputError(
+                "keep.metric= is not of large sets; score first, then captau filter run=DIR keep.metric=METRIC"
+            )
+        return LargeOptions.read(composed)

@@ -391,6 +391,14 @@ def statistics_part(*names: str, **texts: str) -> Any:
     )
 
 
+def check_not_fisher(statistics: StatisticsOptions) -> None:
+    """Raise InputError on Fisher's intervals, for numbers that are no correlations."""
+    if statistics.interval == "fisher":
+        raise InputError(
+            "statistics.interval=fisher is of correlations; choose percentile, bca or none"
+        )
+
+
 # Commands that score.
 
 
