@@ -65,7 +65,7 @@ def score(items):
 def test_the_jobs_of_a_sweep_run_on_two_nodes(address, captau, tmp_path):
     """It joins a cluster and leaves it; so it comes before this process joins for good."""
     (tmp_path / "both_nodes.py").write_text(BOTH_NODES)
-    metrics = 'metrics=["python(where:score)",rouge_1],["python(where:score)",rouge_2]'
+    metrics = 'metrics=["python(both_nodes:score)",rouge_1],["python(both_nodes:score)",rouge_2]'
     words = ("bench", "-m", "hydra/launcher=ray", f"hydra.launcher.address={address}", metrics)
     cheap = ("statistics.interval=none", "ceilings=false")
     status, out, err = captau(*words, *cheap, "output_dir=sweep")
