@@ -73,9 +73,9 @@ def row(out: str, name: str) -> list[str]:
 
 
 def lines(stderr: str) -> list[str]:
-    found = stderr.strip().splitlines()
-    assert all(line.startswith("captau: ") for line in found), stderr
-    return found
+    messages = stderr.strip().splitlines()
+    assert all(message.startswith("captau: ") for message in messages), stderr
+    return messages
 
 
 def test_fetch(captau, thumb, tmp_path) -> None:
@@ -170,10 +170,10 @@ def test_progress_is_shown_on_a_terminal(site, tmp_path) -> None:
         os.close(theirs)
         out = run.stdout.read()
         assert run.wait() == 0
-    shown = os.read(ours, 1 << 16).decode()
+    output = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert "mine/f" in shown
-    assert "1.0/1.0 MB" in shown
+    assert "mine/f" in output
+    assert "1.0/1.0 MB" in output
     assert out == f"mine/f: 1,000,000 bytes from {site.url}/f\n"
 
 
@@ -213,7 +213,7 @@ def test_import_of_nothing(captau, thumb, tmp_path) -> None:
     status, out, err = captau("import", "dataset=[thumb,pascal50s]", "source=empty")
     assert (status, err) == (0, "")
     assert "mscoco_references.json; of the card's revision" in out
-    # What is wrong with the source is said all the same, and once.
+    # A fault of the source is reported all the same, and once.
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
         archive.writestr("../mscoco_references.json", b"")
     status, _, err = captau("import", "dataset=all", "source=evil.zip")
@@ -333,23 +333,23 @@ def test_half_of_a_surrogate_pair_is_scored_like_any_character(
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "way"),
+    ("name", "number", "remedy"),
     [
         ("thumb", 0, "run captau data fetch dataset=thumb (from https://github.com/jungokasai/"),
         ("composite_30k", 2, "and run captau data import dataset=composite_30k source=PATH"),
     ],
 )
-def test_the_error_for_a_missing_file_names_the_command(name, number, way, tmp_path) -> None:
+def test_the_error_for_a_missing_file_names_the_command(name, number, remedy, tmp_path) -> None:
     card = registry.card(name)
     with pytest.raises(InputError) as caught:
         find(tmp_path, card, card.sources[number])
-    assert way in str(caught.value)
+    assert remedy in str(caught.value)
     with pytest.raises(InputError, match=f"run captau data fetch dataset={name} "):
         registry.load(name, tmp_path / "none")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["fetch"], "the option dataset=… is needed: a name, [A,B] or all"),
         (["fetch", "dataset=thmub"], "did you mean thumb"),
@@ -363,11 +363,11 @@ def test_the_error_for_a_missing_file_names_the_command(name, number, way, tmp_p
         ([], "data list, data fetch, data import, data verify"),
     ],
 )
-def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, said) -> None:
+def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, message) -> None:
     status, _, err = captau(*arguments)
     assert status == 2
     (line,) = lines(err)
-    assert said in line
+    assert message in line
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
 
@@ -378,12 +378,12 @@ def test_the_real_data_verifies(capsys, data_root: Path) -> None:
 
 def test_the_real_data_imports(captau, data_root: Path, tmp_path: Path) -> None:
     """By its authors' names and folders, and not by ours."""
-    given = tmp_path / "UMIC-master" / "txt_db" / "capeval1k"
-    given.mkdir(parents=True)
-    shutil.copy(data_root / "capeval1k/data.mdb", given)
-    shutil.copy(data_root / "capeval1k/bert-base-cased-vocab.txt", given / "vocab.txt")
+    folder = tmp_path / "UMIC-master" / "txt_db" / "capeval1k"
+    folder.mkdir(parents=True)
+    shutil.copy(data_root / "capeval1k/data.mdb", folder)
+    shutil.copy(data_root / "capeval1k/bert-base-cased-vocab.txt", folder / "vocab.txt")
     references = data_root / "coco/karpathy_test_references.json"
-    shutil.copy(references, given / "reference_captions.json")
+    shutil.copy(references, folder / "reference_captions.json")
     status, out, err = captau("import", "dataset=capeval1k", "source=UMIC-master")
     assert (status, err) == (0, "")
     assert out.count("of the card's revision") == 3

@@ -1,4 +1,4 @@
-"""What datasets share, on made-up sets by hand and on the real ones."""
+"""Shared images and captions of datasets, of made-up sets by hand and of the real ones."""
 
 from __future__ import annotations
 

@@ -120,9 +120,9 @@ def test_every_fault_is_listed_up_to_the_limit(tmp_path):
         "entry 14: 'caption' stands twice in one object; keep one",
     ]
     assert verdict.n_faults == 11
-    few = check(path, limit=2)
-    assert few.faults == verdict.faults[:2]
-    assert "11 faults, the first 2 listed" in few.summary
+    first_faults = check(path, limit=2)
+    assert first_faults.faults == verdict.faults[:2]
+    assert "11 faults, the first 2 listed" in first_faults.summary
 
 
 def test_images_against_the_references(tmp_path):
@@ -254,16 +254,18 @@ def test_a_thousand_broken_files_get_a_thousand_verdicts(tmp_path):
         name, seed = seeds[number % 3]
         data = bytearray(seed)
         for _ in range(rng.randint(1, 4)):
-            at = rng.randrange(len(data) + 1)
+            position = rng.randrange(len(data) + 1)
             how = rng.randrange(4)
             if how == 0:
-                data[at : at + 1] = bytes([rng.randrange(256)])
+                data[position : position + 1] = bytes([rng.randrange(256)])
             elif how == 1:
-                del data[at : at + rng.randint(1, 30)]
+                del data[position : position + rng.randint(1, 30)]
             elif how == 2:
-                data[at:at] = rng.choice([b"\x00", b'"', b"{", b"]", b"\xff", b",", b"PK\x03\x04"])
+                data[position:position] = rng.choice(
+                    [b"\x00", b'"', b"{", b"]", b"\xff", b",", b"PK\x03\x04"]
+                )
             else:
-                data = data[: at + 1]
+                data = data[: position + 1]
         path = submitted(tmp_path, bytes(data), name)
         verdict = check(path)
         assert (verdict.n_faults == 0) == (": valid: " in verdict.summary)

@@ -31,13 +31,23 @@ PLAIN = {"file": "~/a", "output": None, "draws": 3, "curve": {"good": 1.0}, "kin
 
 
 def test_keys_types_and_headings_follow_from_the_fields():
-    by_key = {each.key: each for each in ExampleOptions.declared()}
+    by_key = {declared.key: declared for declared in ExampleOptions.declared()}
     assert list(by_key) == ["file", "output", "draws", "curve.good", "kind"]
     assert [by_key[key].type for key in ("file", "output", "draws")] == [
         *(str, str | None, int | None),
     ]
-    assert [each.is_literal for each in by_key.values()] == [True, True, False, False, False]
-    assert [each.heading for each in by_key.values()] == ["", "", *["Options of drawing"] * 3]
+    assert [declared.is_literal for declared in by_key.values()] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [declared.heading for declared in by_key.values()] == [
+        "",
+        "",
+        *["Options of drawing"] * 3,
+    ]
 
 
 def test_a_composed_configuration_becomes_paths_and_tuples():
