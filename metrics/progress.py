@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 #: Bars on the screen, the latest last. Counters add a line to it: two bars would overwrite each other.
 _bars: list[Progress] = []
@@ -62,25 +62,30 @@ def progress_counter(description: str, total: int) -> Generator[ProgressCounter]
         yield ProgressCounter(bar, bar.add_task(description, total=total), description)
 
 
-def _own_bar() -> Progress:
+def make_bar(*columns: ProgressColumn, redirect_stdout: bool = True) -> Progress:
+    """Make a bar on stderr that goes when it is done; it is silent where stderr is no terminal.
+
+    Args:
+        columns: what stands on each line.
+        redirect_stdout: whether what is printed meanwhile stands above the bar.
+    """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress
 
     return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        *columns,
         console=Console(stderr=True),
         transient=True,
+        redirect_stdout=redirect_stdout,
         disable=not sys.stderr.isatty(),
     )
+
+
+def _own_bar() -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    description = TextColumn("{task.description}", markup=False)
+    return make_bar(description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
 
 
 def advance_to(advance: Callable[[int], None]) -> Callable[[int], None]:

@@ -73,8 +73,6 @@ def assert_scores(
     path = Path(baseline)
     if update is None:
         update = os.environ.get(UPDATE, "").lower() not in ("", "0", "false")
-    if not update and not path.exists():
-        raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
     metrics = _metrics(metric, name)
     _check_metrics(path, metrics, is_update=update)
     checked = run(
@@ -102,10 +100,12 @@ def _check_metrics(path: Path, metrics: Sequence[Metric], *, is_update: bool) ->
     """Check that a baseline has the metrics of a call; one that is rewritten must have no others.
 
     Raises:
-        InputError: where it lacks one, or would lose one.
+        InputError: where there is no baseline, it lacks a metric, or would lose one.
     """
-    if is_update and not path.exists():
-        return
+    if not path.exists():
+        if is_update:
+            return
+        raise InputError(f"no baseline {path}; run the test once with {UPDATE}=1 to make it")
     baseline_specs = read(path).metrics
     specs = [metric.spec for metric in metrics]
     absent_specs = sorted(set(baseline_specs) - set(specs))

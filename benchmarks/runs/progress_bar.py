@@ -9,26 +9,25 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
+    Progress,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.progress import Progress as Bar
 
-from ...metrics.progress import draw_on
+from ...metrics.progress import draw_on, make_bar
 
 
 class _VisibleBar:
     """Base of bars that are visible as long as their context lasts."""
 
-    _bar: Bar
+    _bar: Progress
 
     def __enter__(self) -> Self:
         self._stack = ExitStack()
@@ -53,15 +52,8 @@ class StepProgress(_VisibleBar):
     """
 
     def __init__(self, total: int | None) -> None:
-        self._bar = Bar(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
+        description = TextColumn("{task.description}", markup=False)
+        self._bar = make_bar(description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._task = self._bar.add_task("", total=total)
 
     def add_steps(self, steps: int, description: str) -> None:
@@ -85,15 +77,12 @@ class RowProgress(_VisibleBar):
     """Counter of the rows of one stage after another, with their rate and the remaining time; silent likewise."""
 
     def __init__(self) -> None:
-        self._bar = Bar(
+        self._bar = make_bar(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}", markup=False),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
         )
 
     @contextmanager
@@ -130,14 +119,11 @@ class DownloadProgress(_VisibleBar):
     """
 
     def __init__(self) -> None:
-        self._bar = Bar(
+        self._bar = make_bar(
             TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
             # What is printed meanwhile stands above the bar; into a pipe it goes as ever.
             redirect_stdout=sys.stdout.isatty(),
         )
