@@ -137,11 +137,11 @@ def table_of(numbers: Sequence[PublishedNumber], cells: dict[tuple[str, ...], st
     facts = read_facts()
     entries: list[Entry] = []
     for number in numbers:
-        known = facts[number.row]
-        same = [e for e in entries if e.facts == known and e.is_same(number)]
-        if not same:
-            entries.append(Entry(known))
-        (same or entries)[-1].numbers.append(number)
+        metric = facts[number.row]
+        equal_entries = [e for e in entries if e.facts == metric and e.is_same(number)]
+        if not equal_entries:
+            entries.append(Entry(metric))
+        (equal_entries or entries)[-1].numbers.append(number)
     lines = [
         "| metric | year | references | training | value | reproduced | printed by |",
         "|:--|--:|:--|:--|--:|:--|:--|",
