@@ -116,9 +116,13 @@ def _describe_rater(card: RaterCard) -> str:
         counts = [about[side].get(name, {}) for side in ("train", "validation")]
         captions, images = (sum(c.get(k, 0) for c in counts) for k in ("captions", "images"))
         low, _, middle, _, high = data["ranges"]["caption_words"]
-        fewest, most = data["ranges"]["references"]
+        low_count, high_count = data["ranges"]["references"]
         cells = [f"{data['title']} ({data['revision']})", f"{captions:,}", f"{images:,}"]
-        cells += [f"{low} to {high}, median {middle}", f"{fewest} to {most}", data["licence"]]
+        cells += [
+            f"{low} to {high}, median {middle}",
+            f"{low_count} to {high_count}",
+            data["licence"],
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",

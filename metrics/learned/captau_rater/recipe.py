@@ -56,7 +56,7 @@ SIMILARITIES = (*MEASURES, *(f"same_image_{name}" for name in MEASURES))
 @register_recipe("captau")
 @dataclass(frozen=True)
 class Captau(Recipe):
-    """Σ w_k m_k with w ≥ 0 and Σ w_k = 1, stretched so that the least of the training captions scores 0.
+    """Σ w_k m_k with w ≥ 0 and Σ w_k = 1, stretched so that the lowest of the training captions scores 0.
 
     Args:
         model: the sentence encoder: a folder, or a name as `sentence_cosine` takes it.
@@ -150,15 +150,15 @@ class Captau(Recipe):
             session,
         )
         weights /= weights.sum()
-        least = float((inputs @ weights).min())
-        model = CaptauModel(self, same_image, weights, min(least, 0.99), strength, session.device)
+        origin = float((inputs @ weights).min())
+        model = CaptauModel(self, same_image, weights, min(origin, 0.99), strength, session.device)
         scores = model.predict(examples.rows)
         model.calibration = Calibration.fit(examples, scores)
         return model
 
     def load(self, folder: Path) -> RaterModel:
         path = folder / WEIGHTS_FILE
-        tensors, card = load_tensors(path, ("encoder", "inputs", "weights", "least", "strength"))
+        tensors, card = load_tensors(path, ("encoder", "inputs", "weights", "origin", "strength"))
         if card.get("format") != _FORMAT:
             raise InputError(f"{folder}: a rater of another version of captau; train it anew")
         encoder = self._folder()
@@ -174,9 +174,11 @@ class Captau(Recipe):
         except TypeError as error:
             raise InputError(f"{path}: the weights of another architecture ({error})") from error
         weights = np.array(json.loads(card["weights"]))
-        least, strength = float(card["least"]), float(card["strength"])
+        origin, strength = float(card["origin"]), float(card["strength"])
         calibration = Calibration.read(folder)
-        return CaptauModel(self, same_image, weights, least, strength, resolve("auto"), calibration)
+        return CaptauModel(
+            self, same_image, weights, origin, strength, resolve("auto"), calibration
+        )
 
     @property
     def input_names(self) -> list[str]:
@@ -189,7 +191,7 @@ class CaptauModel(RaterModel):
 
     Args:
         weights: of the inputs, not negative, with the sum 1, shape (n_inputs,).
-        least: the weighted mean that scores 0, below 1.
+        origin: the weighted mean that scores 0, below 1.
         strength: the λ that the weights were learned with.
         calibration: of the scores, once they are calibrated.
     """
@@ -199,7 +201,7 @@ class CaptauModel(RaterModel):
         recipe: Captau,
         same_image: SameImage,
         weights: Floats,
-        least: float,
+        origin: float,
         strength: float,
         device: str,
         calibration: Calibration | None = None,
@@ -207,7 +209,7 @@ class CaptauModel(RaterModel):
         self.recipe = recipe
         self.same_image = same_image
         self.weights = weights
-        self.least = least
+        self.origin = origin
         self.strength = strength
         self.device = device
         self.calibration = calibration
@@ -251,7 +253,7 @@ class CaptauModel(RaterModel):
             ]
         )
         means = np.where(is_copy, limits, np.minimum(means, limits))
-        return np.clip((means - self.least) / (1 - self.least), 0.0, 1.0)
+        return np.clip((means - self.origin) / (1 - self.origin), 0.0, 1.0)
 
     def save(self, folder: Path) -> None:
         import torch
@@ -262,7 +264,7 @@ class CaptauModel(RaterModel):
             "encoder": transformers_hash(transformers_folder("rater captau", self.recipe.model)),
             "inputs": json.dumps(self.recipe.input_names),
             "weights": json.dumps(self.weights.tolist()),
-            "least": repr(self.least),
+            "origin": repr(self.origin),
             "strength": repr(self.strength),
         }
         save_tensors(folder / WEIGHTS_FILE, tensors, card)
@@ -285,8 +287,8 @@ def compute_similarities(texts: TextStates, same_image: SameImage) -> Floats:
             candidates = _project_texts(texts, [texts.candidates[row]], same_image)
             similarities[row] = [
                 value
-                for candidate, own in zip(candidates, references, strict=True)
-                for value in _compare(candidate, own)
+                for pair in zip(candidates, references, strict=True)
+                for value in _compare(*pair)
             ]
             advance(1)
     return similarities

@@ -31,7 +31,7 @@ _POINTS = 100
 
 @dataclass(frozen=True)
 class Curve:
-    """What to expect by score; between the points it is linear, beyond them constant.
+    """Expected rating and probability of being good by score; between the points it is linear, beyond them constant.
 
     Attributes:
         scores: in ascending order.
