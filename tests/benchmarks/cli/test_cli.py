@@ -194,7 +194,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["bench", "dataset=thumb", "data.root=nowhere"], "the data folder nowhere is not there"),
         (["bench", "dataset=thumb", "data.root=."], "no file mscoco_references.json"),
         (["bench", "java.home=nowhere", "cache.use=false"], "no Java program at nowhere"),
-        (["reproduce"], "the option paper=… is needed: clipscore_2021"),
+        (["reproduce"], "the option paper=… is needed: caption_quality_2021"),
         (["reproduce", "paper=clipscore"], "did you mean clipscore_2021"),
         (["bench", "++protocl.k=3"], "unknown option of captau bench '++protocl.k'"),
         (["bench", "+protocol.k=3"], "unknown option"),
