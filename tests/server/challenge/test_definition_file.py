@@ -138,7 +138,7 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
             "dataset",
             "fil",
             "dataset",
-            ["dataset: unknown dataset 'fil': did you mean foil or file?"],
+            ["dataset: unknown dataset 'fil': did you mean foil or file or fleur?"],
         ),
         ("dataset", "demo", "ratings", ["ratings: the dataset is demo, not file; leave it out"]),
         ("ratings", None, "", ["ratings: it is needed", "docs/own-data.md"]),
