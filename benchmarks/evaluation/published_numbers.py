@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ...conf import group
+from ...datasets.errors import InputError
 from ..runs.missing_notes import parse_missing_note
 from ..runs.tables import COEFFICIENT_STYLE
 from ..scoring.catalog import read_config, usual_protocol
@@ -113,9 +114,19 @@ def read_published(paper: str) -> pd.DataFrame:
     Returns:
         columns `table, dataset, row, column, published, trained, source, note`, all str. `trained` is
         one of `Training` where the number is a metric's correlation, and empty elsewhere.
+
+    Raises:
+        InputError: where a number names no source.
     """
     file = resources.files("captau.results") / "published" / f"{paper}.csv"
-    return pd.DataFrame(list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))))
+    cells = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    for line, cell in enumerate(cells, start=2):
+        if not cell["source"]:
+            raise InputError(
+                f"{file}:{line}: a published number without a source; name the paper and the table that it was "
+                "read from in the column source"
+            )
+    return pd.DataFrame(cells)
 
 
 def read_numbers(paper: str) -> Iterator[PublishedNumber]:

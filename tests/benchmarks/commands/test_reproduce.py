@@ -28,7 +28,7 @@ from captau.benchmarks.scoring.catalog import read_config
 from captau.conf import group
 from captau.datasets.errors import InputError
 from captau.datasets.registry import load
-from tests.conftest import run_captau
+from tests.conftest import run_captau, says
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,16 @@ def test_compare_says_match_difference_and_missing():
 def test_a_printed_row_without_a_rule_is_an_error():
     with pytest.raises(InputError, match="no row 'B'"):
         compare("p", table(), {("A", "tau_c"): TableCell(1.0)}, PUBLISHED)
+
+
+def test_a_published_number_without_a_source_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "published").mkdir()
+    head = "table,dataset,row,column,published,trained,source,note"
+    lines = [head, "Table 1,demo,A,tau_c,1.0,no,P. 2020,", "Table 1,demo,B,tau_c,1.0,no,,", ""]
+    (tmp_path / "published" / "p_2020.csv").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
+    with says("p_2020.csv:3: a published number without a source"):
+        read_published("p_2020")
 
 
 @pytest.mark.parametrize("paper", group("paper"))
