@@ -21,7 +21,7 @@ To add a kind, write a function like `_system_mean_cells` and name it in `TABLE_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ import pandas as pd
 from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Floats, Metric
+from ...metrics.base import Metric
 from ...metrics.registry import metric, metric_names
 from ..options.reproduce import PaperTable, ReproduceOptions
 from ..runs.missing_notes import missing_note, parse_missing_note
@@ -54,7 +54,7 @@ from .measured_dataset import (
     score_dataset,
 )
 from .published_numbers import describe_revisions, is_comparable
-from .system_ranking import count_best_worst
+from .system_ranking import count_best_worst, rank_systems
 
 
 @dataclass(frozen=True)
@@ -288,6 +288,8 @@ def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
     protocol = rebuilder.resolve_protocol(table, label, {"coefficients": ["pearson"]})
     measured = rebuilder.measure(table, protocol, list(specs.values()))
     items, cells = measured.items, Cells()
+    bounded = [options["dimension"] for options in table.columns.values() if "bound" in options]
+    intervals = _mean_intervals(measured.selection, list(dict.fromkeys(bounded)))
     for column, options in table.columns.items():
         scale = options.get("scale", table.scale)
         if "dimension" in options:
@@ -301,23 +303,26 @@ def _system_mean_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
             continue
         by_system = pd.Series(values.to_numpy(dtype=float)).groupby(items["system"])
         for row, system in table.rows.items():
-            scores = by_system.get_group(system).to_numpy()
-            low, high = _mean_interval(scores) if "bound" in options else (np.nan, np.nan)
-            value = _bound_or_value(options, float(scores.mean()), low, high)
+            ends = intervals.get((options.get("dimension", ""), system), (np.nan, np.nan))
+            mean = float(by_system.get_group(system).to_numpy().mean())
+            value = _bound_or_value(options, mean, *ends)
             cells[row, column] = TableCell(value * scale + 0.0)
     return cells
 
 
-def _mean_interval(scores: Floats) -> tuple[float, float]:
-    """Return the percentile interval of a mean, at the level of `BOUNDS`, of 20 times its replicates."""
-    rng = np.random.default_rng(BOUNDS.seed)
-    means = [
-        scores[rng.integers(len(scores), size=(BOUNDS.replicates, len(scores)))].mean(axis=1)
-        for _ in range(20)
-    ]
-    tail = (1 - BOUNDS.level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+def _mean_intervals(
+    selection: EvaluationSet, dimensions: Sequence[str]
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the interval of each system's mean rating, by dimension and system.
+
+    It is that of `BOUNDS`, of so many replicates that the printed digit does not depend on the draws.
+    """
+    if not dimensions:
+        return {}
+    points = {dimension: selection.points(dimension) for dimension in dimensions}
+    options = replace(BOUNDS, replicates=20 * BOUNDS.replicates)
+    rows = rank_systems(selection, points, options).systems.to_dict("records")
+    return {(r["dimension"], r["system"]): (r["ci_low"], r["ci_high"]) for r in rows}
 
 
 def _best_worst_cells(rebuilder: TableRebuilder, table: PaperTable, label: str) -> Cells:
