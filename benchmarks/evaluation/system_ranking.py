@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,7 +118,7 @@ def rank_systems(
         panel = SystemPanel.from_statistics(corpus, tuple(means), n_images)
         comparison = compare_on_images(panel, statistics, advance)
         intervals, differences = comparison.intervals, comparison.differences
-    tests = _make_tests(selection.name, differences, statistics.correction)
+    tests = _make_tests(selection.name, means, differences, statistics.correction)
     rows: list[dict[str, Any]] = []
     for dimension, ratings in means.items():
         values = {system: ratings.mean(system) for system in systems}
@@ -212,31 +212,31 @@ def _stack(statistics: Sequence[Statistic]) -> Statistic:
 
 
 def _make_tests(
-    dataset: str, differences: Sequence[MetricDifference], correction: str
+    dataset: str,
+    dimensions: Iterable[str],
+    differences: Sequence[MetricDifference],
+    correction: str,
 ) -> pd.DataFrame:
-    """Return the differences of systems, their p-values corrected within each dimension."""
-    rows = [
-        {
-            "dataset": dataset,
-            "dimension": difference.coefficient,
-            "system_a": difference.metric_a,
-            "system_b": difference.metric_b,
-            "difference": difference.value_a - difference.value_b,
-            "ci_low": difference.result.interval.low,
-            "ci_high": difference.result.interval.high,
-            "p_value": difference.result.p_value,
-        }
-        for difference in differences
-    ]
-    tests = pd.DataFrame(rows, columns=pd.Index(SYSTEM_TEST_COLUMNS))
-    for _, index in tests.groupby("dimension", sort=False).groups.items():
-        p_values = correct_p_values(tests.loc[index, "p_value"], correction)
-        tests.loc[index, "p_corrected"] = p_values
-    return tests.sort_values("dimension", kind="stable", key=_order_of, ignore_index=True)
-
-
-def _order_of(column: pd.Series) -> pd.Series:
-    return pd.Series(pd.factorize(column)[0], index=column.index)
+    """Return the differences of systems, a dimension after the other, their p-values corrected within each."""
+    rows: list[dict[str, Any]] = []
+    for dimension in dimensions:
+        of_dimension = [d for d in differences if d.coefficient == dimension]
+        corrected = correct_p_values([d.result.p_value for d in of_dimension], correction)
+        rows += [
+            {
+                "dataset": dataset,
+                "dimension": dimension,
+                "system_a": difference.metric_a,
+                "system_b": difference.metric_b,
+                "difference": difference.value_a - difference.value_b,
+                "ci_low": difference.result.interval.low,
+                "ci_high": difference.result.interval.high,
+                "p_value": difference.result.p_value,
+                "p_corrected": p_corrected,
+            }
+            for difference, p_corrected in zip(of_dimension, corrected, strict=True)
+        ]
+    return pd.DataFrame(rows, columns=pd.Index(SYSTEM_TEST_COLUMNS))
 
 
 def _rank(
@@ -247,12 +247,8 @@ def _rank(
     Without tests the means alone decide, and equal ones share a rank.
     """
     if not len(tests):
-        defined = [value for value in values.values() if not np.isnan(value)]
-        return {
-            system: 1 + sum(other > value for other in defined)
-            for system, value in values.items()
-            if not np.isnan(value)
-        }
+        places = pd.Series(values).rank(method="min", ascending=False).dropna()
+        return {str(system): int(place) for system, place in places.items()}
     p_values = {
         frozenset((row["system_a"], row["system_b"])): row["p_corrected"]
         for row in tests.to_dict("records")
