@@ -27,26 +27,21 @@ from ....datasets.own_references import comparison_form
 from ...base import Floats, Metric, version_of
 from ...neural.device import resolve
 from ...neural.store import Array
-from ...neural.text import TextModel
-from ...neural.weights import need_extra, transformers_folder, transformers_hash
+from ...neural.weights import transformers_hash
 from ...progress import progress_counter
 from ...registry import metric as make_metric
 from ...rows import Rows
 from ..common.calibration import Calibration
 from ..common.preference_weights import ScoredExamples, learn_weights
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
+from ..common.text_states import TextStates, encode_texts, find_encoder, normalise, weigh_tokens
 from ..common.training import TrainingSession
 from ..common.weights import load_tensors, save_tensors
 from .same_image import SameImage
-from .text_states import TextStates, normalise, weigh_tokens
 
 WEIGHTS_FILE = "captau.safetensors"
 #: Of the file; raters of another format are refused.
 _FORMAT = "3"
-#: The greatest number of tokens of a text.
-_TOKEN_LIMIT = 128
-#: Texts in a batch of the encoder.
-_BATCH_SIZE = 64
 #: The cosine to the nearest reference, that to the references' centroid, and the recall of the references'
 #: tokens (as BERTScore matches them), averaged over the references.
 MEASURES = ("cosine", "centroid", "recall")
@@ -89,8 +84,7 @@ class Captau(Recipe):
         )
 
     def _folder(self) -> Path:
-        need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
-        return transformers_folder(f"rater {self.name}", self.model)
+        return find_encoder(self.name, self.model)
 
     def make_metrics(self) -> list[Metric]:
         """Make the further metrics; raise `InputError` if one cannot be weighted."""
@@ -110,13 +104,7 @@ class Captau(Recipe):
         Raises:
             InputError: if a row has no references.
         """
-        for index, references in enumerate(rows.references):
-            if not references:
-                raise InputError(
-                    f"rater {self.name} needs references, and {rows.label(index)} has none"
-                )
-        model = TextModel(f"rater {self.name}", self._folder(), device, _BATCH_SIZE)
-        return TextStates(rows, model, _TOKEN_LIMIT, (model.layers,))
+        return encode_texts(self.name, self.model, rows, device, lambda n_layers: (n_layers,))
 
     def compute_inputs(self, rows: Rows, texts: TextStates, same_image: SameImage) -> Floats:
         """Compute the similarities and the further metrics, each at most 1, shape (n, n_inputs)."""
@@ -261,7 +249,7 @@ class CaptauModel(RaterModel):
         tensors = {k: torch.from_numpy(v) for k, v in vars(self.same_image).items()}
         card = {
             "format": _FORMAT,
-            "encoder": transformers_hash(transformers_folder("rater captau", self.recipe.model)),
+            "encoder": transformers_hash(find_encoder(self.recipe.name, self.recipe.model)),
             "inputs": json.dumps(self.recipe.input_names),
             "weights": json.dumps(self.weights.tolist()),
             "origin": repr(self.origin),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from ...base import Floats
-from .text_states import TextStates, normalise
+from ..common.text_states import TextStates, normalise
 
 #: The share of a spherical covariance in that of wording, which few captions determine poorly.
 SPHERICAL_SHARE = 0.7

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from ...base import Floats
 from ...neural.store import Array
-from ..captau_rater.text_states import TextStates
 from ..common.recipe import Examples, Ints, correlate_with_ratings
+from ..common.text_states import TextStates
 from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
 from ._siamese_network import SiameseNetwork, TextBatch
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 from ....datasets.errors import InputError
 from ...base import Floats
 from ...neural.text import load_model
-from ..captau_rater.text_states import TextStates
+from ..common.text_states import TextStates
 from .kernel_ridge import CLIP
 from .similarities import MIN_SUM, QUANTILES, select_layers
 

@@ -25,7 +25,7 @@ from ...base import Floats
 from ...neural.store import Array, key_of
 from ...rows import Rows
 from ..captau_rater.same_image import analyse_discriminants
-from ..captau_rater.text_states import TextStates, normalise
+from ..common.text_states import TextStates, normalise
 
 #: Lower temperatures make the weight of a neighbour fall faster with its cosine. Vectors use the first.
 TEMPERATURES = (0.05, 0.1)

@@ -21,12 +21,11 @@ import scipy
 from ....datasets.errors import InputError
 from ...base import Floats, version_of
 from ...neural.device import resolve
-from ...neural.text import TextModel
-from ...neural.weights import need_extra, transformers_folder, transformers_hash
+from ...neural.weights import transformers_hash
 from ...rows import Rows
-from ..captau_rater.text_states import TextStates
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
 from ..common.spice_metrics import parser_download_size
+from ..common.text_states import TextStates, encode_texts, find_encoder
 from ..common.training import TrainingSession
 from ..common.weights import fill_module, load_tensors, save_tensors
 from .background import Background
@@ -43,10 +42,6 @@ FINE_TUNED_FILE = "finetuned.safetensors"
 INPUTS_FILE = "inputs.safetensors"
 #: Of the files; raters of another format are refused.
 _FORMAT = "2"
-#: The greatest number of tokens of a text.
-_TOKEN_LIMIT = 128
-#: Texts in a batch of the encoder.
-_BATCH_SIZE = 64
 
 
 @register_recipe("in_domain")
@@ -110,8 +105,7 @@ class InDomain(Recipe):
         return "|".join([f"format:{_FORMAT}", transformers_hash(self._folder()), spice, *versions])
 
     def _folder(self) -> Path:
-        need_extra(f"rater {self.name}", ("torch", "transformers", "safetensors"))
-        return transformers_folder(f"rater {self.name}", self.model)
+        return find_encoder(self.name, self.model)
 
     def _has_spice(self) -> bool:
         return not parser_download_size() if self.spice is None else self.spice
@@ -122,13 +116,7 @@ class InDomain(Recipe):
         Raises:
             InputError: if a row has no references.
         """
-        for index, references in enumerate(rows.references):
-            if not references:
-                raise InputError(
-                    f"rater {self.name} needs references, and {rows.label(index)} has none"
-                )
-        model = TextModel(f"rater {self.name}", self._folder(), device, _BATCH_SIZE)
-        return TextStates(rows, model, _TOKEN_LIMIT, select_layers(model.layers))
+        return encode_texts(self.name, self.model, rows, device, select_layers)
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
         """Train both parts on the mean mid-ranks of each caption's ratings.
@@ -319,7 +307,7 @@ class InDomainModel(RaterModel):
         return self.recipe.share * frozen + (1 - self.recipe.share) * fine_tuned
 
     def save(self, folder: Path) -> None:
-        encoder = transformers_hash(transformers_folder("rater in_domain", self.recipe.model))
+        encoder = transformers_hash(find_encoder(self.recipe.name, self.recipe.model))
         card = {"encoder": encoder, "format": _FORMAT}
         input_card = {"names": json.dumps(self.names), "spice": str(self.inputs.has_spice).lower()}
         save_tensors(folder / INPUTS_FILE, _tensors(self.inputs.background), card | input_card)

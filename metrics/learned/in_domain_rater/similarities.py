@@ -14,8 +14,8 @@ from ...neural.store import Array, FeatureStore, key_of
 from ...progress import progress_counter
 from ...registry import metric as make_metric
 from ...rows import Rows
-from ..captau_rater.text_states import TextStates, normalise_states, weigh_tokens
 from ..common.spice_metrics import SPICE_METRICS
+from ..common.text_states import TextStates, normalise_states, weigh_tokens
 
 #: Quantiles of similarities over a row's references; with five references, each one's.
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from captau.metrics.learned.common.recipe import Examples
@@ -12,3 +15,11 @@ from tests.metrics.learned.demo_ratings import demo_examples
 def sides() -> dict[str, Examples]:
     """The demo's ratings by split."""
     return {split: demo_examples(split) for split in ("train", "validation", "test")}
+
+
+@pytest.fixture(scope="module")
+def encoders(tiny: Path) -> Iterator[Path]:
+    """Tiny random encoders: what is tested is not how good they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAPTAU_WEIGHTS", str(tiny))
+        yield tiny

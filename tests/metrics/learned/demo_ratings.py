@@ -1,10 +1,11 @@
-"""The demo's ratings as examples, and the rule behind them, for tests that train raters."""
+"""The demo's ratings as examples, and the rule behind them, for tests that train raters; rows without ratings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 import captau
@@ -28,6 +29,11 @@ def demo_examples(split: str) -> Examples:
         tuple(ratings[item_id] for item_id in items["item_id"]),
         np.empty((0, 2), dtype=np.intp),
     )
+
+
+def make_rows(captions: list[str], references: tuple[str, ...]) -> Rows:
+    """Return captions of one image, all with the same references."""
+    return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
 
 
 def shuffle_ratings(examples: Examples) -> Examples:

@@ -22,6 +22,7 @@ from tests.conftest import AWKWARD, says
 from tests.metrics.learned.demo_ratings import (
     correlate_with_rule,
     demo_examples,
+    make_rows,
     shuffle_ratings,
 )
 
@@ -46,20 +47,8 @@ WORDS = [
 
 
 @pytest.fixture(scope="module")
-def encoders(tiny):
-    """Tiny random encoders: what is tested is not how good they are."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CAPTAU_WEIGHTS", str(tiny))
-        yield tiny
-
-
-@pytest.fixture(scope="module")
 def trained(encoders):
     return Captau().fit(demo_examples("train"), demo_examples("validation"), TrainingSession(0))
-
-
-def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
-    return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
 
 
 # The promise about copies
@@ -76,21 +65,21 @@ def test_a_copy_of_a_reference_is_never_beaten(trained, encoders):
         references = tuple(draw_caption() for _ in range(rng.integers(1, 6)))
         copies = [f"{reference.upper()}!" for reference in references]
         scores = trained.predict(
-            rows_of([*references, *copies, *(draw_caption() for _ in range(10))], references)
+            make_rows([*references, *copies, *(draw_caption() for _ in range(10))], references)
         )
         n_copies = len(references) + len(copies)
         assert scores[:n_copies].min() == scores[:n_copies].max() == scores.max()
 
 
 def test_a_copy_of_the_only_reference_scores_1(trained, encoders):
-    scores = trained.predict(rows_of(["A red circle!", "a dog"], ("a red circle",)))
+    scores = trained.predict(make_rows(["A red circle!", "a dog"], ("a red circle",)))
     assert scores[0] == pytest.approx(1.0, abs=1e-6)
     assert scores[1] < scores[0]
 
 
 def test_scores_stay_between_0_and_1(trained, encoders):
     for references in (("a dog runs",), tuple(AWKWARD)):
-        scores = trained.predict(rows_of(AWKWARD, references))
+        scores = trained.predict(make_rows(AWKWARD, references))
         assert np.isfinite(scores).all()
         assert scores.min() >= 0
         assert scores.max() <= 1
@@ -103,7 +92,7 @@ def test_scores_stay_between_0_and_1(trained, encoders):
 
 def test_similarities_are_cosines_and_bertscores_recall(encoders):
     """Against the metrics of these names, on references of unequal length."""
-    rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
+    rows = make_rows(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
     texts = Captau().encode_texts(rows, "cpu")
     width = texts.sentences.shape[2]
     plain = SameImage(

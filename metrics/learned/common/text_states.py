@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....datasets.errors import InputError
 from ...base import Floats
 from ...neural.store import Array
 from ...neural.text import TextEncoder, TextModel
+from ...neural.weights import need_extra, transformers_folder
 from ...rows import Rows
+
+#: The greatest number of tokens of a text.
+TOKEN_LIMIT = 128
+#: Texts in a batch of the encoder.
+BATCH_SIZE = 64
 
 
 class TextStates:
@@ -55,6 +63,45 @@ class TextStates:
         """Return the second layer's states, one text's after the other's, and the texts' lengths."""
         states = [s.reshape(len(s), self.n_layers, -1)[:, 1] for s in self._features[texts]]
         return np.concatenate(states).astype(np.float32), self.lengths[texts]
+
+
+def find_encoder(rater: str, model: str) -> Path:
+    """Return the folder of a rater's sentence encoder.
+
+    Args:
+        rater: the rater's name.
+        model: a folder, or a name as `sentence_cosine` takes it.
+
+    Raises:
+        UnavailableError: if an extra or the encoder is missing.
+    """
+    need_extra(f"rater {rater}", ("torch", "transformers", "safetensors"))
+    return transformers_folder(f"rater {rater}", model)
+
+
+def encode_texts(
+    rater: str,
+    model: str,
+    rows: Rows,
+    device: str,
+    select_layers: Callable[[int], tuple[int, ...]],
+) -> TextStates:
+    """Encode the rows' texts as states of a rater's sentence encoder.
+
+    Args:
+        rater, model: as `find_encoder` takes them.
+        rows: the texts.
+        device: where the encoder runs.
+        select_layers: from the number of the encoder's layers to those whose states are stored.
+
+    Raises:
+        InputError: if a row has no references.
+    """
+    for index, references in enumerate(rows.references):
+        if not references:
+            raise InputError(f"rater {rater} needs references, and {rows.label(index)} has none")
+    encoder = TextModel(f"rater {rater}", find_encoder(rater, model), device, BATCH_SIZE)
+    return TextStates(rows, encoder, TOKEN_LIMIT, select_layers(encoder.layers))
 
 
 class _StatesEncoder(TextEncoder):
