@@ -1,4 +1,4 @@
-"""YAML as nodes that know their lines; `regression` reads baselines with it, `server` its definitions."""
+"""YAML as nodes that know their lines; `yaml_fields` and `regression` read files with it."""
 
 from __future__ import annotations
 

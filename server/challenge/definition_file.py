@@ -14,8 +14,8 @@ from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ...datasets.registry import load, names
-from ..yaml_fields import YamlFields, read_yaml_fields
 from .definition import Challenge, Limits, Phase, ReferenceSet
 from .leaderboard.columns import rank_keys
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from ...datasets.reading.yaml_fields import INVISIBLE
 from ..storage.database import StoreError
 from ..web.errors import RefusedError
-from ..yaml_fields import INVISIBLE
 from .accounts.account import Account
 from .definition import Challenge
 from .submission_files import ENDINGS

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
-from ...yaml_fields import YamlFields
 from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers

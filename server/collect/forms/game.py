@@ -11,9 +11,9 @@ import numpy as np
 
 from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ....datasets.sources.coco_captions import coco_id
-from ...yaml_fields import YamlFields
 from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit
 from . import game_rules

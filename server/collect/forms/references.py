@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ....datasets.sources.coco_captions import coco_id
 from ...web.forms import field_value
-from ...yaml_fields import YamlFields
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .errors import FormError

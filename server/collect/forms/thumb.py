@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import card
 from ....datasets.schema import Scale
-from ...yaml_fields import YamlFields
 from .counted_answers import CountedAnswers
 from .errors import FormError
 from .form import Form, FormFields, read_level

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ....datasets.images import find_image
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import item_ids
-from ...yaml_fields import YamlFields
 from .images import IMAGES_REMEDY
 from .units import StudyItem, StudyUnit, unit_of_item
 

@@ -9,9 +9,9 @@ import pandas as pd
 from ....datasets.errors import InputError, unknown
 from ....datasets.images import find_image
 from ....datasets.reading.table import read_table
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import load, names
 from ....datasets.schema import make_items
-from ...yaml_fields import YamlFields
 
 
 def read_items(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....conf import group
 from ....datasets.errors import InputError, unknown
-from ...yaml_fields import YamlFields, read_yaml_fields
+from ....datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..forms import FORMS
 from ..forms.form import Form
 from ..items.images import check_images

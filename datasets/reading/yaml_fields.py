@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from ..datasets.errors import InputError, unknown
-from ..datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
+from ..errors import InputError, unknown
+from .yaml_lines import MalformedYamlError, compose_yaml
 
 #: Characters that show nothing, or hide what is there: controls, halves of surrogate pairs, and those that
 #: turn the direction of the text after them.
