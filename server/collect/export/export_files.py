@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from ....datasets.errors import unknown
 from ..forms.counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from ..forms.form import Form
@@ -57,7 +59,8 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
 
 def _interchange_files(form: Form, answers: CountedAnswers) -> dict[str, bytes]:
     first_answers = answers.without_repeats()
-    files = {"ratings.csv": _ratings_csv(form, first_answers)}
+    scales = _scales_yaml(form)
+    files = {"ratings.csv": _ratings_csv(form, first_answers), "ratings.yaml": scales}
     if answers.settled:
         by_item = {answer.item.id: answer for answer in reversed(first_answers)}
         settled = [
@@ -65,8 +68,17 @@ def _interchange_files(form: Form, answers: CountedAnswers) -> dict[str, bytes]:
             for item_id, value in answers.settled.items()
             if item_id in by_item
         ]
-        files["settled.csv"] = _ratings_csv(form, settled)
+        files |= {"settled.csv": _ratings_csv(form, settled), "settled.yaml": scales}
     return files
+
+
+def _scales_yaml(form: Form) -> bytes:
+    """Return the scale of each dimension, as `dataset=file` reads it from beside a table of ratings."""
+    scales = {
+        dimension: {"low": scale.low, "high": scale.high, "step": scale.step}
+        for dimension, scale in form.scales.items()
+    }
+    return yaml.safe_dump({"scales": scales}, allow_unicode=True, sort_keys=False).encode()
 
 
 def _ratings_csv(form: Form, answers: Sequence[CountedAnswer]) -> bytes:

@@ -1,4 +1,4 @@
-"""Assignment of units to raters: evenly, practice and attention items in between.
+"""Assignment of units to raters: second answers before first ones, practice and attention items in between.
 
 Raters who ask at once are served together by a few statements; each gets what they would get one by one.
 """
@@ -13,7 +13,18 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    union_all,
+    update,
+)
 
 from ...web.errors import NotFoundError
 from ..forms.form import NextUnit
@@ -32,7 +43,7 @@ from .tables import raters, serves, units
 
 #: The seconds for which a unit stays reserved for a rater who does not answer.
 RESERVATION_SECONDS = 600
-#: The units that are searched first for those with the fewest answers.
+#: The units that are searched first, of those with one answer, with none, and with more.
 _FIRST_SEARCH = 400
 
 #: Participants, with the unit that waits for their answer.
@@ -62,25 +73,42 @@ _UNSEEN_OPEN = (
     .where(*_IS_OPEN, ~exists().where(serves.c.rater == RATER_ID, _IS_SERVED_UNIT))
     .limit(1)
 )
-_PRIORITY = (units.c.given, units.c.last_served, units.c.position, units.c.id)
-_FIRST_UNITS = (
-    select(*_PRIORITY)
+_ORDER = (units.c.last_served, units.c.position, units.c.id)
+_N_SEEING = (
+    select(func.count(func.distinct(serves.c.rater)))
+    .where(_IS_SERVED_UNIT, serves.c.rater.in_(RATER_IDS))
+    .scalar_subquery()
+)
+
+
+def _first_units(condition: ColumnElement[bool]) -> Select[Any]:
+    """Select the first open units of a condition, without those that all raters have seen."""
+    first = (
+        select(units.c.given, *_ORDER)
+        .where(*_IS_OPEN, condition, bindparam("n_raters") > _N_SEEING)
+        .order_by(units.c.given, *_ORDER)
+        .limit(bindparam("n_units"))
+        .subquery()
+    )
+    return select(*first.c)
+
+
+#: Open units with one answer, with none, and with more: the order in which they get further ones, so that units
+#: reach their second rater before new ones are opened.
+_FIRST_UNITS = union_all(
+    *map(_first_units, (units.c.given == 1, units.c.given == 0, units.c.given > 1))
+)
+#: The open units that raters are at, with the number of these.
+_PENDING_UNITS = (
+    select(units.c.given, *_ORDER, _PENDING.c.n_pending)
+    .join(_PENDING, _PENDING.c.unit == units.c.id)
     .where(*_IS_OPEN)
-    .order_by(*_PRIORITY)
-    .limit(bindparam("n_units"))
-    .subquery("first_units")
 )
-#: The units with the fewest answers, and the number of raters at each.
-_LEAST_ANSWERED = (
-    select(*_FIRST_UNITS.c, func.coalesce(_PENDING.c.n_pending, 0))
-    .outerjoin(_PENDING, _PENDING.c.unit == _FIRST_UNITS.c.id)
-    .order_by(*_FIRST_UNITS.c)
-)
-#: Those of these units that raters have been shown.
+#: The open units that raters have been shown.
 _SEEN = (
     select(serves.c.rater, serves.c.unit)
     .join(units, _IS_SERVED_UNIT)
-    .where(serves.c.rater.in_(RATER_IDS), *_IS_OPEN, units.c.given <= bindparam("most_answers"))
+    .where(serves.c.rater.in_(RATER_IDS), *_IS_OPEN)
 )
 _INSERT_SERVE = insert(serves).inline()
 _UPDATE_LAST_SERVED = (
@@ -99,6 +127,15 @@ class _Serve(NamedTuple):
     phase: str
     order: list[int]
     served_at: float
+
+
+class _UnitRow(NamedTuple):
+    """A unit that needs answers, as `units` has it; by order of its fields units come next."""
+
+    n_answers: int
+    last_served: int
+    position: int
+    unit_id: int
 
 
 class Assignment:
@@ -224,7 +261,7 @@ class Assignment:
 
 
 class _LeastAnswered:
-    """The choice of the unseen unit with the fewest answers, pending ones counted.
+    """The choice of the unit that comes next: second answers before first ones, then the fewest; pending ones count.
 
     It serves all raters who ask at once: what one takes is pending for the next.
 
@@ -238,13 +275,20 @@ class _LeastAnswered:
     def __init__(
         self, c: Connection, rater_ids: Sequence[int], ratings: int, reserved_since: float
     ) -> None:
-        self._c, self._rater_ids = c, rater_ids
-        self._parameters = {"ratings": ratings, "reserved_since": reserved_since}
+        self._c, self._ratings = c, ratings
+        self._parameters = {
+            "ratings": ratings,
+            "reserved_since": reserved_since,
+            "rater_ids": pad_to_power_of_two(rater_ids),
+            "n_raters": len(rater_ids),
+        }
         self._n_searched = 0
-        self._rows: list[tuple[int, ...]] = []
+        #: Units that nobody is at by their number of answers: one, none, more.
+        self._idle_rows: tuple[list[_UnitRow], ...] = ([], [], [])
+        #: Units that raters are at, or took.
+        self._busy_rows: dict[int, _UnitRow] = {}
+        self._n_pending: Counter[int] = Counter()
         self._seen: set[tuple[int, int]] = set()
-        self._n_taken: Counter[int] = Counter()
-        self._serve_numbers: dict[int, int] = {}
         self._next_serve_number = count(1 << 62)  # after all that the database has
 
     def take(self, rater_id: int, *, counts: bool) -> int | None:
@@ -254,45 +298,62 @@ class _LeastAnswered:
             rater_id: the rater.
             counts: whether their answer will count; an excluded rater's does not.
         """
-        while True:
-            best, is_final = self._find_best(rater_id)
-            if is_final or len(self._rows) < self._n_searched:
-                break
+        if not self._n_searched:
+            self._load_busy_units()
             self._search_further()
-        if best is None:
+        row, is_final = self._find_first_idle(rater_id)
+        while not is_final:
+            self._search_further()
+            row, is_final = self._find_first_idle(rater_id)
+        candidates = [r for r in self._busy_rows.values() if self._is_free(rater_id, r)]
+        if row is not None:
+            candidates.append(row)
+        if not candidates:
             return None
-        unit_id = best[-1]
-        self._n_taken[unit_id] += counts
-        self._serve_numbers[unit_id] = next(self._next_serve_number)
-        return unit_id
+        row = min(candidates, key=self._priority)
+        self._n_pending[row.unit_id] += counts
+        serve_number = next(self._next_serve_number)
+        self._busy_rows[row.unit_id] = row._replace(last_served=serve_number)
+        return row.unit_id
 
-    def _find_best(self, rater_id: int) -> tuple[tuple[int, ...] | None, bool]:
-        """Return the best of the units searched, and whether no other can be better."""
-        best: tuple[int, ...] | None = None
-        for n_answers, last_served, position, unit_id, n_pending in self._rows:
-            if (rater_id, unit_id) in self._seen:
-                continue
-            n_at_unit = n_pending + self._n_taken[unit_id]
-            serve_number = self._serve_numbers.get(unit_id)
-            priority = (n_answers + n_at_unit, serve_number or last_served, position, unit_id)
-            if priority[0] < self._parameters["ratings"] and (best is None or priority < best):
-                best = priority
-            # Rows come by answers: after the first that nobody is at, none can be better.
-            if not n_at_unit and serve_number is None:
-                return best, True
-        return best, False
+    def _find_first_idle(self, rater_id: int) -> tuple[_UnitRow | None, bool]:
+        """Return the best of the units that nobody is at, and whether no other can be better."""
+        for rows in self._idle_rows:
+            for row in rows:
+                if row.unit_id not in self._busy_rows and self._is_free(rater_id, row):
+                    return row, True
+            if len(rows) == self._n_searched:
+                return None, False
+        return None, True
+
+    def _is_free(self, rater_id: int, row: _UnitRow) -> bool:
+        n_answers = row.n_answers + self._n_pending[row.unit_id]
+        return n_answers < self._ratings and (rater_id, row.unit_id) not in self._seen
+
+    def _priority(self, row: _UnitRow) -> tuple[int, ...]:
+        n_answers = row.n_answers + self._n_pending[row.unit_id]
+        return (_order_of_count(n_answers), n_answers, *row[1:])
+
+    def _load_busy_units(self) -> None:
+        self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, self._parameters)}
+        for *row, n_pending in self._c.execute(_PENDING_UNITS, self._parameters):
+            unit_row = _UnitRow(*row)
+            self._busy_rows[unit_row.unit_id] = unit_row
+            self._n_pending[unit_row.unit_id] = n_pending
 
     def _search_further(self) -> None:
         self._n_searched = 8 * self._n_searched or _FIRST_SEARCH
-        rows = self._c.execute(_LEAST_ANSWERED, {**self._parameters, "n_units": self._n_searched})
-        self._rows = [tuple(row) for row in rows]
-        if self._rows:
-            parameters = {
-                "rater_ids": pad_to_power_of_two(self._rater_ids),
-                "most_answers": self._rows[-1][0],
-                "ratings": self._parameters["ratings"],
-            }
-            self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, parameters)}
+        self._idle_rows = ([], [], [])
+        parameters = {**self._parameters, "n_units": self._n_searched}
+        for row in self._c.execute(_FIRST_UNITS, parameters):
+            self._idle_rows[_order_of_count(row.given)].append(_UnitRow(*row))
+        for rows in self._idle_rows:
+            rows.sort()
+
+
+def _order_of_count(n_answers: int) -> int:
+    """Return the place of units with so many answers: those with one first, then those with none."""
+    return {1: 0, 0: 1}.get(n_answers, 2)
 
 
 def _next_of_pool(c: Connection, rater_id: int, task: NextUnit) -> int | None:

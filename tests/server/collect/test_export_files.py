@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import captau
 from captau.benchmarks.scoring.caption_files import read_references
@@ -78,6 +79,8 @@ def test_a_game_export_loads_as_dataset_file(run_study, tmp_path):
     assert set(results.correlations["metric"]) >= {"bleu_1"}
     assert np.isfinite(results.correlations["value"].astype(float)).all()
     assert json.loads((folder / "run.json").read_text())["answers"] == 3 * len(CAPTIONS)
+    scales = yaml.safe_load((folder / "ratings.yaml").read_text())
+    assert scales == {"scales": {"overall": {"low": 1, "high": 5, "step": 1}}}
 
 
 def test_a_game_export_on_coco_imports_as_cocog(run_study, tmp_path):
