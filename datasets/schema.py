@@ -94,7 +94,8 @@ class Card:
 
     Raters are anonymous where their names only number an item's ratings. `summaries` has the dimensions
     that are made of the ratings of another dimension, by name, with that dimension; `totals` names those
-    that are sums of several others.
+    that are sums of several others. `faults` names those on which more is worse, such as whether a caption tells
+    what the image does not show.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Card:
     anonymous_raters: bool = False
     summaries: Mapping[str, str] = field(default_factory=dict[str, str])
     totals: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def item_ids(

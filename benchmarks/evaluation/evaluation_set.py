@@ -122,8 +122,13 @@ class EvaluationSet:
         ]
 
     def points(self, dimension: str) -> pd.DataFrame:
-        """Return the data points of a dimension: columns `item_id, value`, in the items' order."""
-        return self.protocol.data_points(self.caption_set, self.items, dimension)
+        """Return the data points of a dimension: columns `item_id, value`, in the items' order.
+
+        Where the card says that the dimension is of faults, they count negative, so that more is better.
+        """
+        points = self.protocol.data_points(self.caption_set, self.items, dimension)
+        is_fault = dimension in self.caption_set.card.faults
+        return points.assign(value=0.0 - points["value"]) if is_fault else points
 
     def image_of(self, points: pd.DataFrame) -> pd.Series:
         """Return the image id of each data point."""

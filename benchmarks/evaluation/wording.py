@@ -9,10 +9,13 @@ import pandas as pd
 from ...datasets.schema import CaptionSet
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.detection import DETECTION_COEFFICIENTS
 from .evaluation_set import EvaluationSet
 
 #: Names of the bootstrap intervals.
 INTERVAL_LABELS = {"percentile": "percentile", "bca": "BCa"}
+#: Coefficients whose notes, of a threshold or of chance, belong below every table.
+ALWAYS_NOTED = ("acc_eq", *DETECTION_COEFFICIENTS)
 #: Names of the corrections of p-values for the number of comparisons.
 CORRECTION_LABELS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "no correction"}
 
@@ -77,7 +80,7 @@ def describe_protocol(protocol: Protocol) -> str:
 
 
 def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: str) -> list[str]:
-    """Return the notes of defined coefficients on groups, systems and thresholds, each once.
+    """Return the notes of defined coefficients on groups, systems and thresholds, and of chance, each once.
 
     Args:
         correlations: rows of `correlations.csv`.
@@ -86,7 +89,7 @@ def level_notes(correlations: pd.DataFrame, labels: Mapping[str, str], level: st
     """
     metrics_by_note: dict[tuple[str, str, str], list[str]] = {}
     for row in correlations[correlations["value"].notna()].to_dict("records"):
-        has_level = row["coefficient"] == "acc_eq" or level != "pooled"
+        has_level = row["coefficient"] in ALWAYS_NOTED or level != "pooled"
         if has_level and row["coefficient"] != "accuracy" and row["note"]:
             key = (row["dimension"], row["coefficient"], row["note"])
             metrics_by_note.setdefault(key, []).append(labels[row["metric"]])

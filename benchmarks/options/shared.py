@@ -205,7 +205,7 @@ class ProtocolChanges:
     coefficients: Any = option(
         None,
         "any of tau_c, tau_b, tau_a, gamma, spearman, pearson, pairwise_accuracy, acc_eq, "
-        "soft_pairwise_accuracy, accuracy (docs/kinds.md)",
+        "soft_pairwise_accuracy, average_precision, auroc, accuracy (docs/kinds.md)",
     )
     undefined: str | None = option(None, "what an undefined score does: nan, drop, error")
     level: str | None = option(None, "pooled, by_image, by_system, system")

@@ -31,6 +31,8 @@ COEFFICIENTS = {
     "pairwise_accuracy": "the share of pairs that are ordered alike",
     "acc_eq": r"pairwise accuracy with tie calibration (acc$_{\mathrm{eq}}$)",
     "soft_pairwise_accuracy": "soft pairwise accuracy",
+    "average_precision": "average precision of detection",
+    "auroc": "the area under the ROC curve",
     "accuracy": "accuracy on preference pairs",
 }
 RATINGS = {

@@ -22,6 +22,8 @@ COEFFICIENT_STYLE = {
     "pairwise_accuracy": ("pairs alike %", r"pairs alike \%", 100, 1),
     "acc_eq": ("acc_eq %", r"acc$_{\mathrm{eq}}$ \%", 100, 1),
     "soft_pairwise_accuracy": ("SPA %", r"SPA \%", 100, 1),
+    "average_precision": ("AP", "AP", 100, 1),
+    "auroc": ("AUROC", "AUROC", 100, 1),
     "accuracy": ("acc. %", r"acc.\ \%", 100, 1),
 }
 

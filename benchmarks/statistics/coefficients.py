@@ -14,6 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
+from .detection import DETECTION_COEFFICIENTS, chance_level, is_detection, prepare_detection
 from .pair_counts import calibrate_ties, count_pairs
 from .preferences import pair_outcomes
 from .remarks import Note, Remark, Remarked, Undefined, remark
@@ -32,6 +33,7 @@ COEFFICIENTS = (
     "pairwise_accuracy",
     "acc_eq",
     "soft_pairwise_accuracy",
+    *DETECTION_COEFFICIENTS,
     "accuracy",
 )
 
@@ -73,11 +75,12 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
         scores, ratings: shape (n_points,), paired.
         coefficient: Kendall's `tau_c`, `tau_b` or `tau_a`, Goodman and Kruskal's `gamma`,
             `spearman`, `pearson`, `pairwise_accuracy` or `acc_eq`; see `pair_counts` for the last two.
+            `average_precision` and `auroc` are of ratings of 0 and 1, see `detection`.
 
     Returns:
-        The coefficient in [-1, 1], the two accuracies in [0, 1], and SciPy's p-value of "no
-        association", which the accuracies lack; NaN with a reason where there are fewer than two
-        points, a score or rating is NaN, either side is constant, a score is infinite and Pearson's r or a
+        The coefficient in [-1, 1], the two accuracies and those of detection in [0, 1], and SciPy's p-value of
+        "no association", which the accuracies and average precision lack; NaN with a reason where there are
+        fewer than two points, a score or rating is NaN, either side is constant, a score is infinite and Pearson's r or a
         threshold of scores is requested, or there is no value.
 
     Raises:
@@ -85,7 +88,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     """
     if scores.shape != ratings.shape or scores.ndim != 1:
         raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
-    if coefficient not in (*_SCIPY, *PAIR_COEFFICIENTS):
+    if coefficient not in (*_SCIPY, *PAIR_COEFFICIENTS, *DETECTION_COEFFICIENTS):
         raise ValueError(f"no coefficient '{coefficient}'")
     if reason := undefined_reason(scores, ratings):
         return Coefficient.undefined(reason)
@@ -93,6 +96,8 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
         return Coefficient.undefined(remark(Undefined.INFINITE_SCORE))
     if coefficient in PAIR_COEFFICIENTS:
         return _correlate_pairs(scores, ratings, coefficient)
+    if coefficient in DETECTION_COEFFICIENTS:
+        return _detect(scores, ratings, coefficient)
     if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
         scores = scores / largest
     with np.errstate(all="ignore"):
@@ -128,6 +133,20 @@ def _correlate_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coeff
     value = counts.tau_a if coefficient == "tau_a" else counts.gamma
     # They are zero exactly where τ_b is, so that its test is theirs.
     return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
+
+
+def _detect(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
+    if not is_detection(ratings):
+        return Coefficient.undefined(remark(Undefined.NO_DETECTION))
+    every_point = np.zeros(len(scores), dtype=np.int64)
+    statistic = prepare_detection(scores, ratings, [coefficient], every_point)
+    p_value = float("nan")
+    if (
+        coefficient == "auroc"
+    ):  # it is one half exactly where τ_b is zero, so that its test is this one's
+        p_value = float(scipy.stats.kendalltau(scores, ratings).pvalue)
+    chance = remark(Note.CHANCE_LEVEL, chance=chance_level(ratings, coefficient))
+    return Coefficient(float(statistic(np.ones((1, 1)))[0, 0]), p_value, remarks=(chance,))
 
 
 def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .coefficients import Coefficient, Floats, correlate, correlate_acc_eq, undefined_reason
+from .detection import DETECTION_COEFFICIENTS
 from .pair_counts import count_pairs
 from .remarks import Note, Remark, Undefined, remark
 
@@ -82,6 +83,8 @@ def _correlate_systems(
     """Correlate systems' mean scores with their mean ratings."""
     if len(groups) < 2:
         return Coefficient.undefined(remark(Undefined.ONE_SYSTEM))
+    if coefficient in DETECTION_COEFFICIENTS:  # a mean is neither 0 nor 1 but by accident
+        return Coefficient.undefined(remark(Undefined.NO_DETECTION))
     if np.isinf(scores).any():
         return Coefficient.undefined(remark(Undefined.INFINITE_SCORE))
     if coefficient == "soft_pairwise_accuracy":

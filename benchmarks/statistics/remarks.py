@@ -25,6 +25,7 @@ class Undefined(Enum):
     INFINITE_DIFFERENCE = "an infinite score, whose differences have no threshold"
     TOO_MANY_VALUES = "too many distinct scores and ratings to find a threshold"
     ROUNDING = "the numbers are too alike to compute with"
+    NO_DETECTION = "ratings other than 0 and 1, or of one kind alone"
     NO_PREFERENCES = "no preferences"
     UNDEFINED_PAIRS = "{n_undefined} of {n_pairs} pairs have an undefined score"
     UNDEFINED_CATEGORIES = "accuracy of {categories}"
@@ -69,6 +70,7 @@ class Note(Enum):
     # coefficients
     TIED_IF_EQUAL = "equal scores alone are tied"
     TIED_WITHIN = "scores that differ by {threshold:.6g} or less are tied"
+    CHANCE_LEVEL = "{chance:.3f} by chance"
     HALF_COUNTED_PAIRS = "{n_pairs} tied pairs count half"
     DROPPED_POINTS = "{n_dropped} of {n_points} data points dropped: undefined score"
     TIED_PAIRS = "{n_pairs} pairs left out on which people tied"

@@ -14,6 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .coefficients import PAIR_COEFFICIENTS
+from .detection import DETECTION_COEFFICIENTS, is_detection, prepare_detection
 from .levels import (
     SYSTEM_COEFFICIENTS,
     TIE_COEFFICIENTS,
@@ -121,8 +122,11 @@ def _prepare_pooled(
     plain = [
         c
         for c in coefficients
-        if c not in (*PAIR_COEFFICIENTS, *SYSTEM_COEFFICIENTS) and (finite or c != "pearson")
+        if c not in (*PAIR_COEFFICIENTS, *SYSTEM_COEFFICIENTS, *DETECTION_COEFFICIENTS)
+        and (finite or c != "pearson")
     ]
+    detected = [c for c in coefficients if c in DETECTION_COEFFICIENTS and is_detection(ratings)]
+    detection = prepare_detection(scores, ratings, detected, unit) if detected else None
     plain_statistic = prepare_coefficients(scores, ratings, plain, unit) if plain else None
     has_pairs = bool(set(coefficients) & set(PAIR_COEFFICIENTS))
     ranked = RankedPairs(scores, ratings, unit) if has_pairs else None
@@ -132,6 +136,8 @@ def _prepare_pooled(
         values = dict.fromkeys(coefficients, np.full(weights.shape[1], np.nan))
         if plain_statistic is not None:
             values |= dict(zip(plain, plain_statistic(weights), strict=True))
+        if detection is not None:
+            values |= dict(zip(detected, detection(weights), strict=True))
         if acc_eq is not None:
             values["acc_eq"] = acc_eq(weights)[0]
         if ranked is not None:

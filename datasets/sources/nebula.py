@@ -1,14 +1,28 @@
-"""Nebula: judgements by 805 people of captions of 32,978 images (Matsuda et al. 2024)."""
+"""Nebula: judgements by 805 people of captions of 32,978 images (Matsuda et al. 2024).
+
+The test split is downloaded as EXPERT publishes it. Papers after it print numbers on another version of the scores
+("Spica"), which are 0.6 to 0.8 higher: the two are not to be mixed.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..registry import dataset
-from ..schema import CaptionSet, Card, Scale
+from ..schema import CaptionSet, Card, Scale, github
 from .hub_layout import read_hub, sources_of
 
 _PAGE = "https://huggingface.co/datasets/Ka2ukiMatsuda/Nebula"
+_EXPERT = "74bbef41209fce20551f2d707bc7642400d7eddf"
+_TRAIN, _VALIDATION, _TEST = sources_of("nebula", _PAGE)
+TEST = replace(
+    _TEST,
+    path="nebula/nebula_test.json",
+    url=f"https://github.com/hjkim811/EXPERT/blob/{_EXPERT}/annotations/nebula_test.json",
+    sha256="ac70204016a35ccc3a81603a7c1c9c836152ab8d7d3fea6a33e84eafe937df39",
+    downloads=github("hjkim811/EXPERT", _EXPERT, "annotations/nebula_test.json"),
+)
 
 CARD = Card(
     name="nebula",
@@ -24,7 +38,7 @@ CARD = Card(
 }""",
     homepage=_PAGE,
     scales={"overall": Scale(0, 1)},
-    sources=sources_of("nebula", _PAGE),
+    sources=(_TRAIN, _VALIDATION, TEST),
     expected={"images": 32978, "ratings": 32978},
     partial=True,
 )

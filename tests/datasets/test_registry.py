@@ -39,7 +39,7 @@ def test_the_datasets() -> None:
             "file",
         ),
         *("flickr8k_expert", "flickr8k_cf", "pascal50s", "thumb", "caption_quality"),
-        *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula"),
+        *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
     }
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from captau.benchmarks.commands.bench import bench
 from captau.datasets.registry import load
 from tests.conftest import says
 
@@ -129,3 +130,12 @@ def test_another_schema(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with says(f"{path}: not a whole Parquet file"):
         load("nebula", tmp_path)
+
+
+def test_nebula_as_expert_publishes_it(data_root: Path) -> None:
+    """The file that `captau data fetch` gets: counts and τ_c (BLEU-1, BLEU-4, ROUGE-L, METEOR, CIDEr) of its README."""
+    metrics = ["bleu_1", "bleu_4", "rouge_l", "meteor", "cider"]
+    table = bench("nebula", metrics, data_root=data_root).correlations
+    values = table[table["coefficient"] == "tau_c"]["value"]
+    assert [round(100 * value, 1) for value in values] == [40.4, 43.5, 42.6, 46.8, 48.1]
+    assert set(table["n_ratings"]) == {3298}

@@ -1,0 +1,91 @@
+"""HAT: machine captions of COCO images with the words that people call hallucinated (Petryk et al. 2024).
+
+A caption's `hallucination` is 1 where it tells something that its image does not show, 0 where it does not: a fault,
+so that low scores are to find it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..reading.json_files import field, read_json, texts
+from ..reading.source_files import find
+from ..registry import dataset
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, SourceFile, github, make_items
+from .coco_captions import coco_id
+
+_COMMIT = "7da6b90ebe392228ea532a84d78eab830c2b3cb2"
+DIMENSION = "hallucination"
+#: The release does not name the people who gave its one rating a caption.
+RATER = "release"
+
+
+def aloha(path: str, name: str, *, sha256: str = "") -> SourceFile:
+    """Return a file of the release of ALOHa, which has no licence file, so that nothing of it may be passed on."""
+    return SourceFile(
+        path,
+        f"https://github.com/DavidMChan/aloha/blob/{_COMMIT}/data/{name}",
+        sha256,
+        downloads=github("DavidMChan/aloha", _COMMIT, f"data/{name}"),
+    )
+
+
+CAPTIONS = aloha(
+    "hat/hat-trainval.json",
+    "hat-trainval.json",
+    sha256="18abffb627ef6eb8252e21e2e9bfe55d6431f91056467179d7d17ad87ff8969f",
+)
+CARD = Card(
+    name="hat",
+    title="HAT",
+    revision=_COMMIT,
+    licence="not stated by the release: not to be passed on; references CC BY 4.0 (COCO)",
+    citation="""@inproceedings{petryk2024aloha,
+  title={{ALOHa}: A New Measure for Hallucination in Captioning Models},
+  author={Petryk, Suzanne and Chan, David M. and Kachinthaya, Anish and Zou, Haodi and Canny, John and
+          Gonzalez, Joseph E. and Darrell, Trevor},
+  booktitle={NAACL},
+  year={2024}
+}""",
+    homepage="https://github.com/DavidMChan/aloha",
+    scales={DIMENSION: Scale(0, 1, 1)},
+    sources=(CAPTIONS,),
+    expected={"images": 385, "items": 400, "ratings": 400},
+    anonymous_raters=True,
+    faults=(DIMENSION,),
+)
+
+
+@dataset(CARD)
+def load_hat(root: Path) -> CaptionSet:
+    """Read HAT's captions.
+
+    Raises:
+        InputError: where the file is missing or malformed.
+    """
+    path = find(root, CARD, CAPTIONS)
+    rows = read_json(path)
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
+    images: list[str] = []
+    captions: list[str] = []
+    references: list[tuple[str, ...]] = []
+    faults: list[float] = []
+    for number, row in enumerate(rows):
+        where = f"{path}: entry {number}"
+        images.append(coco_id(field(row, "image_path", str, where)))
+        captions.append(field(row, "caption", str, where))
+        references.append(texts(row, "references", where))
+        faults.append(float(field(row, "contains_hallucination", bool, where)))
+    items = make_items(images, captions, references)
+    ratings = pd.DataFrame(
+        [
+            (item_id, DIMENSION, RATER, fault)
+            for item_id, fault in zip(items["item_id"], faults, strict=True)
+        ],
+        columns=pd.Index(RATING_COLUMNS),
+    )
+    return CaptionSet(items, ratings, card=CARD)
