@@ -22,6 +22,10 @@ points = st.lists(
 )
 
 
+def drawn_numbers(drawn: list[tuple[int, int, str]]) -> list[tuple[float, float]]:
+    return [(float(score), float(rating)) for score, rating, _ in drawn]
+
+
 def detect(scores: Sequence[float], ratings: Sequence[float]) -> list[float]:
     x, y = np.array(scores, dtype=float), np.array(ratings, dtype=float)
     return [correlate(x, y, coefficient).value for coefficient in BOTH]
@@ -74,7 +78,7 @@ def test_systems_have_no_detection() -> None:
 def test_detection_is_that_of_scikit_learn(drawn: list[tuple[int, int, str]]) -> None:
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    scores, ratings = (np.array(column, dtype=float) for column in list(zip(*drawn))[:2])
+    scores, ratings = np.array(drawn_numbers(drawn)).T
     assume(np.ptp(scores) > 0 and np.ptp(ratings) > 0)
     reference = [average_precision_score(ratings, scores), roc_auc_score(ratings, scores)]
     assert [correlate(scores, ratings, c).value for c in BOTH] == pytest.approx(reference)
@@ -84,7 +88,7 @@ def test_detection_is_that_of_scikit_learn(drawn: list[tuple[int, int, str]]) ->
 def test_the_statistic_of_a_sample_is_its_detection(
     drawn: list[tuple[int, int, str]], level: str
 ) -> None:
-    scores, ratings = (np.array(column, dtype=float) for column in list(zip(*drawn))[:2])
+    scores, ratings = np.array(drawn_numbers(drawn)).T
     images = [image for _, _, image in drawn]
     keys = pd.DataFrame({"image_id": images, "system": "s"})
     unit = np.array(["abc".index(image) for image in images])
@@ -98,7 +102,7 @@ def test_the_statistic_of_a_sample_is_its_detection(
 def test_a_weighted_sample_is_one_whose_images_stand_more_often(
     drawn: list[tuple[int, int, str]], copies: tuple[int, int, int]
 ) -> None:
-    scores, ratings = (np.array(column, dtype=float) for column in list(zip(*drawn))[:2])
+    scores, ratings = np.array(drawn_numbers(drawn)).T
     unit = np.array(["abc".index(image) for _, _, image in drawn])
     times = np.array(copies)[unit]
     weights = np.array(copies, dtype=float)[:, None]
