@@ -27,6 +27,7 @@ from ..evaluation.provenance import provenance
 from ..evaluation.rater_card import write_card
 from ..evaluation.rater_leads import lead_table
 from ..evaluation.rater_training import HISTORY_FILE, TrainedRater, lock_folder, train_rater
+from ..evaluation.rating_errors import RatingEstimates, error_rows, error_table, estimate_ratings
 from ..evaluation.training_designs import TrainingCorpus, TrainingJob, plan_jobs
 from ..options.train import TrainOptions
 from ..runs.output_folder import RUN_FILE
@@ -51,6 +52,8 @@ class TrainOutput:
         run: what it takes to recompute them.
         significance: differences of every two of the raters and compared metrics, columns
             `SIGNIFICANCE_COLUMNS`; None without compared metrics or intervals.
+        errors: of predictions against mean ratings, columns `rating_errors.ERROR_COLUMNS`; empty for a rater
+            that only orders captions.
         tables: the tables that are printed.
         summary: a line on the use of a rater; empty where none is kept.
         spare: folders of raters that are not kept, to be removed when all is written.
@@ -61,6 +64,7 @@ class TrainOutput:
     training: pd.DataFrame
     run: dict[str, Any]
     significance: pd.DataFrame | None
+    errors: pd.DataFrame
     tables: list[ResultTable]
     summary: str
     spare: list[Path]
@@ -75,6 +79,8 @@ class TrainOutput:
         }
         if self.significance is not None:
             files["significance.csv"] = to_csv(self.significance)
+        if len(self.errors):
+            files["rating_errors.csv"] = to_csv(self.errors)
         return add_run_file(files, self.run)
 
 
@@ -86,12 +92,14 @@ class _Trainings:
         cards: by job.
         histories: a frame a job.
         predictions: by dataset and label, NaN for rows that are not tested.
+        estimates: of all jobs' validation and test rows.
         spare: see `TrainOutput`.
     """
 
     cards: dict[str, RaterCard]
     histories: list[pd.DataFrame]
     predictions: dict[str, dict[str, Floats]]
+    estimates: list[RatingEstimates]
     spare: list[Path]
 
 
@@ -134,6 +142,7 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
     significance = None
     if measured and options.metrics and options.statistics.uses_resampling:
         significance = pd.concat([m.differences for m in measured], ignore_index=True)
+    errors = error_rows(trainings.estimates)
     notes = design_notes(options, jobs, corpora)
     return TrainOutput(
         correlations=pd.concat([correlations, make_correlations(means)], ignore_index=True),
@@ -141,8 +150,10 @@ def run(options: TrainOptions, folder: Path) -> TrainOutput:
         training=pd.concat(trainings.histories, ignore_index=True)[["rater", *HISTORY_COLUMNS]],
         run=_record(options, jobs, corpora, trainings.cards) | clock.record(),
         significance=significance,
+        errors=errors,
         tables=[replace(t, notes=[*t.notes, *notes]) for t in tables]
         + _mean_tables(means, options)
+        + ([error_table(errors)] if len(errors) else [])
         + ([] if significance is None else [lead_table(measured, options.metrics)]),
         summary=_usage(options, jobs, folder) if options.keep else "",
         spare=trainings.spare,
@@ -162,6 +173,7 @@ def _train(
     cards: dict[str, RaterCard] = {}
     histories: list[pd.DataFrame] = []
     predictions: dict[str, dict[str, Floats]] = {name: {} for name in corpora}
+    estimates: list[RatingEstimates] = []
     spare: list[Path] = []
     for job in jobs:
         with progress.step(job.name):
@@ -171,15 +183,18 @@ def _train(
                 spare.append(rater_folder)
             model, cards[job.name] = train_rater(options, job, corpora, rater_folder)
             rater = TrainedRater(job.label, model, options.recipe.needs)
+            tested: dict[str, Floats] = {}
             for name, rows in job.test.items():
                 selection = corpora[name].selection
                 unknown = np.full(len(selection.items), np.nan)
                 column = predictions[name].setdefault(job.label, unknown)
                 items = selection.items.iloc[rows].reset_index(drop=True)
                 column[rows] = Scorer(name, items, selection.protocol).score(rater, store)
+                tested[name] = column[rows]
+            estimates += estimate_ratings(options.recipe, job, model, tested, corpora)
             history = pd.read_csv(rater_folder / HISTORY_FILE)
             histories.append(history.assign(rater=job.name))
-    return _Trainings(cards, histories, predictions, spare)
+    return _Trainings(cards, histories, predictions, estimates, spare)
 
 
 def _measure(

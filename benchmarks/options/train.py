@@ -102,8 +102,9 @@ that was stopped in output_dir goes on.
 """
     writes: ClassVar[str] = """
 Writes a folder for each rater (rater.json and README.md, its card; its weights; training.csv; calibration.json where its
-recipe calibrates), and training.csv, correlations.csv, scores.parquet, table.md, table.tex, run.json; with metrics=…
-significance.csv, the differences of every two.
+recipe calibrates), and training.csv, correlations.csv, scores.parquet, table.md, table.tex, run.json; of raters that
+predict ratings rating_errors.csv (ρ and mean squared error on validation and test); with metrics=… significance.csv,
+the differences of every two.
 """
 
     recipe: Recipe = part(

@@ -52,6 +52,25 @@ class QeNetwork(nn.Module):
         """Return logits of every image with every caption, shape (n, n)."""
         return self._logits(images, texts, labels, mask, "nd,md->nm", "nld,md->nml")
 
+    def keep_labels(self, n_labels: int) -> QeNetwork:
+        """Return a copy that reads the first labels only, and scores rows of no more labels as this one.
+
+        Args:
+            n_labels: at most those of this network.
+        """
+        label_width = self.label.in_features if n_labels else 0
+        widths = (self.image.in_features, self.text.in_features, label_width, n_labels)
+        copied = QeNetwork(widths, self.drop.p)
+        weights = {name: self.state_dict()[name] for name in copied.state_dict()}
+        first, label_image, label_text = weights["out.weight"].split(
+            [1, *[self.n_labels] * 2], dim=1
+        )
+        weights["out.weight"] = torch.cat(
+            [first, label_image[:, :n_labels], label_text[:, :n_labels]], dim=1
+        )
+        copied.load_state_dict(weights)
+        return copied.to(first.device)
+
     def _logits(
         self,
         images: Tensor,

@@ -5,16 +5,18 @@ The shortest rater, and the example for new ones. `captau train rater=icr` makes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.weights import need_extra
 from ..rows import Rows
 from .common.features import FeatureSource, check_vectors, make_source
 from .common.network_rater import NetworkModel, NetworkRecipe
-from .common.recipe import Coefficient, Examples, RaterModel, register_recipe
+from .common.recipe import Examples, RaterModel, Selection, register_recipe
 from .common.training import TrainingSession
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 class Icr(NetworkRecipe):
     """y = W₃ relu(W₂ relu(W₁ [image; text])), trained with mean squared error.
 
-    The paper's embeddings are those of ViLBERT's last hidden layer, 1,024 each; here any will do.
+    The paper's embeddings are those of ViLBERT's last hidden layer, 1,024 each, in which an image's vector
+    depends on the caption beside it; here any will do, by image or by image and caption.
 
     Args:
         images, texts: sources of embeddings (`features.py`).
@@ -37,7 +40,9 @@ class Icr(NetworkRecipe):
         learning_rate: Adam's, at first.
         decay: factor of the learning rate after every `decay_every` epochs.
         decay_every: epochs.
-        select: the coefficient on the validation rows that selects the epoch.
+        select: the coefficient on the validation rows that selects the epoch; `last` takes the last one,
+            and needs no validation rows.
+        scale: the lowest and the highest rating of the scale that predictions are on; the paper's is 1 to 5.
     """
 
     images: str
@@ -49,7 +54,8 @@ class Icr(NetworkRecipe):
     learning_rate: float = 1e-5
     decay: float = 0.99
     decay_every: int = 15
-    select: Coefficient = "tau_c"
+    select: Selection = "tau_c"
+    scale: tuple[float, ...] = (0.0, 1.0)
 
     source_options: ClassVar[tuple[str, ...]] = ("images", "texts")
     width_keys: ClassVar[tuple[str, ...]] = ("images", "texts")
@@ -59,6 +65,14 @@ class Icr(NetworkRecipe):
         self.check_range("hidden", "batch_size", "epochs", "decay_every", low=1)
         self.check_range("learning_rate", "decay", low=0, is_open=True)
         self.check_range("dropout", low=0, high=1)
+        if len(self.scale) != 2 or not -math.inf < self.scale[0] < self.scale[1] < math.inf:
+            raise InputError(
+                f"rater.scale is {list(self.scale)}; the lowest and the highest rating are expected, as [1,5]"
+            )
+
+    @property
+    def rating_scale(self) -> tuple[float, float]:
+        return self.scale[0], self.scale[1]
 
     @property
     def signature(self) -> str:
@@ -77,7 +91,7 @@ class Icr(NetworkRecipe):
         return tuple(vectors.shape[1] for vectors in inputs)
 
     def fit(self, train: Examples, validation: Examples, session: TrainingSession) -> RaterModel:
-        """Train on mean ratings; `select` on the validation rows selects the epoch.
+        """Train on mean ratings; `select` says which epoch's weights are taken.
 
         Raises:
             InputError: if there are no ratings or no embeddings.
@@ -85,10 +99,13 @@ class Icr(NetworkRecipe):
         need_extra(f"rater {self.name}", ("torch", "safetensors"))
         import torch
 
-        train, validation = train.select_rated(), validation.select_rated(must_vary=False)
+        train = train.select_rated()
         inputs = self.load_inputs(train.rows, (None, None))
         widths = self.compute_widths(inputs)
-        validation_inputs = self.load_inputs(validation.rows, widths)
+        validation_side = None
+        if self.select != "last":
+            validation = validation.select_rated(must_vary=False)
+            validation_side = self.load_inputs(validation.rows, widths), validation, self.select
         session.reseed("weights")
         model = NetworkModel(self, self.make_network(widths).to(session.device), widths)
         optimizer = torch.optim.Adam(model.network.parameters(), lr=self.learning_rate)
@@ -96,7 +113,7 @@ class Icr(NetworkRecipe):
             "icr",
             model,
             (inputs, train),
-            (validation_inputs, validation),
+            validation_side,
             session,
             optimizer,
             scheduler=torch.optim.lr_scheduler.StepLR(optimizer, self.decay_every, self.decay),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ...datasets.errors import InputError
 from ..base import Floats
 from ..neural.weights import need_extra
 from ..rows import Rows
@@ -25,6 +26,8 @@ from .common.training import TrainingSession
 
 if TYPE_CHECKING:
     import torch
+
+    from ._qe_network import QeNetwork
 
 
 @register_recipe("qe")
@@ -43,10 +46,12 @@ class Qe(NetworkRecipe):
         learning_rates: Adam's; of several, the best on the validation rows.
         dropout: on the inputs of every layer.
         batch_size: rows of a step, and image-caption pairs of a pretraining step.
-        epochs: at most (the paper does not say).
+        epochs: at most (the paper does not say); 0 returns the pretrained network as it is.
         patience: epochs without improvement after which training stops.
         pretrain: captioned images for pretraining, which learns to find each image's own caption in a
             batch (section 5.2): `references`, a file, or `demo` (`captioned_images.py`); None skips it.
+            One network is pretrained, with the most labels of `n_labels`; fewer read its first ones. The
+            paper's pretrained models all have 16.
         pretrain_epochs: at most.
         pretrain_rate: Adam's in pretraining.
         select: the coefficient on the validation rows that selects the model.
@@ -72,10 +77,15 @@ class Qe(NetworkRecipe):
     prediction_batch: ClassVar[int] = 16384
 
     def __post_init__(self) -> None:
-        self.check_range("batch_size", "epochs", "patience", "pretrain_epochs", low=1)
-        self.check_range("n_labels", low=0)
+        self.check_range("batch_size", "patience", "pretrain_epochs", low=1)
+        self.check_range("epochs", "n_labels", low=0)
         self.check_range("learning_rates", "pretrain_rate", low=0, is_open=True)
         self.check_range("dropout", low=0, high=1)
+        if not self.epochs and not self.pretrain:
+            raise InputError(
+                "rater.epochs=0 is the pretrained network itself; name what it is pretrained on: "
+                "rater.pretrain=FILE"
+            )
 
     @property
     def signature(self) -> str:
@@ -138,25 +148,29 @@ class Qe(NetworkRecipe):
         import torch
 
         train, validation = train.select_rated(), validation.select_rated(must_vary=False)
-        captioned = None
+        label_counts = self.n_labels if self.labels else (0,)
+        pretrained = None
         if self.pretrain:
             captioned = load_captioned_images(self.pretrain, train, validation, session)
+            pretrained = self._pretrain(max(label_counts), captioned, train, session)
         best: tuple[float, NetworkModel] | None = None
-        for n_labels in self.n_labels if self.labels else (0,):
+        for n_labels in label_counts:
             inputs = self.load_inputs(train.rows, (None, None, None, n_labels))
             widths = self.compute_widths(inputs)
             validation_inputs = self.load_inputs(validation.rows, widths)
             session.reseed("weights", n_labels)
-            network = self.make_network(widths).to(session.device)
-            if captioned is not None:
-                self._pretrain(network, widths, captioned, session)
-            for rate in self.learning_rates:
+            if pretrained is not None:
+                network = pretrained.keep_labels(n_labels)
+            else:
+                network = self.make_network(widths).to(session.device)
+            # Without epochs, all learning rates leave the same network.
+            for rate in self.learning_rates if self.epochs else self.learning_rates[:1]:
                 model = NetworkModel(self, copy.deepcopy(network), widths)
                 score = self.train_network(
                     f"qe-labels-{n_labels}-rate-{rate:g}",
                     model,
                     (inputs, train),
-                    (validation_inputs, validation),
+                    (validation_inputs, validation, self.select),
                     session,
                     torch.optim.Adam(model.network.parameters(), lr=rate),
                     patience=self.patience,
@@ -169,14 +183,26 @@ class Qe(NetworkRecipe):
 
     def _pretrain(
         self,
-        network: Any,
-        widths: tuple[int, ...],
+        n_labels: int,
         captioned: tuple[CaptionedImages, CaptionedImages],
+        examples: Examples,
         session: TrainingSession,
-    ) -> None:
-        """Train a network to find each image's own caption in a batch; select by how often it does."""
+    ) -> QeNetwork:
+        """Train a network to find each image's own caption in a batch; select by how often it does.
+
+        Args:
+            n_labels: of the network.
+            captioned: to train on, and to validate by.
+            examples: rows whose features say how wide the network is.
+        """
         import torch
 
+        from ._qe_network import QeNetwork
+
+        first_row = examples.take(np.zeros(1, dtype=np.intp)).rows
+        widths = self.compute_widths(self.load_inputs(first_row, (None, None, None, n_labels)))
+        session.reseed("weights", n_labels)
+        network = QeNetwork(widths, self.dropout).to(session.device)
         train, validation = (_Pairs(self, side, widths, session.device) for side in captioned)
 
         def own_captions(batch: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -201,7 +227,7 @@ class Qe(NetworkRecipe):
             return float(torch.cat(hits).float().mean())
 
         session.train(
-            f"pretraining-labels-{widths[3]}",
+            f"pretraining-labels-{n_labels}",
             network,
             steps=steps,
             loss=loss,
@@ -210,6 +236,7 @@ class Qe(NetworkRecipe):
             patience=self.patience,
             validate=validate,
         )
+        return network
 
 
 class _Pairs:

@@ -116,7 +116,7 @@ class _FileSource(FeatureSource):
 
     #: Choices of columns by which entries of a kind are looked up; the first in the file is used.
     key_columns: ClassVar[dict[FeatureKind, tuple[tuple[str, ...], ...]]] = {
-        "images": (("item_id",), ("image_id",)),
+        "images": (("item_id",), ("image_id", "caption"), ("image_id",)),
         "texts": (("item_id",), ("image_id", "caption"), ("caption",)),
         "labels": (("item_id",), ("image_id",)),
     }

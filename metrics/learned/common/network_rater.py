@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,10 @@ class NetworkRecipe(Recipe):
 
     batch_size: int
     epochs: int
-    select: Coefficient
+
+    @property
+    def rating_scale(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
     @abstractmethod
     def load_inputs(self, rows: Rows, widths: Sequence[int | None]) -> tuple[Floats, ...]:
@@ -59,7 +63,7 @@ class NetworkRecipe(Recipe):
         stage: str,
         model: NetworkModel,
         train: tuple[Sequence[Floats], Examples],
-        validation: tuple[Sequence[Floats], Examples],
+        validation: tuple[Sequence[Floats], Examples, Coefficient] | None,
         session: TrainingSession,
         optimizer: torch.optim.Optimizer,
         **options: Any,
@@ -67,11 +71,12 @@ class NetworkRecipe(Recipe):
         """Train a model in place, with squared error against mean ratings.
 
         Args:
-            train, validation: inputs, and the rated rows that they belong to.
+            train: inputs, and the rated rows that they belong to.
+            validation: the same, and the coefficient that selects the epoch; None takes the last one.
             options: more arguments of `TrainingSession.train`.
 
         Returns:
-            the coefficient `select` on the validation rows, which selects the epoch.
+            the coefficient on the validation rows; NaN without them.
         """
         import torch
 
@@ -84,7 +89,10 @@ class NetworkRecipe(Recipe):
             return torch.nn.functional.mse_loss(estimates, targets[rows])
 
         def validate() -> float:
-            return correlate_with_ratings(model.estimate(validation[0]), validation[1], self.select)
+            if validation is None:
+                return math.nan
+            validation_inputs, rated, coefficient = validation
+            return correlate_with_ratings(model.estimate(validation_inputs), rated, coefficient)
 
         session.train(
             stage,
@@ -93,7 +101,7 @@ class NetworkRecipe(Recipe):
             loss=loss,
             optimizer=optimizer,
             epochs=self.epochs,
-            validate=validate,
+            validate=None if validation is None else validate,
             **options,
         )
         return validate()
@@ -130,7 +138,8 @@ class NetworkModel(RaterModel):
         return torch.cat(estimates).numpy().astype(np.float64)
 
     def predict(self, rows: Rows) -> Floats:
-        return self.estimate(self.recipe.load_inputs(rows, self.widths))
+        low, high = self.recipe.rating_scale
+        return low + (high - low) * self.estimate(self.recipe.load_inputs(rows, self.widths))
 
     def save(self, folder: Path) -> None:
         card = {k: str(v) for k, v in zip(self.recipe.width_keys, self.widths, strict=True)}

@@ -29,6 +29,8 @@ from .training import TrainingSession
 
 Ints = NDArray[np.intp]
 Coefficient = Literal["tau_c", "spearman"]
+#: What selects an epoch: a coefficient on the validation rows, or nothing, so that the last is taken.
+Selection = Literal[Coefficient, "last"]
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,11 @@ class Recipe(ABC):
         Raises:
             InputError: if a file is missing, damaged, or of another architecture.
         """
+
+    @property
+    def rating_scale(self) -> tuple[float, float] | None:
+        """Return the lowest and the highest rating of the predictions' scale; None where they only order captions."""
+        return None
 
     @property
     def options(self) -> dict[str, Any]:

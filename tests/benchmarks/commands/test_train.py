@@ -207,6 +207,7 @@ def test_a_run_and_its_rater_as_a_metric(tmp_path, capsys):
     assert run(*QUICK, f"output_dir={out}", "seeds=[0,1]", "metrics=[bleu_1]") == 0
     assert sorted(p.name for p in out.iterdir() if not p.name.startswith(".")) == [
         "correlations.csv",
+        "rating_errors.csv",
         "run.json",
         "scores.parquet",
         "seed-0",

@@ -11,7 +11,7 @@ from captau.metrics.learned.common.recipe import Examples, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
 from captau.metrics.learned.common.weights import load_tensors
 from tests.conftest import says
-from tests.metrics.learned.demo_ratings import check_learning
+from tests.metrics.learned.demo_ratings import check_learning, demo_examples
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
 
@@ -58,3 +58,35 @@ def test_a_card_without_widths_is_damaged(sides, tmp_path):
     save_file(load_tensors(path)[0], path)
     with says(str(path), "metadata lack images"):
         recipe.load(tmp_path)
+
+
+def test_the_last_epoch_is_taken_where_nothing_selects(sides):
+    """Of a fixed number of epochs, as the paper names one; then no validation rows are needed."""
+    recipe = make_recipe("icr", {**ICR, "epochs": 3, "hidden": [4], "select": "last"})
+    session = TrainingSession(0)
+    nothing = sides["validation"].take(np.empty(0, dtype=np.intp))
+    model = recipe.fit(sides["train"], nothing, session)
+    assert [row["best"] for row in session.history] == [False, False, True]
+    again = recipe.fit(sides["train"], sides["validation"], TrainingSession(0))
+    rows = sides["test"].rows
+    np.testing.assert_array_equal(model.predict(rows), again.predict(rows))
+
+
+def test_predictions_are_on_the_scale_of_the_option():
+    """16 of 0 to 1 is 1 + 4 · 16 of 1 to 5."""
+    recipe = make_recipe("icr", {**ICR, "scale": [1, 5]})
+    assert recipe.rating_scale == (1.0, 5.0)
+    shares = np.array([0.0, 0.25, 1.0, 1.5])
+
+    class Network(NetworkModel):
+        def estimate(self, inputs):
+            return shares
+
+    rows = demo_examples("test").take(np.arange(4)).rows
+    assert Network(recipe, None, (None, None)).predict(rows).tolist() == [1.0, 2.0, 5.0, 7.0]
+
+
+@pytest.mark.parametrize("scale", [[5, 1], [1], [1, 2, 3], [1, float("inf")], [float("nan"), 1]])
+def test_a_scale_that_has_no_two_ends_is_refused(scale):
+    with says("rater.scale", "as [1,5]"):
+        make_recipe("icr", {**ICR, "scale": scale})

@@ -15,7 +15,7 @@ from captau.metrics.learned._qe_network import QeNetwork
 from captau.metrics.learned.common import captioned_images
 from captau.metrics.learned.common.recipe import correlate_with_ratings, make_recipe
 from captau.metrics.learned.common.training import TrainingSession
-from tests.conftest import run_captau
+from tests.conftest import run_captau, says
 from tests.metrics.learned.demo_ratings import check_learning
 
 pytestmark = [pytest.mark.neural, pytest.mark.training]
@@ -135,3 +135,39 @@ def test_qe_by_folds_of_the_real_fold_is_a_metric_of_bench_and_thresholds(
     recall = pd.read_csv(tmp_path / "thresholds" / "recall.csv").iloc[0]
     # 397 + 259 + 422 + 326 + 208 pairs have a p̂ of a half or more (data/README.md).
     assert (recall["n_items"], recall["n_good"]) == (2392, 1612)
+
+
+def test_a_network_of_fewer_labels_scores_as_the_pretrained_one_that_sees_no_more():
+    torch.manual_seed(0)
+    network = QeNetwork((3, 4, 2, 5), 0.2).eval()
+    images, texts, labels = torch.randn(6, 3), torch.randn(6, 4), torch.randn(6, 5, 2)
+    for n_labels in (0, 2, 5):
+        mask = (torch.arange(5) < n_labels).float().expand(6, 5)
+        expected = network(images, texts, labels, mask)
+        kept = network.keep_labels(n_labels).eval()
+        logits = kept(images, texts, labels[:, :n_labels], mask[:, :n_labels])
+        torch.testing.assert_close(logits, expected)
+
+
+def test_one_pretraining_serves_all_label_counts_and_epochs_0_returns_it(sides, monkeypatch):
+    monkeypatch.setattr(captioned_images, "DEMO_SCENES", 100)
+    grid = {"n_labels": [0, 3], "learning_rates": [1e-3, 1e-4], "pretrain": "demo"}
+    session = TrainingSession(0)
+    recipe = make_recipe("qe", {**QE, **grid, "pretrain_epochs": 2, "epochs": 0})
+    model = recipe.fit(sides["train"], sides["validation"], session)
+    assert [r["stage"] for r in session.history] == ["pretraining-labels-3"] * 2
+    validation = sides["validation"]
+    score = correlate_with_ratings(model.predict(validation.rows), validation, "spearman")
+    longer = make_recipe("qe", {**QE, **grid, "pretrain_epochs": 2, "epochs": 1})
+    session = TrainingSession(0)
+    tuned = longer.fit(sides["train"], validation, session)
+    assert {r["stage"] for r in session.history} == {
+        "pretraining-labels-3",
+        *(f"qe-labels-{n}-rate-{r}" for n in (0, 3) for r in ("0.001", "0.0001")),
+    }
+    assert correlate_with_ratings(tuned.predict(validation.rows), validation, "spearman") != score
+
+
+def test_no_epochs_without_pretraining_are_refused():
+    with says("rater.epochs=0", "rater.pretrain=FILE"):
+        make_recipe("qe", {**QE, "epochs": 0})

@@ -97,3 +97,23 @@ def test_faulty_embeddings_are_refused(sides, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
     with says("model.safetensors", "damaged"):
         trained.load(tmp_path)
+
+
+def test_an_images_vector_may_depend_on_the_caption_beside_it(sides, tmp_path):
+    """As ViLBERT's do (Scott et al. 2023, section 3.4)."""
+    rows = sides["test"].rows
+    path = tmp_path / "attended.npz"
+    keys = sorted(set(zip(rows.frame["image_id"], rows.captions, strict=True)))
+    vectors = np.arange(2.0 * len(keys)).reshape(-1, 2)
+    table = {"image_id": [i for i, _ in keys], "caption": [c for _, c in keys]}
+    np.savez(path, embedding=vectors, **{k: np.array(v) for k, v in table.items()})
+    loaded = make_source("images", str(path), "icr").vectors(rows)
+    expected = [
+        vectors[keys.index(key)].tolist()
+        for key in zip(rows.frame["image_id"], rows.captions, strict=True)
+    ]
+    assert loaded.tolist() == expected
+    missing = {k: np.array(v[1:]) for k, v in table.items()}
+    np.savez(path, embedding=vectors[1:], **missing)
+    with says(str(path), *keys[0]):
+        make_source("images", str(path), "icr").vectors(rows)
