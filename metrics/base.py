@@ -189,7 +189,9 @@ class Metric(ABC):
             for i, references in enumerate(rows.references):
                 if not references:
                     raise UnavailableError(
-                        f"metric {self.spec}", f"needs references, and {rows.label(i)} has none"
+                        f"metric {self.spec}",
+                        f"needs references, and {rows.label(i)} has none",
+                        "give it references, or name metrics that need none, as metrics=reference_free",
                     )
                 if not all(isinstance(r, str) for r in references):
                     raise InputError(

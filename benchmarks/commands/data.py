@@ -217,7 +217,7 @@ def verify(
             with progress.step(name):
                 cells, faults = _verify_dataset(folder, registry.card(name), images, is_named=named)
             rows.append((name, cells))
-            notes += [f if f.startswith("dataset ") else f"{name}: {f}" for f in faults]
+            notes += faults
     if models:
         files, faults = _check_models()
         empty = [MISSING] * (len(_COUNTS) + len(_COPIES) + bool(images))
@@ -237,17 +237,18 @@ def verify(
 def _verify_dataset(
     folder: Path, card: Card, images: Path | None, *, is_named: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the cells of a dataset's row, and its faults."""
+    """Return the cells of a dataset's row, and a line for each fault, which names the dataset or a file of it."""
     files, faults = _check_files(folder, card)
     is_part = partly(folder, card)
     is_here = is_part or (bool(card.sources or card.synthetic) and not missing(folder, card))
     counts = [MISSING] * (len(_COUNTS) + len(_COPIES))
     absent_images = MISSING
+    load_faults: list[str] = []
     if is_here:
         try:
             dataset = registry.load(card.name, folder)
         except InputError as error:
-            faults.append(str(error))
+            load_faults.append(str(error))
         else:
             counts, deviations = _check_counts(dataset, card)
             copies = find_own_references(dataset.items)
@@ -257,6 +258,7 @@ def _verify_dataset(
                 absent_images = _check_images(dataset, images)
     elif not is_named:
         faults = []
+    faults = [*(f"{card.name}: {fault}" for fault in faults), *load_faults]
     verdict = "OFF" if faults else "part" if is_part else "ok" if is_here else "not here"
     return [files, *counts, *([absent_images] if images else []), verdict], faults
 

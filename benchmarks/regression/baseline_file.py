@@ -22,7 +22,7 @@ from ...conf import group
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from ..runs.tables import COEFFICIENT_STYLE
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import Protocol, later_options
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1
@@ -399,10 +399,8 @@ def _read_metric(tree: YamlTree, name: str) -> MetricBaseline:
 
 
 def _protocol(tree: YamlTree) -> Protocol:
-    fields = [f.name for f in dataclasses.fields(Protocol)]
-    # Baselines from before there was the option lack it.
-    if "own_references" not in tree.keys("protocol"):
-        fields.remove("own_references")
+    absent = later_options(Protocol).keys() - set(tree.keys("protocol"))
+    fields = [f.name for f in dataclasses.fields(Protocol) if f.name not in absent]
     tree.keys("protocol", expected_keys=fields)
     values: dict[str, Any] = {}
     for name in fields:

@@ -26,6 +26,14 @@ OWN_REFERENCE_POLICIES = ("keep", "drop", "leave_out")
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
 ALL_DIMENSIONS = "all"
+#: Marks an option that came after digests, baselines and datasets' files that people keep; where it is absent there,
+#: it has its default.
+_LATER = {"is_later": True}
+
+
+def later_options(options: Any) -> dict[str, Any]:
+    """Return the options of a dataclass that files from before may lack, and their defaults."""
+    return {f.name: f.default for f in dataclasses.fields(options) if "is_later" in f.metadata}
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Protocol:
     coefficients: tuple[str, ...]
     undefined: str
     level: str = "pooled"
-    own_references: str = "keep"
+    own_references: str = dataclasses.field(default="keep", metadata=_LATER)
 
     def __post_init__(self) -> None:
         for field, choices in (
@@ -105,12 +113,13 @@ class Protocol:
     ) -> Protocol:
         """Return a dataset's usual protocol with some fields changed; None means unchanged.
 
-        A usual protocol that says nothing of `own_references` keeps them.
+        A usual protocol may lack `later_options`.
 
         Raises:
             InputError: where the usual protocol leaves another field out, or a value is not known.
         """
-        usual = {**usual, "own_references": usual.get("own_references") or "keep"}
+        defaults = later_options(cls).items()
+        usual = {**usual, **{name: value for name, value in defaults if usual.get(name) is None}}
         values: dict[str, Any] = {"name": dataset}
         for field in dataclasses.fields(cls):
             if field.name == "name":

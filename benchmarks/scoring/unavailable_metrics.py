@@ -35,8 +35,11 @@ def find_unavailable(
         if metric.spec in optional and (reason := metric.find_unavailability(items)) is not None
     }
     if metrics and len(reasons) == len(metrics):
-        first = metrics[0]
-        raise InputError(f"metric {first.spec} {reasons[first]}")
+        specs_by_reason = _group_by_reason(reasons)
+        if len(reasons) == 1:
+            raise InputError(f"metric {metrics[0].spec} {reasons[metrics[0]]}")
+        texts = [f"{', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
+        raise InputError(f"none of the metrics can be computed: {'. '.join(texts)}")
     return reasons
 
 
@@ -108,7 +111,15 @@ def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
     """Return how to install the missing metrics, for the end of a run; empty where none is missing."""
     specs_by_reason: dict[Unavailability, dict[str, None]] = {}
     for reasons in missing:
-        for metric, reason in reasons.items():
-            specs_by_reason.setdefault(reason, {})[metric.spec] = None
+        for reason, specs in _group_by_reason(reasons).items():
+            specs_by_reason.setdefault(reason, {}).update(dict.fromkeys(specs))
     lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
     return "\n".join(["missing (see docs/neural.md):", *lines]) if lines else ""
+
+
+def _group_by_reason(missing: UnavailableMetrics) -> dict[Unavailability, list[str]]:
+    """Return the specs of missing metrics by reason."""
+    specs_by_reason: dict[Unavailability, list[str]] = {}
+    for metric, reason in missing.items():
+        specs_by_reason.setdefault(reason, []).append(metric.spec)
+    return specs_by_reason

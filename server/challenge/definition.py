@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.scoring.catalog import resolve_metrics
-from ...benchmarks.scoring.protocol import Protocol
+from ...benchmarks.scoring.protocol import Protocol, later_options
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...datasets.reading.source_files import sha256
 from ...datasets.registry import load
@@ -170,10 +170,6 @@ class Challenge:
         return self.protocol.for_dataset(items)
 
 
-#: Options that came after databases with digests of challenges were in use.
-_LATER_OPTIONS = frozenset({"own_references"})
-
-
 def _format_options(name: str, options: Protocol | StatisticsOptions | None) -> str:
     """Return the text of options in digests, which databases hold.
 
@@ -184,6 +180,6 @@ def _format_options(name: str, options: Protocol | StatisticsOptions | None) -> 
     values = (
         f"{f.name}={value!r}"
         for f in fields(options)
-        if (value := getattr(options, f.name)) != f.default or f.name not in _LATER_OPTIONS
+        if (value := getattr(options, f.name)) != f.default or f.name not in later_options(options)
     )
     return f"{name}({', '.join(values)})"

@@ -101,7 +101,20 @@ def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
 def test_a_suite_of_which_nothing_is_there_is_an_error(no_weights, capsys):
     out = f"output_dir={no_weights / 'out'}"
     assert run_captau("bench", "metrics=reference_free", out) == 2
-    assert "metric clipscore needs the weights" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert message.startswith(
+        "captau: none of the metrics can be computed: clipscore: needs the weights"
+    )
+    assert ". pac_s: needs the checkpoint" in message
+
+
+def test_a_dataset_without_references_names_metrics_that_need_none(data_root, tmp_path, capsys):
+    where = [f"data.root={data_root}", f"output_dir={tmp_path / 'out'}"]
+    assert run_captau("bench", "dataset=caption_quality", *where) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("captau: none of the metrics can be computed: bleu_1, bleu_2, ")
+    assert message.endswith("or name metrics that need none, as metrics=reference_free\n")
+    assert message.count("\n") == 1
 
 
 def test_which_metrics_only_suites_ask_for():
