@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from .errors import InputError
+from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences
 from .splits import split_of
 
 ITEM_COLUMNS = ("item_id", "image_id", "image", "caption", "references", "system", "split")
 RATING_COLUMNS = ("item_id", "dimension", "rater", "value")
-PREFERENCE_COLUMNS = ("pair_id", "item_a", "item_b", "category", "winner")
-WINNERS = ("a", "b", "tie")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Card:
     Raters are anonymous where their names only number an item's ratings. `summaries` has the dimensions
     that are made of the ratings of another dimension, by name, with that dimension; `totals` names those
     that are sums of several others. `faults` names those on which more is worse, such as whether a caption tells
-    what the image does not show.
+    what the image does not show. `labels` has the names that tables print for dimensions, where they differ.
     """
 
     name: str
@@ -115,6 +114,11 @@ class Card:
     summaries: Mapping[str, str] = field(default_factory=dict[str, str])
     totals: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def label(self, dimension: str) -> str:
+        """Return a dimension's name in tables."""
+        return self.labels.get(dimension, dimension)
 
 
 def item_ids(
@@ -188,13 +192,14 @@ class CaptionSet:
         items: one row per candidate, columns `ITEM_COLUMNS`; `references` holds tuples of str,
             `image` a path or None.
         ratings: long form, columns `RATING_COLUMNS`.
-        preferences: for pairwise sets, columns `PREFERENCE_COLUMNS`; `winner` is a, b or tie.
+        preferences: for pairwise sets, columns `PREFERENCE_COLUMNS` and `winner`, a row a judgement: a positive
+            `strength` prefers a, a negative b, 0 is a tie; `winner` is derived from it.
         card: the dataset's `Card`.
 
     Raises:
         InputError: on a missing column, a duplicate item, a candidate without references (where the
             card promises them), a rating that is NaN or outside its scale or rates no item, a
-            second rating by the same rater, or a preference about an item that is not there.
+            second rating by the same rater, or a faulty preference (`preferences.check_preferences`).
     """
 
     def __init__(
@@ -211,7 +216,9 @@ class CaptionSet:
         self._card = card
         self._validate_items()
         self._validate_ratings()
-        self._validate_preferences()
+        self._preferences = check_preferences(
+            self._preferences, set(self._items["item_id"]), f"dataset {self.name}"
+        )
 
     # Copy-on-write (pandas 3) makes these copies cheap and keeps what is inside unchanged.
     @property
@@ -250,9 +257,14 @@ class CaptionSet:
     def digest(self) -> str:
         """SHA-256 over items, ratings and preferences: two equal sets have equal digests."""
         h = hashlib.sha256()
-        for frame in (self._items.drop(columns="image"), self._ratings, self._preferences):
+        for frame in (self._items.drop(columns="image"), self._ratings):
             for row in frame.itertuples(index=False, name=None):
                 h.update(repr(row).encode("utf-8", "surrogatepass"))
+        for *pair, rater, strength, winner in self._preferences.itertuples(index=False, name=None):
+            # As captau 0.1 wrote preferences without raters and grades, so that its digests stay.
+            is_plain = rater == PEOPLE and abs(strength) in (0.0, 1.0)
+            row = (*pair, winner) if is_plain else (*pair, winner, rater, strength)
+            h.update(repr(row).encode("utf-8", "surrogatepass"))
         return h.hexdigest()
 
     def __repr__(self) -> str:
@@ -321,27 +333,6 @@ class CaptionSet:
                 f"rater '{row['rater']}' rated item '{row['item_id']}' twice on {row['dimension']}"
             )
 
-    def _validate_preferences(self) -> None:
-        preferences = self._preferences
-        if preferences.empty:
-            return
-        item_ids = set(self._items["item_id"])
-        for column in ("item_a", "item_b"):
-            strangers = [v for v in preferences[column] if v not in item_ids]
-            if strangers:
-                raise self._fail(f"a preference is about '{strangers[0]}', which is not an item")
-        twice = preferences["pair_id"][preferences["pair_id"].duplicated()]
-        if len(twice):
-            raise self._fail(
-                f"two preferences have the same pair_id, '{twice.iloc[0]}'; keep one each"
-            )
-        bad = preferences[~preferences["winner"].isin(WINNERS)]
-        if len(bad):
-            raise self._fail(
-                f"pair '{bad['pair_id'].iloc[0]}': winner is {bad['winner'].iloc[0]!r}, "
-                f"not one of {', '.join(WINNERS)}"
-            )
-
 
 def _with_columns(
     frame: pd.DataFrame | None, columns: tuple[str, ...], frame_name: str, card: Card
@@ -350,7 +341,14 @@ def _with_columns(
         return pd.DataFrame({c: pd.Series(dtype=object) for c in columns})
     missing = [c for c in columns if c not in frame.columns]
     if missing:
-        raise InputError(f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}")
+        remedy = (
+            "; datasets.preferences.upgrade_preferences makes them of captau 0.1's `category` and `winner`"
+            if frame_name == "preferences" and "category" in frame.columns
+            else ""
+        )
+        raise InputError(
+            f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}{remedy}"
+        )
     return frame.loc[:, list(columns)].reset_index(drop=True)
 
 

@@ -85,7 +85,7 @@ def rated(
 
 
 def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
-    """Five preference pairs an image in two categories; metrics `a` and `b` are equally good."""
+    """Five preference pairs an image in two dimensions; metrics `a` and `b` are equally good."""
     image = np.repeat(np.arange(images), 5)
     easy = 0.5 * rng.normal(size=images)[image]
     right = {name: (easy + rng.normal(size=len(image)) > -0.8).astype(float) for name in ("a", "b")}
@@ -97,10 +97,10 @@ def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
         item=np.arange(len(image)),
         system=None,
         drops_undefined=False,
-        categories=("one", "two"),
-        category=rng.integers(2, size=len(image)),
+        dimensions=("one", "two"),
+        dimension=rng.integers(2, size=len(image)),
         outcomes=right,
-        mean_category="mean",
+        mean_dimension="mean",
     )
 
 

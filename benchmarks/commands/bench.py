@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
-from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
+from ...datasets.preferences import PREFERENCE_COLUMNS
+from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from ...metrics.base import Metric
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -229,5 +230,5 @@ def _judgements(measured: Sequence[MeasuredDataset]) -> JudgementTables:
     return JudgementTables(
         joined(ITEM_COLUMNS, (m.items for m in measured)),
         joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
-        joined(PREFERENCE_COLUMNS, (m.selection.preferences for m in measured)),
+        joined((*PREFERENCE_COLUMNS, "winner"), (m.selection.preferences for m in measured)),
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..statistics.coefficients import Coefficient, preference_accuracy
 from ..statistics.intervals import ExtraRow
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import RatingTable
 from ..statistics.remarks import Note, Remark, Undefined, remark
 from ..statistics.virtual_raters import CEILINGS, compute_ceilings
@@ -71,44 +71,44 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
 
 
 def _accuracy_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
-    """Return the accuracy on each category of preferences, and the mean of the categories."""
+    """Return the accuracy on each dimension of preferences, and the mean of the dimensions."""
     preferences = selection.preferences
     is_tie = preferences["winner"] == "tie"
     undefined_ids = scores.index[scores.isna()]
     is_gap = preferences[["item_a", "item_b"]].isin(undefined_ids).any(axis=1)
     left_out = is_tie | is_gap if selection.protocol.undefined == "drop" else is_tie
     rows: list[Row] = []
-    for category in dict.fromkeys(preferences["category"]):
-        in_category = preferences["category"] == category
-        pairs = preferences[in_category & ~left_out]
-        n_decided = int((in_category & ~is_tie).sum())
-        n_ties, n_dropped = int((in_category & is_tie).sum()), n_decided - len(pairs)
+    for dimension in dict.fromkeys(preferences["dimension"]):
+        in_dimension = preferences["dimension"] == dimension
+        pairs = preferences[in_dimension & ~left_out]
+        n_decided = int((in_dimension & ~is_tie).sum())
+        n_ties, n_dropped = int((in_dimension & is_tie).sum()), n_decided - len(pairs)
         accuracy = preference_accuracy(scores, pairs)
         if n_ties:
             accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_ties))
         if n_dropped:
             counts = {"n_dropped": n_dropped, "n_pairs": n_decided}
             accuracy = accuracy.with_remarks(remark(Note.DROPPED_PAIRS, **counts))
-        rows.append(_accuracy_row(category, accuracy, pairs))
+        rows.append(_accuracy_row(dimension, accuracy, pairs))
     mean = _mean_accuracy({row["dimension"]: row["value"] for row in rows})
-    return [*rows, _accuracy_row(MEAN_CATEGORY, mean, preferences[~left_out])]
+    return [*rows, _accuracy_row(MEAN_DIMENSION, mean, preferences[~left_out])]
 
 
-def _accuracy_row(category: str, accuracy: Coefficient, pairs: pd.DataFrame) -> Row:
+def _accuracy_row(dimension: str, accuracy: Coefficient, pairs: pd.DataFrame) -> Row:
     n_items = pd.concat([pairs["item_a"], pairs["item_b"]]).nunique()
     cells = _cells(accuracy, n_items, len(pairs))
-    return {"dimension": category, "coefficient": "accuracy", **cells}
+    return {"dimension": dimension, "coefficient": "accuracy", **cells}
 
 
-def _mean_accuracy(by_category: Mapping[str, float]) -> Coefficient:
-    undefined = [category for category, value in by_category.items() if np.isnan(value)]
+def _mean_accuracy(by_dimension: Mapping[str, float]) -> Coefficient:
+    undefined = [dimension for dimension, value in by_dimension.items() if np.isnan(value)]
     if undefined:
-        categories = ", ".join(undefined)
-        return Coefficient.undefined(remark(Undefined.UNDEFINED_CATEGORIES, categories=categories))
-    if not by_category:
+        dimensions = ", ".join(undefined)
+        return Coefficient.undefined(remark(Undefined.UNDEFINED_DIMENSIONS, dimensions=dimensions))
+    if not by_dimension:
         return Coefficient.undefined(remark(Undefined.NO_PREFERENCES))
-    mean = float(np.mean(list(by_category.values())))
-    return Coefficient(mean, remarks=(remark(Note.MEAN_OF_CATEGORIES),))
+    mean = float(np.mean(list(by_dimension.values())))
+    return Coefficient(mean, remarks=(remark(Note.MEAN_OF_DIMENSIONS),))
 
 
 def ceiling_rows(selection: EvaluationSet) -> Ceilings:

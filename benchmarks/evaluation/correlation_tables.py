@@ -13,7 +13,7 @@ from ...metrics.base import Metric
 from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number
 from ..scoring.catalog import MetricStyle, metric_style
 from ..statistics.multiple_tests import p_value_column
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.virtual_raters import CEILINGS
 from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
@@ -99,7 +99,7 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
             head = f"{dimension} {head}"
             latex_head = f"{dimension.replace('_', ' ')} {latex_head}"
         contents = [("value", head, latex_head)]
-        if coefficient != "accuracy" or dimension == MEAN_CATEGORY:
+        if coefficient != "accuracy" or dimension == MEAN_DIMENSION:
             if rows["ci_low"].notna().any():
                 contents.append(("width", "±", r"$\pm$"))
             if (dimension, coefficient) in ranked:
@@ -183,7 +183,7 @@ def difference_tables(
     tables: list[ResultTable] = []
     grouped: Any = measured.differences.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), differences in grouped:
-        if coefficient == "accuracy" and dimension != MEAN_CATEGORY:
+        if coefficient == "accuracy" and dimension != MEAN_DIMENSION:
             continue
         available_tests = [test for test in tests if test in set(differences["test"])]
         pairs = differences.groupby(["metric_a", "metric_b"], sort=False)

@@ -40,7 +40,7 @@ from ..statistics.intervals import (
     wilson_intervals,
 )
 from ..statistics.panels import Panel, RatingPanel, make_preference_panel, make_rating_panel
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import RatingTable
 from ..statistics.significance import TEST_COEFFICIENTS
 from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows
@@ -301,10 +301,10 @@ def build_panels(selection: EvaluationSet, scores: Mapping[str, pd.Series]) -> l
     ]
     pairs = selection.preferences
     if selection.uses_preferences and len(pairs):
-        categories = list(dict.fromkeys(pairs["category"]))
+        dimensions = list(dict.fromkeys(pairs["dimension"]))
         decided = pairs[pairs["winner"] != "tie"]
         panels.append(
-            make_preference_panel(items, decided, columns, categories, MEAN_CATEGORY, drop=drop)
+            make_preference_panel(items, decided, columns, dimensions, MEAN_DIMENSION, drop=drop)
         )
     return panels
 

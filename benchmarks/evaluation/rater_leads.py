@@ -10,7 +10,7 @@ import pandas as pd
 from ...metrics.base import Metric
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from .measured_dataset import MeasuredDataset
 
 LEAD_COLUMNS = ("coefficient", "rater", "best other", "its value", "lead", "interval")
@@ -19,7 +19,7 @@ LEAD_COLUMNS = ("coefficient", "rater", "best other", "its value", "lead", "inte
 def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -> ResultTable:
     """Return the table of leads: the rater's coefficient less the greatest of the metrics' coefficients.
 
-    Each dataset's first coefficient counts, and of preferences the mean accuracy of the categories.
+    Each dataset's first coefficient counts, and of preferences the mean accuracy of the dimensions.
 
     Args:
         measured: with differences, of raters and `metrics`.
@@ -39,7 +39,7 @@ def lead_table(measured: Sequence[MeasuredDataset], metrics: Sequence[Metric]) -
         )
         first = dataset.protocol.coefficients[0]
         for (dimension, coefficient, rater), group in grouped:
-            if coefficient == first and (coefficient != "accuracy" or dimension == MEAN_CATEGORY):
+            if coefficient == first and (coefficient != "accuracy" or dimension == MEAN_DIMENSION):
                 label = f"{rater}: {dataset.selection.name}, {dimension}"
                 rows.append((label, _lead_cells(group, coefficient, labels)))
     return ResultTable(

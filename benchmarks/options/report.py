@@ -14,7 +14,7 @@ from .thresholds import CurveOptions
 #: The figures by name, with their titles.
 CHARTS = {
     "forest": "Coefficients with intervals",
-    "categories": "Accuracy by category of preferences",
+    "categories": "Accuracy by dimension of preferences",
     "significance": "Which metrics differ",
     "ratings": "How people rated",
     "agreement": "How well people agree, and the ceilings",

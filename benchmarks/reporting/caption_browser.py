@@ -174,7 +174,7 @@ class _View:
         references, of_references = _codes([tuple(map(str, r)) for r in items["references"]])
         pairs = part.preferences
         pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
-        categories, of_category = _codes(pairs["category"])
+        dimensions, of_dimension = _codes(pairs["dimension"])
         return {
             "title": part.title,
             "total": self.total,
@@ -200,11 +200,11 @@ class _View:
                 "references": of_references,
             },
             "ratings": self._ratings(position),
-            "categories": categories,
+            "compared": dimensions,
             "pairs": [
-                [position[a], position[b], category, winner]
-                for a, b, category, winner in zip(
-                    pairs["item_a"], pairs["item_b"], of_category, pairs["winner"], strict=True
+                [position[a], position[b], dimension, winner]
+                for a, b, dimension, winner in zip(
+                    pairs["item_a"], pairs["item_b"], of_dimension, pairs["winner"], strict=True
                 )
             ],
             "scores": _base64(scores.to_numpy(dtype="<f4").T),

@@ -11,7 +11,7 @@ import pandas as pd
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.multiple_tests import p_value_column
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from .chart import (
     Chart,
     Square,
@@ -32,13 +32,15 @@ LEVEL = 0.95
 
 def forest_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
-    overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_CATEGORY)]
+    overall_rows = rows[(rows["coefficient"] != "accuracy") | (rows["dimension"] == MEAN_DIMENSION)]
     yield from _forests(part, overall_rows, "forest")
 
 
 def category_charts(part: RunDataset) -> Iterator[Chart]:
     rows = part.correlations
-    category_rows = rows[(rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_CATEGORY)]
+    category_rows = rows[
+        (rows["coefficient"] == "accuracy") & (rows["dimension"] != MEAN_DIMENSION)
+    ]
     if category_rows.empty:
         raise UnavailableChart("the dataset has no preferences, or accuracy was not asked for")
     yield from _forests(part, category_rows, "categories")
@@ -147,7 +149,7 @@ def significance_charts(part: RunDataset) -> Iterator[Chart]:
         )
     frame = part.run.significance
     frame = frame[(frame["dataset"] == part.dataset) & (frame["protocol"] == part.protocol)]
-    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_CATEGORY)]
+    frame = frame[(frame["coefficient"] != "accuracy") | (frame["dimension"] == MEAN_DIMENSION)]
     for (dimension, coefficient), tested_pairs in frame.groupby(
         ["dimension", "coefficient"], sort=False
     ):

@@ -24,7 +24,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
-from ..statistics.preferences import MEAN_CATEGORY
+from ..statistics.preferences import MEAN_DIMENSION
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
 from .charts import make_charts
@@ -272,7 +272,7 @@ def _overview(part: RunDataset) -> tuple[ResultTable, set[tuple[int, int]]]:
         heads.append(head)
         columns.append(cells)
         if any(r is not None and pd.notna(r["ci_low"]) for r in rows) and (
-            coefficient != "accuracy" or dimension == MEAN_CATEGORY
+            coefficient != "accuracy" or dimension == MEAN_DIMENSION
         ):
             heads.append("interval")
             columns.append([_interval(r, factor, decimals) for r in rows])

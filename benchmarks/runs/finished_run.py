@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.preferences import PREFERENCE_COLUMNS, upgrade_preferences
 from ...datasets.reading.source_files import sha256
-from ...datasets.schema import ITEM_COLUMNS, PREFERENCE_COLUMNS, RATING_COLUMNS
+from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from .output_folder import RUN_FILE
 from .results import (
     CORRELATION_COLUMNS,
@@ -74,8 +75,8 @@ class FinishedRun:
 
     @cached_property
     def preferences(self) -> pd.DataFrame:
-        """Columns `dataset` and `PREFERENCE_COLUMNS`."""
-        return self._table("preferences.parquet", ("dataset", *PREFERENCE_COLUMNS))
+        """Columns `dataset`, `PREFERENCE_COLUMNS` and `winner`, of runs of captau 0.1 as well."""
+        return self._table("preferences.parquet", ("dataset", *PREFERENCE_COLUMNS, "winner"))
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -107,7 +108,7 @@ class FinishedRun:
                 frame = pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
                 frame = frame.fillna({name: "" for name in _TEXTS if name in frame})
             else:
-                frame = pd.read_parquet(path)
+                frame = upgrade_preferences(pd.read_parquet(path))
         except FileNotFoundError as error:
             raise InputError(f"{path} is missing; {self._again}") from error
         except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ import pandas as pd
 from .bootstrap import Interval, StatisticsOptions, fisher_interval, resample, statistic_intervals
 from .multiple_tests import correct_p_values, rank_clusters
 from .panels import Panel, RatingPanel
-from .preferences import MEAN_CATEGORY, mean_interval, wilson_interval
+from .preferences import MEAN_DIMENSION, mean_interval, wilson_interval
 from .remarks import Note, remark
 from .significance import MetricDifference, PreparedMetric, compare_metrics
 from .weighted_coefficients import Floats, Ints, Statistic
@@ -164,7 +164,7 @@ def fisher_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
 
 
 def wilson_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[RowKey, Interval]:
-    """Return Wilson's interval of every accuracy, and of a metric's mean of categories that of their mean.
+    """Return Wilson's interval of every accuracy, and of a metric's mean of dimensions that of their mean.
 
     Args:
         rows: `metric, dimension, coefficient, value, n_ratings`; a metric's last row is its mean.
@@ -175,13 +175,13 @@ def wilson_intervals(rows: Iterable[Mapping[str, Any]], level: float) -> dict[Ro
     for row in rows:
         if row["coefficient"] != "accuracy" or math.isnan(row["value"]):
             continue
-        categories = parts.setdefault(row["metric"], [])
-        if row["dimension"] == MEAN_CATEGORY:
-            accuracies, ends = [a for a, _ in categories], [e for _, e in categories]
+        dimensions = parts.setdefault(row["metric"], [])
+        if row["dimension"] == MEAN_DIMENSION:
+            accuracies, ends = [a for a, _ in dimensions], [e for _, e in dimensions]
             low, high = mean_interval(accuracies, ends)
         else:
             low, high = wilson_interval(row["value"], row["n_ratings"], level)
-        categories.append((row["value"], (low, high)))
+        dimensions.append((row["value"], (low, high)))
         key = (row["metric"], row["dimension"], row["coefficient"])
         intervals[key] = Interval(low, high, remarks=(remark(Note.WILSON),))
     return intervals

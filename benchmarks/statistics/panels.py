@@ -154,16 +154,16 @@ class PreferencePanel(Panel):
     """Metrics and preferences; a point is a pair of captions.
 
     Attributes:
-        categories: their names.
-        category: each pair's, from 0, shape (n_points,).
+        dimensions: their names.
+        dimension: each pair's, from 0, shape (n_points,).
         outcomes: each metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_points,).
-        mean_category: the name of the mean of the categories.
+        mean_dimension: the name of the mean of the dimensions.
     """
 
-    categories: tuple[str, ...]
-    category: Ints
+    dimensions: tuple[str, ...]
+    dimension: Ints
     outcomes: Mapping[str, Floats]
-    mean_category: str
+    mean_dimension: str
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class PreferencePanel(Panel):
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        return [(category, "accuracy") for category in (*self.categories, self.mean_category)]
+        return [(dimension, "accuracy") for dimension in (*self.dimensions, self.mean_dimension)]
 
     def defined_points(self, metric: str) -> Mask:
         return ~np.isnan(self.outcomes[metric])
@@ -179,9 +179,9 @@ class PreferencePanel(Panel):
     def prepare(self, metrics: Sequence[str], mask: Mask, units: Sequence[Ints]) -> Statistic:
         return prepare_accuracies(
             np.concatenate([self.outcomes[metric][mask] for metric in metrics]),
-            np.tile(self.category[mask], len(metrics)),
+            np.tile(self.dimension[mask], len(metrics)),
             np.concatenate(units),
-            len(self.categories),
+            len(self.dimensions),
         )
 
     def standardise(self, a: str, b: str, mask: Mask) -> PreferencePanel | None:
@@ -229,8 +229,8 @@ def make_preference_panel(
     items: pd.DataFrame,
     pairs: pd.DataFrame,
     scores: Mapping[str, Floats],
-    categories: Sequence[str],
-    mean_category: str,
+    dimensions: Sequence[str],
+    mean_dimension: str,
     *,
     drop: bool,
 ) -> PreferencePanel:
@@ -238,9 +238,9 @@ def make_preference_panel(
 
     Args:
         items: the benchmark's, with `item_id, image_id`.
-        pairs: columns `item_a, item_b, category, winner`, without ties.
+        pairs: columns `item_a, item_b, dimension, winner`, without ties.
         scores: of each metric, more is better, shape (n_items,).
-        categories, mean_category: see `PreferencePanel`.
+        dimensions, mean_dimension: see `PreferencePanel`.
         drop: see `Panel.drops_undefined`.
     """
     index = pd.Index(items["item_id"])
@@ -253,11 +253,11 @@ def make_preference_panel(
         item=np.arange(len(pairs), dtype=np.int64),
         system=None,
         drops_undefined=drop,
-        categories=tuple(categories),
-        category=pd.Index(categories).get_indexer(pd.Index(pairs["category"])).astype(np.int64),
+        dimensions=tuple(dimensions),
+        dimension=pd.Index(dimensions).get_indexer(pd.Index(pairs["dimension"])).astype(np.int64),
         outcomes={
             metric: pair_outcomes(pd.Series(values, index=index), pairs)
             for metric, values in scores.items()
         },
-        mean_category=mean_category,
+        mean_dimension=mean_dimension,
     )

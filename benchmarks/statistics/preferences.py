@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 
 #: The default level of intervals.
 CONFIDENCE = 0.95
-#: The `dimension` of the average over the categories of preferences.
-MEAN_CATEGORY = "mean"
+#: The `dimension` of the average over the dimensions of preferences.
+MEAN_DIMENSION = "mean"
 
 
 def pair_outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:

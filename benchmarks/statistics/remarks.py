@@ -28,7 +28,7 @@ class Undefined(Enum):
     NO_DETECTION = "ratings other than 0 and 1, or of one kind alone"
     NO_PREFERENCES = "no preferences"
     UNDEFINED_PAIRS = "{n_undefined} of {n_pairs} pairs have an undefined score"
-    UNDEFINED_CATEGORIES = "accuracy of {categories}"
+    UNDEFINED_DIMENSIONS = "accuracy of {dimensions}"
     IN_SOME_DRAWS = "in some of the draws"
     EXPLAINED_BY_LENGTH = "a caption's length says all of it"
     # levels
@@ -75,7 +75,7 @@ class Note(Enum):
     DROPPED_POINTS = "{n_dropped} of {n_points} data points dropped: undefined score"
     TIED_PAIRS = "{n_pairs} pairs left out on which people tied"
     DROPPED_PAIRS = "{n_dropped} of {n_pairs} pairs dropped: undefined score"
-    MEAN_OF_CATEGORIES = "mean of the categories"
+    MEAN_OF_DIMENSIONS = "mean of the dimensions"
     # levels
     MEAN_OVER_GROUPS = "mean over {n_groups} {group}s"
     UNDEFINED_GROUPS = "undefined in {n_groups}: {reasons}"

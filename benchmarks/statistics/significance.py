@@ -323,13 +323,13 @@ def permutation_test(pair: MetricPair, options: StatisticsOptions) -> list[Paire
 
 
 def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
-    """Return the exact p-value in each category; for their mean that of all pairs together."""
+    """Return the exact p-value in each dimension; for their mean that of all pairs together."""
     panel = pair.panel
     if not isinstance(panel, PreferencePanel):
         return [PairedTest()] * len(panel.keys)
     results: list[PairedTest] = []
-    for number in (*range(len(panel.categories)), None):
-        points = pair.points if number is None else pair.points & (panel.category == number)
+    for number in (*range(len(panel.dimensions)), None):
+        points = pair.points if number is None else pair.points & (panel.dimension == number)
         test = mcnemar(panel.outcomes[pair.a][points], panel.outcomes[pair.b][points])
         counts = {"n_better": test.first_better, "n_worse": test.second_better}
         note = remark(Note.MCNEMAR, **counts, n_pairs=test.n_pairs, asymptotic=test.asymptotic)

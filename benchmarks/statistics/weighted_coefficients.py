@@ -264,24 +264,24 @@ def prepare_coefficients(
 
 
 def prepare_accuracies(
-    outcomes: ArrayLike, category: ArrayLike, unit: ArrayLike, n_categories: int
+    outcomes: ArrayLike, dimension: ArrayLike, unit: ArrayLike, n_dimensions: int
 ) -> Statistic:
-    """Return the accuracy in each category of preference pairs, and last their mean, as a statistic.
+    """Return the accuracy in each dimension of preference pairs, and last their mean, as a statistic.
 
     Args:
         outcomes: a metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_pairs,).
-        category: of each pair, from 0, shape (n_pairs,).
+        dimension: of each pair, from 0, shape (n_pairs,).
         unit: the unit whose weight each pair takes, shape (n_pairs,).
-        n_categories: the number of categories.
+        n_dimensions: the number of dimensions.
     """
     values = np.asarray(outcomes, dtype=np.float64)
-    categories = np.asarray(category, dtype=np.int64)
+    dimensions = np.asarray(dimension, dtype=np.int64)
     units = _units(unit, len(values))
     n_units = int(units.max(initial=-1)) + 1
     wins, count = (
         np.bincount(
-            categories * n_units + units, weights, minlength=n_categories * n_units
-        ).reshape(n_categories, n_units)
+            dimensions * n_units + units, weights, minlength=n_dimensions * n_units
+        ).reshape(n_dimensions, n_units)
         for weights in (values, np.ones(len(values)))
     )
 

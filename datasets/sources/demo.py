@@ -22,8 +22,9 @@ import pandas as pd
 
 from ..cache import cache_folder, replacing
 from ..errors import unknown
+from ..preferences import make_preferences
 from ..registry import dataset
-from ..schema import PREFERENCE_COLUMNS, RATING_COLUMNS, CaptionSet, Card, Scale, make_items
+from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -346,7 +347,7 @@ def load_demo(root: Path) -> CaptionSet:
     return CaptionSet(
         items,
         pd.DataFrame(ratings, columns=pd.Index(RATING_COLUMNS)),
-        pd.DataFrame(preferences, columns=pd.Index(PREFERENCE_COLUMNS)),
+        make_preferences(preferences),
         card=CARD,
     )
 

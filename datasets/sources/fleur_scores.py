@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
+from ..preferences import make_preferences
 from ..reading.json_files import read_text
 from ..reading.source_files import find
 from ..registry import dataset
@@ -98,9 +99,9 @@ def load_fleur(root: Path) -> CaptionSet:
         ],
         columns=pd.Index(RATING_COLUMNS),
     )
-    preferences = pd.DataFrame(
-        [(pair_id, item_ids[a], item_ids[b], *rest) for pair_id, a, b, *rest in pairs],
-        columns=pd.Index(["pair_id", "item_a", "item_b", "category", "winner"]),
+    preferences = make_preferences(
+        (pair_id, item_ids[a], item_ids[b], category, winner)
+        for pair_id, a, b, category, winner in pairs
     )
     return CaptionSet(items, ratings, preferences, card=CARD)
 

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from ..errors import InputError
+from ..preferences import make_preferences
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find, locate
 from ..registry import dataset
-from ..schema import PREFERENCE_COLUMNS, CaptionSet, Card, SourceFile, make_items
+from ..schema import CaptionSet, Card, SourceFile, make_items
 from .coco_captions import COCO_CAPTIONS, coco_id, read_captions
 from .fleur_release import COMMIT, fleur
 
@@ -144,8 +143,7 @@ def _caption_set(pairs: Iterator[Pair]) -> CaptionSet:
         rows.append((pair_id, a, b, category, "a"))
     frame = make_items([k[0] for k in items], [k[1] for k in items], [k[2] for k in items])
     ids = list(frame["item_id"])
-    preferences = pd.DataFrame(
-        [(pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in rows],
-        columns=pd.Index(PREFERENCE_COLUMNS),
+    preferences = make_preferences(
+        (pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in rows
     )
     return CaptionSet(frame, preferences=preferences, card=CARD)

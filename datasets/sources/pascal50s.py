@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
 from ..errors import InputError
+from ..preferences import make_preferences
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find
 from ..registry import dataset
@@ -62,8 +61,7 @@ def load_pascal50s(root: Path) -> CaptionSet:
             pairs.append((f"{category}-{number:04d}", a, b, category, "ab"[label]))
     items = make_items([k[0] for k in keys], [k[1] for k in keys], [k[2] for k in keys])
     ids = list(items["item_id"])
-    preferences = pd.DataFrame(
-        [(pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in pairs],
-        columns=pd.Index(["pair_id", "item_a", "item_b", "category", "winner"]),
+    preferences = make_preferences(
+        (pair_id, ids[a], ids[b], category, winner) for pair_id, a, b, category, winner in pairs
     )
     return CaptionSet(items, preferences=preferences, card=CARD)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from captau.datasets.errors import InputError, unknown
+from captau.datasets.preferences import PREFERENCE_COLUMNS
 from captau.datasets.schema import (
     ITEM_COLUMNS,
-    PREFERENCE_COLUMNS,
     RATING_COLUMNS,
     CaptionSet,
     Card,
@@ -44,7 +44,11 @@ def frames() -> Frames:
     a, b, c = items["item_id"]
     ratings = [(i, "overall", f"r{k}", float(1 + k)) for i in (a, b, c) for k in (0, 1)]
     ratings.append((a, "fluency", "r0", -0.25))
-    pairs = [("p0", a, b, "X", "a"), ("p1", b, a, "Y", "tie")]
+    pairs = [
+        ("p0", a, b, "X", "r0", 1.0),
+        ("p0", a, b, "X", "r1", -2.0),
+        ("p1", b, a, "Y", "r0", 0),
+    ]
     return {
         "items": items,
         "ratings": pd.DataFrame(ratings, columns=list(RATING_COLUMNS)),
@@ -80,6 +84,12 @@ def without(frame: str, column: str) -> Callable[[Frames], None]:
         given[frame] = given[frame].drop(columns=column)
 
     return change
+
+
+def old_preferences(given: Frames) -> None:
+    columns = ["pair_id", "item_a", "item_b", "category", "winner"]
+    a, b, _ = given["items"]["item_id"]
+    given["preferences"] = pd.DataFrame([("p0", a, b, "X", "a")], columns=columns)
 
 
 def empty(given: Frames) -> None:
@@ -122,11 +132,23 @@ FAULTS = {
     "a rating without end": (put("ratings", 1, "value", 10**400), ["a rating is too large"]),
     "off a scale without steps": (put("ratings", 6, "value", 0.5), ["fluency", "0.5", "-1 to 0"]),
     "a rater twice": (repeat("ratings", 3), ["rater 'r1'", "twice on overall"]),
-    "bad winner": (put("preferences", 1, "winner", "b!"), ["'p1'", "'b!'", "a, b, tie"]),
-    "no winner": (put("preferences", 1, "winner", None), ["'p1'", "winner is None"]),
+    **{
+        f"strength {strength!r}": (
+            put("preferences", 2, "strength", strength),
+            [f"pair 'p1': strength is {shown}, not a number", "positive prefers a"],
+        )
+        for strength, shown in [(None, "None"), ("a", "'a'"), (float("nan"), "nan")]
+    },
+    "columns of 0.1": (old_preferences, ["lack the column", "upgrade_preferences", "`category`"]),
+    "no rater": (put("preferences", 1, "rater", None), ["'p0'", "rater is None, not a text"]),
+    "no preferred dimension": (put("preferences", 1, "dimension", 3), ["'p0'", "dimension is 3"]),
     "stranger first": (put("preferences", 0, "item_a", "x:2"), ["preference", "'x:2'"]),
     "stranger second": (put("preferences", 0, "item_b", "x:3"), ["preference", "'x:3'"]),
-    "duplicate pair": (put("preferences", 1, "pair_id", "p0"), ["'p0'", "pair_id"]),
+    "two pairs of one id": (put("preferences", 2, "pair_id", "p0"), ["'p0'", "two pairs of items"]),
+    "judged twice": (
+        put("preferences", 1, "rater", "r0"),
+        ["rater 'r0'", "judged pair 'p0' twice on X"],
+    ),
 }
 
 
@@ -144,12 +166,13 @@ def test_a_whole_set() -> None:
     made = caption_set(given)
     assert tuple(made.items.columns) == ITEM_COLUMNS
     assert tuple(made.ratings.columns) == RATING_COLUMNS
-    assert tuple(made.preferences.columns) == PREFERENCE_COLUMNS
+    assert tuple(made.preferences.columns) == (*PREFERENCE_COLUMNS, "winner")
+    assert made.preferences["winner"].tolist() == ["a", "b", "tie"]
     for name in given:
-        pd.testing.assert_frame_equal(getattr(made, name), given[name])
+        pd.testing.assert_frame_equal(getattr(made, name)[list(given[name])], given[name])
     assert made.dimensions == ("fluency", "overall"), "the card's order, rated ones alone"
     assert (made.name, made.card) == ("toy", CARD)
-    assert repr(made) == "CaptionSet('toy', images=2, items=3, ratings=7, preferences=2)"
+    assert repr(made) == "CaptionSet('toy', images=2, items=3, ratings=7, preferences=3)"
 
 
 def test_ratings_and_preferences_may_be_left_out() -> None:
@@ -208,8 +231,9 @@ CHANGES = {
     "split": put("items", 0, "split", "dev"),
     "rating": put("ratings", 0, "value", 3.0),
     "rater": put("ratings", 0, "rater", "r9"),
-    "winner": put("preferences", 0, "winner", "b"),
-    "category": put("preferences", 0, "category", "Z"),
+    "strength": put("preferences", 0, "strength", 2.0),
+    "preferring rater": put("preferences", 0, "rater", "r9"),
+    "preferred dimension": put("preferences", 0, "dimension", "Z"),
 }
 
 

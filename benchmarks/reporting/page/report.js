@@ -189,9 +189,9 @@
   const judged = (item) => {
     const told = part.people.map(({ name, means }) =>
       Number.isNaN(means[item]) ? `${name}: no rating` : `${name} ${written(means[item])}`);
-    for (const [a, , category, winner] of part.pairsOf.get(item) || []) {
+    for (const [a, , dimension, winner] of part.pairsOf.get(item) || []) {
       const won = winner === "tie" ? "tied" : (winner === "a") === (a === item) ? "preferred" : "not preferred";
-      told.push(`${part.categories[category]}: ${won}`);
+      told.push(`${part.compared[dimension]}: ${won}`);
     }
     return told.join(", ");
   };
@@ -265,9 +265,9 @@
       body.append(make("h4", name), list);
     };
     lists("References", part.references[items.references[item]]);
-    lists("Compared with", (part.pairsOf.get(item) || []).map(([a, b, category, winner]) => {
+    lists("Compared with", (part.pairsOf.get(item) || []).map(([a, b, dimension, winner]) => {
       const won = winner === "tie" ? "people tied" : (winner === "a") === (a === item) ? "this one preferred" : "the other preferred";
-      return `${part.categories[category]}, ${won}: ${items.caption[a === item ? b : a]}`;
+      return `${part.compared[dimension]}, ${won}: ${items.caption[a === item ? b : a]}`;
     }));
     const table = make("table");
     table.append(make("caption", "Scores, and the share of captions whose score is lower"));

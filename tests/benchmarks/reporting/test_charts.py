@@ -86,7 +86,7 @@ def test_a_forest_has_the_numbers_of_the_run(part):
 def test_categories_are_those_of_the_preferences(part):
     titles = [c.title for c in only(part, "categories")]
     assert titles == [
-        f"Demo, {c}: acc. %" for c in dict.fromkeys(captau.load("demo").preferences["category"])
+        f"Demo, {c}: acc. %" for c in dict.fromkeys(captau.load("demo").preferences["dimension"])
     ]
 
 

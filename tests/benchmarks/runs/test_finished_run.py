@@ -50,6 +50,17 @@ def test_the_folder_has_what_people_said(finished):
     assert set(run.ranks["metric"]) == {"bleu_1", "cider"}
 
 
+def test_preferences_of_a_run_of_captau_0_1_are_read(copy):
+    """Version 0.1 wrote `category` and `winner`, and its digest of the same data is today's."""
+    now = read_run(copy).preferences
+    columns = ["dataset", "pair_id", "item_a", "item_b", "category", "winner"]
+    then = now.rename(columns={"dimension": "category"})[columns]
+    rewrite(copy, "preferences.parquet", then)
+    upgraded = read_run(copy).preferences
+    assert set(upgraded.columns) == set(now.columns)
+    pd.testing.assert_frame_equal(upgraded[list(now.columns)], now)
+
+
 def test_only_the_chosen_items_are_kept(tmp_path):
     captau.bench(
         "demo",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.own_references import find_own_references
+from captau.datasets.preferences import make_preferences
 from captau.datasets.schema import CaptionSet, Card, Scale, make_items
 from tests.conftest import says
 
@@ -147,7 +148,7 @@ def toy() -> CaptionSet:
     return CaptionSet(
         items,
         pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
-        pd.DataFrame(pairs, columns=["pair_id", "item_a", "item_b", "category", "winner"]),
+        make_preferences(pairs),
         card=CARD,
     )
 
@@ -307,7 +308,7 @@ def copies() -> CaptionSet:
     return CaptionSet(
         items,
         pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
-        pd.DataFrame(pairs, columns=["pair_id", "item_a", "item_b", "category", "winner"]),
+        make_preferences(pairs),
         card=CARD,
     )
 

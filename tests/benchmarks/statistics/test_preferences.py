@@ -117,7 +117,7 @@ def test_undefined_outcomes_are_left_out() -> None:
     assert math.isnan(none.exact)
 
 
-def test_the_demo_has_intervals_by_category() -> None:
+def test_the_demo_has_intervals_by_dimension() -> None:
     found = captau.bench(
         "demo",
         "rouge_1",
@@ -151,14 +151,14 @@ def test_compare_tests_preferences(tmp_path) -> None:
     assert list(frame.index) == ["colour", "relation", "object", "unrelated", "mean"]
     demo = captau.load("demo")
     scores = pd.read_parquet(tmp_path / "scores.parquet").set_index("item_id")
-    for category in ("colour", "mean"):
+    for dimension in ("colour", "mean"):
         pairs = demo.preferences[demo.preferences["winner"] != "tie"]
-        if category != "mean":
-            pairs = pairs[pairs["category"] == category]
+        if dimension != "mean":
+            pairs = pairs[pairs["dimension"] == dimension]
         right = [
             pair_outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
             for m in ("rouge_1", "rouge_l")
         ]
         wanted = mcnemar(*right)
-        assert frame.loc[category, "p_value"] == pytest.approx(wanted.exact, abs=1e-12)
-        assert f"{wanted.first_better} pairs and worse on" in frame.loc[category, "note"]
+        assert frame.loc[dimension, "p_value"] == pytest.approx(wanted.exact, abs=1e-12)
+        assert f"{wanted.first_better} pairs and worse on" in frame.loc[dimension, "note"]

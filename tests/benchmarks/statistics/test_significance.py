@@ -140,13 +140,13 @@ def test_permutation_of_preferences_swaps_images():
     """Two images of one pair each, of which one metric is right on both: of the four ways to swap
     two have so large a difference.
     """
-    one = preferences({"right": [1.0, 1.0], "wrong": [0.0, 0.0]}, image=[0, 1], category=[0, 0])
+    one = preferences({"right": [1.0, 1.0], "wrong": [0.0, 0.0]}, image=[0, 1], dimension=[0, 0])
     (p,) = {t.p_value for t in permutation_test(pair_of(one), StatisticsOptions(replicates=4000))}
     assert p == pytest.approx(0.5, abs=0.04)
 
 
 def preferences(
-    right: dict[str, list[float]], image: list[int], category: list[int]
+    right: dict[str, list[float]], image: list[int], dimension: list[int]
 ) -> PreferencePanel:
     return PreferencePanel(
         image=np.array(image),
@@ -154,10 +154,10 @@ def preferences(
         item=np.arange(len(image)),
         system=None,
         drops_undefined=False,
-        categories=tuple(f"c{k}" for k in range(max(category) + 1)),
-        category=np.array(category),
+        dimensions=tuple(f"c{k}" for k in range(max(dimension) + 1)),
+        dimension=np.array(dimension),
         outcomes={metric: np.array(values) for metric, values in right.items()},
-        mean_category="mean",
+        mean_dimension="mean",
     )
 
 

@@ -146,9 +146,9 @@ def test_misuse():
 
 
 def test_accuracy_of_weighted_preferences():
-    """A pair that is drawn twice counts twice; the last value is the mean of the categories."""
-    right, category, unit = [1, 0.5, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2]
-    found = prepare_accuracies(right, category, unit, 2)(
+    """A pair that is drawn twice counts twice; the last value is the mean of the dimensions."""
+    right, dimension, unit = [1, 0.5, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2]
+    found = prepare_accuracies(right, dimension, unit, 2)(
         np.array([[1.0, 2, 0], [1, 1, 0], [1, 0, 1]])
     )
     first, second = [1.5 / 2, 2.5 / 3], [1 / 2, 0 / 1]

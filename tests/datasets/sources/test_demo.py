@@ -70,7 +70,7 @@ def test_counts_are_those_of_the_card(data: CaptionSet) -> None:
     assert all(Path(str(image)).is_file() for image in data.items["image"])
     assert set(data.items["system"]) == set(demo.SYSTEMS)
     assert data.items["references"].map(len).eq(5).all()
-    assert data.preferences["category"].value_counts().to_dict() == dict.fromkeys(demo.PAIRS, 60)
+    assert data.preferences["dimension"].value_counts().to_dict() == dict.fromkeys(demo.PAIRS, 60)
 
 
 def test_the_card_says_that_it_is_synthetic() -> None:
@@ -193,16 +193,16 @@ def test_winners_mostly_follow_the_rule(data: CaptionSet, rule: dict[str, float]
     lead = preferences["item_a"].map(rule) - preferences["item_b"].map(rule)
     agrees = (lead > 0) == (preferences["winner"] == "a")
     assert 0.8 < agrees.mean() < 1
-    assert (agrees.groupby(preferences["category"]).mean() > 0.8).all()
+    assert (agrees.groupby(preferences["dimension"]).mean() > 0.8).all()
     assert 0.4 < (preferences["winner"] == "a").mean() < 0.6, "the order gives nothing away"
     images = data.items.set_index("item_id")["image_id"]
     assert preferences["item_a"].map(images).tolist() == preferences["item_b"].map(images).tolist()
 
 
-def test_pairs_are_of_the_systems_of_their_category(data: CaptionSet) -> None:
+def test_pairs_are_of_the_systems_of_their_dimension(data: CaptionSet) -> None:
     systems = data.items.set_index("item_id")["system"]
     for row in data.preferences.itertuples():
-        assert {systems[row.item_a], systems[row.item_b]} == set(demo.PAIRS[str(row.category)])
+        assert {systems[row.item_a], systems[row.item_b]} == set(demo.PAIRS[str(row.dimension)])
 
 
 def test_objects_differ_and_do_not_overlap() -> None:

@@ -55,7 +55,7 @@ def test_every_caption_has_the_number_that_was_said_and_the_smoothed_one(root: P
         ("A cat .", "raw", 1.0),
         ("A cat .", "smoothed", 0.9),
     ]
-    assert list(fleur.preferences["category"]) == ["HC", "HI", "HM", "MM"]
+    assert list(fleur.preferences["dimension"]) == ["HC", "HI", "HM", "MM"]
     assert set(fleur.preferences["winner"]) == {"b"}
     assert "not people" in card("fleur").title
 

@@ -44,7 +44,9 @@ def test_every_form_of_a_row(row: dict[str, Any], key: str, tmp_path: Path) -> N
     assert made.items["caption"].tolist() == [RIGHT, FOILED]
     assert made.items["references"].tolist() == [REFERENCES] * 2
     a, b = made.items["item_id"]
-    assert made.preferences.to_numpy().tolist() == [["FOIL-00000", a, b, "FOIL", "a"]]
+    assert made.preferences.to_numpy().tolist() == [
+        ["FOIL-00000", a, b, "FOIL", "people", 1.0, "a"]
+    ]
 
 
 def test_the_authors_own_file(tmp_path: Path) -> None:

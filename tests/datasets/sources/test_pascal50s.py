@@ -59,10 +59,10 @@ def test_every_field(tmp_path: Path) -> None:
     assert items["split"].tolist() == [split_of(i) for i in items["image_id"]]
     dog, the_dog, y_dog, y_cat, tram = items["item_id"]
     assert made.preferences.to_numpy().tolist() == [
-        ["HC-0000", dog, the_dog, "HC", "a"],
-        ["HC-0001", y_dog, y_cat, "HC", "b"],
-        ["HI-0000", dog, tram, "HI", "b"],
-        ["HM-0000", y_cat, y_cat, "HM", "a"],
+        ["HC-0000", dog, the_dog, "HC", "people", 1.0, "a"],
+        ["HC-0001", y_dog, y_cat, "HC", "people", -1.0, "b"],
+        ["HI-0000", dog, tram, "HI", "people", -1.0, "b"],
+        ["HM-0000", y_cat, y_cat, "HM", "people", 1.0, "a"],
     ]
     assert made.ratings.empty
     assert made.dimensions == ()
@@ -149,7 +149,7 @@ def test_real_counts(real: CaptionSet) -> None:
         "preferences": len(preferences),
     }
     assert CARD.expected == {"images": 1000, "preferences": 4000}
-    categories = preferences["category"].value_counts(sort=False).to_dict()
+    categories = preferences["dimension"].value_counts(sort=False).to_dict()
     assert categories == dict.fromkeys(CATEGORIES, 1000)
     assert set(preferences["winner"]) == {"a", "b"}
     assert real.items["references"].map(len).eq(5).all()

@@ -1,0 +1,115 @@
+"""Preferences between two captions: the columns of `CaptionSet.preferences`, made and checked.
+
+Readers call `make_preferences`; `schema.CaptionSet` calls `check_preferences`; finished runs of captau 0.1 are read with
+`upgrade_preferences`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import InputError
+
+#: What a preference is made of; `CaptionSet.preferences` has `winner` beside them.
+PREFERENCE_COLUMNS = ("pair_id", "item_a", "item_b", "dimension", "rater", "strength")
+WINNERS = ("a", "b", "tie")
+#: The strength of a preference without grades, by its winner.
+STRENGTHS = {"a": 1.0, "b": -1.0, "tie": 0.0}
+#: The rater of preferences whose raters are not known, or whose answers were counted together.
+PEOPLE = "people"
+
+#: A preference's pair, its first and second item, its dimension, and its winner or strength.
+PreferenceRow = tuple[str, str, str, str, str | float]
+
+
+def derive_winners(strengths: Any) -> list[str]:
+    """Return the winner of each preference: `a` where the strength is positive, `b` negative, `tie` 0."""
+    signs = np.sign(np.asarray(strengths, dtype=np.float64))
+    return [WINNERS[i] for i in np.where(signs > 0, 0, np.where(signs < 0, 1, 2))]
+
+
+def make_preferences(rows: Iterable[PreferenceRow], rater: str = PEOPLE) -> pd.DataFrame:
+    """Make the frame of preferences of one rater, columns `PREFERENCE_COLUMNS`.
+
+    Args:
+        rows: a preference each; a winner (`a`, `b`, `tie`) is a preference without grades.
+        rater: who preferred.
+    """
+    frame = pd.DataFrame(
+        list(rows), columns=pd.Index(["pair_id", "item_a", "item_b", "dimension", "strength"])
+    )
+    strengths = [STRENGTHS[s] if isinstance(s, str) else float(s) for s in frame["strength"]]
+    return frame.assign(rater=rater, strength=strengths)[list(PREFERENCE_COLUMNS)]
+
+
+def upgrade_preferences(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return preferences as captau 0.1 wrote them, with `category` and `winner`, in today's columns.
+
+    Any other frame is returned as it is.
+    """
+    if "category" not in frame.columns or "winner" not in frame.columns:
+        return frame
+    strengths = frame["winner"].map(STRENGTHS).astype(np.float64)
+    return frame.rename(columns={"category": "dimension"}).assign(rater=PEOPLE, strength=strengths)
+
+
+def check_preferences(
+    preferences: pd.DataFrame, item_ids: Collection[str], where: str
+) -> pd.DataFrame:
+    """Check preferences, and return them with numbers for strengths and the column `winner`.
+
+    Args:
+        preferences: columns `PREFERENCE_COLUMNS`.
+        item_ids: those of the set's items.
+        where: the dataset, as messages begin with it.
+
+    Raises:
+        InputError: on a preference about an item that is not there; on a strength that is no finite
+            number; on a pair of other items elsewhere; on a second preference by the same rater.
+    """
+    for column in ("item_a", "item_b"):
+        strangers = [v for v in preferences[column].unique() if v not in item_ids]
+        if strangers:
+            raise InputError(
+                f"{where}: a preference is about '{strangers[0]}', which is not an item"
+            )
+    try:
+        strengths = pd.to_numeric(preferences["strength"], errors="coerce").astype(float)
+    except OverflowError as error:
+        raise InputError(f"{where}: the strength of a preference is too large") from error
+    for column in ("dimension", "rater"):
+        bad = preferences[[not isinstance(v, str) for v in preferences[column]]]
+        if len(bad):
+            pair_id, value = bad[["pair_id", column]].iloc[0]
+            raise InputError(f"{where}: pair '{pair_id}': {column} is {value!r}, not a text")
+    bad = preferences[~np.isfinite(strengths.to_numpy())]
+    if len(bad):
+        raise InputError(
+            f"{where}: pair '{bad['pair_id'].iloc[0]}': strength is {bad['strength'].iloc[0]!r}, not a number; "
+            "positive prefers a, negative b, 0 is a tie"
+        )
+    _check_pairs(preferences, where)
+    return preferences.assign(strength=strengths, winner=derive_winners(strengths))
+
+
+def _check_pairs(preferences: pd.DataFrame, where: str) -> None:
+    """Check that a pair is always of the same two items, and that nobody judges it twice.
+
+    Raises:
+        InputError: where one is not.
+    """
+    pairs = preferences.drop_duplicates(["pair_id", "item_a", "item_b"])
+    if (is_again := pairs["pair_id"].duplicated()).any():
+        raise InputError(
+            f"{where}: pair_id '{pairs.loc[is_again, 'pair_id'].iloc[0]}' stands for two pairs of items; give each "
+            "its own"
+        )
+    if (is_again := preferences.duplicated(["pair_id", "dimension", "rater"])).any():
+        row = preferences[is_again].iloc[0]
+        raise InputError(
+            f"{where}: rater '{row['rater']}' judged pair '{row['pair_id']}' twice on {row['dimension']}; keep one each"
+        )
