@@ -244,9 +244,24 @@ class _FileOptions:
     )
     system: str | None = option(None, "the column of systems, if there is one")
     split: str | None = option(None, "the column of splits, if there is one")
-    low: float | None = option(None, "the lower end of the scale (default: the least rating)")
-    high: float | None = option(None, "the upper end of the scale (default: the greatest rating)")
-    step: float | None = option(None, "the distance of two grades of the scale, if it has grades")
+    low: float | None = option(
+        None,
+        "the lower end of the scale (default: as the YAML beside FILE says, else the least rating)",
+    )
+    high: float | None = option(
+        None,
+        "the upper end of the scale (default: as the YAML beside FILE says, else the greatest rating)",
+    )
+    step: float | None = option(
+        None,
+        "the distance of two grades of the scale (default: as the YAML beside FILE says, else none)",
+    )
+    scales: Any = option(
+        None,
+        "a scale per dimension, as the YAML beside FILE has them: "
+        "'{precision: {low: 1, high: 5, step: 1}}'",
+        takes="{..}",
+    )
 
 
 PROTOCOL = options_of(ProtocolChanges, "protocol.")

@@ -309,7 +309,9 @@ def read(path: Path) -> Baseline:
         raise tree.fail(("metrics",), "no metric is in it")
     return Baseline(
         dataset=tree.choice("dataset", choices=group("dataset")),
-        file_options={k: tree.get("file", k, kind=(str, float, int)) for k in tree.keys("file")}
+        file_options={
+            k: tree.get("file", k, kind=(str, float, int, dict)) for k in tree.keys("file")
+        }
         if has_file_options
         else {},
         data={

@@ -64,6 +64,11 @@ class YamlFields:
         return name in self._nodes
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields that stand there, read or not."""
+        return tuple(self._nodes)
+
+    @property
     def location(self) -> str:
         """File and line of the mapping."""
         return f"{self._file}:{self._line}"

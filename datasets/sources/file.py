@@ -7,12 +7,14 @@ for under its usual name, which is the option's.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .. import registry
-from ..errors import InputError
+from ..errors import InputError, unknown
+from ..reading.rating_scales import read_scales, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, on_scale, shown
@@ -51,6 +53,7 @@ def load_file(
     low: float | None = None,
     high: float | None = None,
     step: float | None = None,
+    scales: Mapping[str, Any] | None = None,
 ) -> CaptionSet:
     """Read judgements of your own.
 
@@ -64,10 +67,14 @@ def load_file(
         references: the column of reference captions: a list, or text with ` ||| ` between them.
         dimension: the column of what was rated, or one name for all rows; else `overall`.
         system, split: the columns of who wrote the candidate, and of its split.
-        low, high, step: the scale; its ends are the least and the greatest rating where not given.
+        low, high, step: the scale of the dimensions that `scales` does not name. Where they are not
+            given, they are those of the file of scales beside the table (`reading.rating_scales`), and
+            without such a file the least and the greatest rating, and no step.
+        scales: a mapping `{low, high, step}` for each dimension.
 
     Raises:
-        InputError: where the file is malformed, lacks a column, or a rating is not on the scale.
+        InputError: where a file is malformed, the table lacks a column, a dimension has no scale where
+            others have one, or a rating is not on its scale.
     """
     del root
     if path is None:
@@ -78,8 +85,8 @@ def load_file(
     captions = table.texts(caption, "; name the column with file.caption=")
     values = table.floats(value, None, f"; name the column with file.value={_LONG}")
     dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
-    scales = {d: _scale(d, dimensions, values, low, high, step) for d in dict.fromkeys(dimensions)}
-    _check_scales(table, value, values, [scales[d] for d in dimensions])
+    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
+    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
     texts = {
         option: table.filled(name_of_column, f"; see file.{option}=") if name_of_column else None
         for option, column in (("rater", rater), ("system", system), ("split", split))
@@ -90,8 +97,12 @@ def load_file(
         CARD,
         name=name,
         title=name if name != CARD.name else table.path.name,
-        scales=scales,
-        sources=(SourceFile(str(table.path.absolute()), "your own file"),),
+        scales=scale_by_dimension,
+        sources=tuple(
+            SourceFile(str(file.absolute()), "your own file")
+            for file in (table.path, scales_path(table.path))
+            if file.is_file()
+        ),
         has_references=reference_column is not None,
         anonymous_raters=texts["rater"] is None,
     )
@@ -148,16 +159,51 @@ def _dimensions(table: Table, dimension: str | None) -> list[str]:
     return [dimension or "overall"] * len(table)
 
 
-def _scale(
-    dimension: str,
+def _scales(
+    path: Path,
     dimensions: Sequence[str],
     values: Sequence[float],
-    low: float | None,
-    high: float | None,
-    step: float | None,
-) -> Scale:
-    rated = [v for d, v in zip(dimensions, values, strict=True) if d == dimension]
-    scale = Scale(min(rated) if low is None else low, max(rated) if high is None else high, step)
+    option: Mapping[str, Any] | None,
+    parts: tuple[float | None, float | None, float | None],
+) -> dict[str, Scale]:
+    """Return the scale of each rated dimension.
+
+    Args:
+        path: the table.
+        dimensions, values: of each row.
+        option: `file.scales`.
+        parts: `file.low`, `file.high` and `file.step`.
+
+    Raises:
+        InputError: where one is malformed or missing, or the option names another dimension.
+    """
+    names = list(dict.fromkeys(dimensions))
+    option_scales = {} if option is None else scales_of_option(option, "file.scales")
+    for name in option_scales:
+        if name not in names:
+            raise unknown(f"dimension of {path} in file.scales", name, names)
+    stored_scales = read_scales(path)
+    missing = [name for name in names if name not in stored_scales and name not in option_scales]
+    if stored_scales and missing:
+        raise InputError(
+            f"{scales_path(path)}:1: scales: {path.name} has ratings of '{missing[0]}', which has no "
+            f"scale there; there are {', '.join(stored_scales)}; add it"
+        )
+    scale_by_dimension: dict[str, Scale] = {}
+    for name in names:
+        rated = [v for d, v in zip(dimensions, values, strict=True) if d == name]
+        usual = stored_scales.get(name, Scale(min(rated), max(rated)))
+        scale_by_dimension[name] = option_scales.get(name) or _scale(usual, *parts)
+    return scale_by_dimension
+
+
+def _scale(usual: Scale, low: float | None, high: float | None, step: float | None) -> Scale:
+    """Return a scale with the parts that are given changed."""
+    scale = Scale(
+        usual.low if low is None else low,
+        usual.high if high is None else high,
+        usual.step if step is None else step,
+    )
     if scale.low > scale.high or (step is not None and step <= 0):
         raise InputError(
             f"file.low={scale.low:g}, file.high={scale.high:g}, file.step={step}: no scale; low is at "

@@ -1,0 +1,98 @@
+"""The scales of a table of ratings, in a YAML file beside it: `ratings.csv` has them in `ratings.yaml`.
+
+`dataset=file` reads it, and `captau collect export` writes it:
+
+```yaml
+scales:
+  precision: {low: 1, high: 5, step: 1}
+  fluency: {low: -5, high: 0}
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import InputError
+from ..schema import Scale, on_scale
+from .yaml_fields import YamlFields, read_yaml_fields
+
+#: How far the ends of a scale may lie from 0.
+_FARTHEST = 1e9
+
+
+def scales_path(table: Path) -> Path:
+    """Return where the scales of a table lie."""
+    return table.with_suffix(".yaml")
+
+
+def format_scales(scales: Mapping[str, Scale]) -> str:
+    """Return the text of the file of scales, which `read_scales` reads back."""
+    by_dimension = {dimension: _fields_of(scale) for dimension, scale in scales.items()}
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
+    return yaml.safe_dump({"scales": by_dimension}, default_flow_style=None, **options)
+
+
+def read_scales(table: Path) -> dict[str, Scale]:
+    """Return the scales of a table by dimension; none where there is no file of them.
+
+    Raises:
+        InputError: where the file is malformed, with file and line.
+    """
+    path = scales_path(table)
+    if not path.is_file():
+        return {}
+    fields = read_yaml_fields(path)
+    scales = _read_all(fields.section("scales"))
+    fields.reject_unknown()
+    if not scales:
+        raise fields.error(
+            "scales", "it is empty; write for each dimension NAME: {low: 1, high: 5, step: 1}"
+        )
+    return scales
+
+
+def scales_of_option(value: Any, key: str) -> dict[str, Scale]:
+    """Return the scales by dimension that an option holds, as the file does below `scales`.
+
+    Raises:
+        InputError: where it is anything else.
+    """
+    try:
+        text = yaml.safe_dump(value)  # the options of the command line are plain data
+        return _read_all(YamlFields.parse(text, key))
+    except (InputError, yaml.YAMLError) as error:
+        raise InputError(
+            f"{key} is {value!r}; {{DIMENSION: {{low: 1, high: 5, step: 1}}}} is expected"
+        ) from error
+
+
+def _read_all(fields: YamlFields) -> dict[str, Scale]:
+    scales = {name: _read_scale(fields.section(name)) for name in fields.names}
+    fields.reject_unknown()
+    return scales
+
+
+def _read_scale(fields: YamlFields) -> Scale:
+    low, high = (fields.number(end, None, -_FARTHEST, _FARTHEST) for end in ("low", "high"))
+    has_step = fields.plain_data("step") is not None
+    step = fields.number("step", None, 0, _FARTHEST) if has_step else None
+    if low >= high:
+        raise fields.error("high", f"{high:g} is not above low, {low:g}")
+    if step is not None and not (step > 0 and on_scale(Scale(low, high, step), high)):
+        raise fields.error("step", f"steps of {step:g} do not lead from {low:g} to {high:g}")
+    return Scale(low, high, step)
+
+
+def _fields_of(scale: Scale) -> dict[str, float]:
+    """Return a scale as plain data; whole numbers without a point."""
+    fields = {"low": scale.low, "high": scale.high, "step": scale.step}
+    return {
+        name: int(number) if float(number).is_integer() else float(number)
+        for name, number in fields.items()
+        if number is not None
+    }

@@ -1,0 +1,165 @@
+"""Scales beside a table of ratings: written, read back, used by the commands, and what can be wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from captau.datasets.reading.rating_scales import format_scales, read_scales
+from captau.datasets.registry import load
+from captau.datasets.schema import Scale
+from tests.conftest import run_captau, says
+
+#: Scales as Kasai et al. 2022 (section 2.2) have them, penalties stored negative.
+THUMB_SCALES = {"precision": Scale(1, 5, 1), "recall": Scale(1, 5, 1), "fluency": Scale(-5, 0)}
+THUMB_YAML = """\
+scales:
+  precision: {low: 1, high: 5, step: 1}
+  recall: {low: 1, high: 5, step: 1}
+  fluency: {low: -5, high: 0}
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three systems' captions of four images, rated on three dimensions by two raters."""
+    rows = [
+        f"i{image},c {image} {system},{system},{dimension},{rater},{value}"
+        for image in range(4)
+        for system in "ABC"
+        for rater in ("ann", "bob")
+        for dimension, value in (
+            ("precision", 2 + (image + ord(system)) % 3),
+            ("recall", 2 + (image * 2 + ord(system) + len(rater) * (rater == "bob")) % 3),
+            ("fluency", -0.1 * (image % 2)),
+        )
+    ]
+    path = tmp_path / "ratings.csv"
+    path.write_text("\n".join(["image,caption,system,dimension,rater,value", *rows]) + "\n")
+    return path
+
+
+def write_scales(table: Path, text: str) -> Path:
+    path = table.with_suffix(".yaml")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "scales", [THUMB_SCALES, {"fit": Scale(0, 1, 0.125), "größe: 'a'": Scale(-0.5, 0.5)}]
+)
+def test_written_scales_read_back_equal(scales: dict[str, Scale], tmp_path: Path) -> None:
+    table = tmp_path / "ratings.csv"
+    write_scales(table, format_scales(scales))
+    assert read_scales(table) == scales
+
+
+def test_the_text_of_the_file_is_the_documented_one() -> None:
+    assert format_scales(THUMB_SCALES) == THUMB_YAML
+
+
+def test_a_table_without_a_file_of_scales_has_none(tmp_path: Path) -> None:
+    assert read_scales(tmp_path / "ratings.csv") == {}
+
+
+def test_the_card_has_the_scales_of_the_file(table: Path) -> None:
+    assert load("file", path=table).card.scales["precision"] == Scale(2, 4)
+    sidecar = write_scales(table, THUMB_YAML)
+    card = load("file", path=table).card
+    assert card.scales == THUMB_SCALES
+    assert [Path(source.path) for source in card.sources] == [table, sidecar]
+
+
+def test_options_go_before_the_file_of_scales(table: Path) -> None:
+    write_scales(table, THUMB_YAML)
+    options: dict[str, Any] = {"scales": {"fluency": {"low": -2, "high": 0}}, "high": 10}
+    scales = load("file", path=table, **options).card.scales
+    assert scales["fluency"] == Scale(-2, 0)
+    assert scales["precision"] == scales["recall"] == Scale(1, 10, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("agree", "agreement.csv"),
+        ("rank", "systems.csv"),
+        ("bench", "correlations.csv"),
+        ("thresholds", "thresholds.csv"),
+    ],
+)
+def test_commands_read_the_scales_beside_the_table(
+    command: str, file: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = "python(tests.datasets.reading.test_rating_scales:caption_lengths)"
+    metrics = [] if command == "agree" else [f'metrics=["{source}"]']
+    options = [f"file.path={table}", *metrics, f"output_dir={tmp_path / 'out'}"]
+    if command == "thresholds":
+        options.append("protocol.dimension=precision")
+    write_scales(table, THUMB_YAML)
+    assert run_captau(command, "dataset=file", *options) == 0
+    assert len(pd.read_csv(tmp_path / "out" / file))
+    write_scales(table, THUMB_YAML.replace("high: 5", "high: 3", 1))
+    assert run_captau(command, "dataset=file", *options) == 2
+    assert "value is 4, not on the scale 1 to 3 in steps of 1" in capsys.readouterr().err
+
+
+def caption_lengths(items: pd.DataFrame) -> list[float]:
+    """Return something to call a metric."""
+    return [float(sum(map(ord, caption))) for caption in items["caption"]]
+
+
+FAULTS = {
+    "no YAML": ("scales: {", ":1: "),
+    "another field": (f"{THUMB_YAML}name: x\n", ":5: name: unknown field 'name': known: scales"),
+    "no scales": ("", ":1: scales: it is empty"),
+    "a list": ("scales: [1, 2]\n", ":1: scales: fields are expected"),
+    "no high": ("scales:\n  recall: {low: 1}\n", ":2: scales.recall.high: it is needed"),
+    "a word": (
+        "scales:\n  recall: {low: one, high: 5}\n",
+        ":2: scales.recall.low: 'one' is no number",
+    ),
+    "the wrong way": (
+        "scales:\n  recall: {low: 5, high: 1}\n",
+        ":2: scales.recall.high: 1 is not above low, 5",
+    ),
+    "uneven steps": (
+        "scales:\n  recall: {low: 1, high: 5, step: 3}\n",
+        ":2: scales.recall.step: steps of 3 do not lead from 1 to 5",
+    ),
+    "an unknown part": (
+        "scales:\n  recall: {low: 1, high: 5, steps: 1}\n",
+        ":2: scales.recall.steps: unknown field 'steps': did you mean step?",
+    ),
+    "twice": (
+        "scales:\n  recall: {low: 1, high: 5}\n  recall: {low: 1, high: 4}\n",
+        ":3: scales.recall stands there twice; keep one",
+    ),
+    "a missing dimension": (
+        "scales:\n  precison: {low: 1, high: 5}\n",
+        ":1: scales: ratings.csv has ratings of 'precision', which has no scale there",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_malformed_file_of_scales_gives_file_and_line(fault: str, table: Path) -> None:
+    text, part = FAULTS[fault]
+    sidecar = write_scales(table, text)
+    with says(f"{sidecar}{part}"):
+        load("file", path=table)
+
+
+@pytest.mark.parametrize(
+    ("option", "part"),
+    [
+        ({"fluenc": {"low": 0, "high": 1}}, "did you mean fluency?"),
+        ({"fluency": {"low": 0}}, "{DIMENSION: {low: 1, high: 5, step: 1}} is expected"),
+        ("five", "file.scales is 'five'; {DIMENSION:"),
+    ],
+)
+def test_a_malformed_option_of_scales_shows_its_form(option: Any, part: str, table: Path) -> None:
+    with says("file.scales", part):
+        load("file", path=table, scales=option)
