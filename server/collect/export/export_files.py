@@ -9,9 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from ....datasets.errors import unknown
+from ....datasets.reading.rating_scales import format_scales
 from ..forms.counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from ..forms.form import Form
 from ..store.study_database import TableRows
@@ -59,7 +58,7 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
 
 def _interchange_files(form: Form, answers: CountedAnswers) -> dict[str, bytes]:
     first_answers = answers.without_repeats()
-    scales = _scales_yaml(form)
+    scales = format_scales(form.scales).encode()
     files = {"ratings.csv": _ratings_csv(form, first_answers), "ratings.yaml": scales}
     if answers.settled:
         by_item = {answer.item.id: answer for answer in reversed(first_answers)}
@@ -70,15 +69,6 @@ def _interchange_files(form: Form, answers: CountedAnswers) -> dict[str, bytes]:
         ]
         files |= {"settled.csv": _ratings_csv(form, settled), "settled.yaml": scales}
     return files
-
-
-def _scales_yaml(form: Form) -> bytes:
-    """Return the scale of each dimension, as `dataset=file` reads it from beside a table of ratings."""
-    scales = {
-        dimension: {"low": scale.low, "high": scale.high, "step": scale.step}
-        for dimension, scale in form.scales.items()
-    }
-    return yaml.safe_dump({"scales": scales}, allow_unicode=True, sort_keys=False).encode()
 
 
 def _ratings_csv(form: Form, answers: Sequence[CountedAnswer]) -> bytes:
