@@ -229,7 +229,7 @@ class _FileOptions:
 
     path: str | None = option(
         None,
-        "CSV, TSV, JSON, JSON lines or Parquet, one row a rating",
+        "CSV, TSV, JSON, JSON lines or Parquet, one row a rating or a comparison of two captions",
         takes="FILE",
         is_literal=True,
     )
@@ -261,6 +261,22 @@ class _FileOptions:
         "a scale per dimension, as the YAML beside FILE has them: "
         "'{precision: {low: 1, high: 5, step: 1}}'",
         takes="{..}",
+    )
+    caption_a: str | None = option(
+        None, "of a table of comparisons, the column of first captions (default: caption_a)"
+    )
+    caption_b: str | None = option(None, "the column of second captions (default: caption_b)")
+    winner: str | None = option(
+        None, "the column that says which is better: a, b, tie (default: winner)"
+    )
+    strength: str | None = option(
+        None, "the column of graded preferences, positive for a and negative for b, if there is one"
+    )
+    system_a: str | None = option(
+        None, "the column of the first caption's systems, if there is one"
+    )
+    system_b: str | None = option(
+        None, "the column of the second caption's systems, if there is one"
     )
 
 

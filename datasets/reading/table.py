@@ -303,6 +303,21 @@ class JudgementColumns:
         Raises:
             InputError: where such rows differ in references or split, or a rater rates twice.
         """
+        items, item_of = self.make_items()
+        dimensions = self.dimensions or ["overall"] * len(item_of)
+        ids = items["item_id"].to_numpy(dtype=object)
+        raters = name_raters(self.raters, item_of, dimensions, self.places)
+        ratings = pd.DataFrame(
+            dict(zip(RATING_COLUMNS, (ids[item_of], dimensions, raters, self.values), strict=True))
+        )
+        return CaptionSet(items, ratings, card=card)
+
+    def make_items(self) -> tuple[pd.DataFrame, list[int]]:
+        """Return the frame of items, and each row's item.
+
+        Raises:
+            InputError: where rows of one item differ in references or split.
+        """
         item_of, first = self._items()
 
         def of_items(column: Sequence[Any] | None) -> list[Any] | None:
@@ -316,11 +331,7 @@ class JudgementColumns:
             images=of_items(self.images),
             splits=of_items(self.splits),
         )
-        dimensions = self.dimensions or ["overall"] * len(item_of)
-        ids = items["item_id"].to_numpy(dtype=object)
-        columns = (ids[item_of], dimensions, self._raters(item_of, dimensions), self.values)
-        ratings = pd.DataFrame(dict(zip(RATING_COLUMNS, columns, strict=True)))
-        return CaptionSet(items, ratings, card=card)
+        return items, item_of
 
     def _items(self) -> tuple[list[int], list[int]]:
         """Return each row's item, and each item's first row."""
@@ -352,20 +363,37 @@ class JudgementColumns:
                     )
         return item_of, first
 
-    def _raters(self, item_of: Sequence[int], dimensions: Sequence[str]) -> Sequence[str]:
-        raters: list[str] = []
-        if self.raters is None:
-            counts: dict[tuple[int, str], int] = {}
-            for key in zip(item_of, dimensions, strict=True):
-                counts[key] = counts.get(key, 0) + 1
-                raters.append(f"rating_{counts[key]}")
-            return raters
-        first_row: dict[tuple[int, str, str], int] = {}
-        for row, key in enumerate(zip(item_of, dimensions, self.raters, strict=True)):
-            before = first_row.setdefault(key, row)
-            if before != row:
-                raise InputError(
-                    f"{self.places[row]}: rater '{self.raters[row]}' has rated this caption before, "
-                    f"in {self.places[before]}; keep one rating each"
-                )
-        return self.raters
+
+def name_raters(
+    raters: Sequence[str] | None,
+    subjects: Sequence[int],
+    dimensions: Sequence[str],
+    places: Sequence[str],
+    subject: str = "caption",
+) -> Sequence[str]:
+    """Return each row's rater; where raters are not known, the judgements of a subject are numbered.
+
+    Args:
+        raters, dimensions, places: of each row.
+        subjects: the number of what each row judges.
+        subject: what that is.
+
+    Raises:
+        InputError: where a rater judges twice.
+    """
+    if raters is None:
+        numbered: list[str] = []
+        counts: dict[tuple[int, str], int] = {}
+        for key in zip(subjects, dimensions, strict=True):
+            counts[key] = counts.get(key, 0) + 1
+            numbered.append(f"rating_{counts[key]}")
+        return numbered
+    first_row: dict[tuple[int, str, str], int] = {}
+    for row, key in enumerate(zip(subjects, dimensions, raters, strict=True)):
+        before = first_row.setdefault(key, row)
+        if before != row:
+            raise InputError(
+                f"{places[row]}: rater '{raters[row]}' has rated this {subject} before, "
+                f"in {places[before]}; keep one rating each"
+            )
+    return raters

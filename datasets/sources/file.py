@@ -1,4 +1,4 @@
-"""Your own judgements, from a CSV, JSON, JSON lines or Parquet file with one row a rating.
+"""Your own judgements, from a CSV, JSON, JSON lines or Parquet file with one row a rating or a comparison.
 
 `docs/own_judgements.md` walks through it. The options name columns; one that is not given is looked
 for under its usual name, which is the option's.
@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import registry
 from ..errors import InputError, unknown
+from ..reading.pair_table import PairColumns, read_strengths
 from ..reading.rating_scales import read_scales, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
@@ -54,8 +55,14 @@ def load_file(
     high: float | None = None,
     step: float | None = None,
     scales: Mapping[str, Any] | None = None,
+    caption_a: str = "caption_a",
+    caption_b: str = "caption_b",
+    winner: str = "winner",
+    strength: str | None = None,
+    system_a: str | None = None,
+    system_b: str | None = None,
 ) -> CaptionSet:
-    """Read judgements of your own.
+    """Read judgements of your own: ratings, or preferences where the table has two columns of captions.
 
     Args:
         root: not used; the file may lie anywhere.
@@ -71,55 +78,113 @@ def load_file(
             given, they are those of the file of scales beside the table (`reading.rating_scales`), and
             without such a file the least and the greatest rating, and no step.
         scales: a mapping `{low, high, step}` for each dimension.
+        caption_a, caption_b: the columns of the compared captions.
+        winner: the column of the better one: `a`, `b` or `tie`.
+        strength: the column of graded preferences, positive where the first caption is better.
+        system_a, system_b: the columns of who wrote the two captions.
 
     Raises:
         InputError: where a file is malformed, the table lacks a column, a dimension has no scale where
-            others have one, or a rating is not on its scale.
+            others have one, a rating is not on its scale, a pair is of one caption, or a winner is neither.
     """
     del root
     if path is None:
         raise InputError("dataset file: the option file.path=FILE is needed")
     _check_name(name)
     table = read_table(Path(path).expanduser())
-    image_ids = table.filled(image, "; name the column with file.image=")
-    captions = table.texts(caption, "; name the column with file.caption=")
-    values = table.floats(value, None, f"; name the column with file.value={_LONG}")
-    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
-    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
-    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
-    texts = {
-        option: table.filled(name_of_column, f"; see file.{option}=") if name_of_column else None
-        for option, column in (("rater", rater), ("system", system), ("split", split))
-        for name_of_column in (_column_of(table, option, column),)
+    columns = {
+        option: _column_of(table, option, column)
+        for option, column in (
+            ("rater", rater),
+            ("system", system),
+            ("split", split),
+            ("references", references),
+            ("strength", strength),
+            ("system_a", system_a),
+            ("system_b", system_b),
+        )
     }
-    reference_column = _column_of(table, "references", references)
+    dimensions = _dimensions(table, _column_of(table, "dimension", dimension))
     card = replace(
         CARD,
         name=name,
         title=name if name != CARD.name else table.path.name,
-        scales=scale_by_dimension,
         sources=tuple(
             SourceFile(str(file.absolute()), "your own file")
             for file in (table.path, scales_path(table.path))
             if file.is_file()
         ),
-        has_references=reference_column is not None,
-        anonymous_raters=texts["rater"] is None,
+        has_references=columns["references"] is not None,
+        anonymous_raters=columns["rater"] is None,
     )
+    if caption_a in table or caption_b in table:
+        return _read_pairs(table, columns, dimensions, card, (image, caption_a, caption_b, winner))
+    image_ids = table.filled(image, "; name the column with file.image=")
+    captions = table.texts(caption, "; name the column with file.caption=")
+    values = table.floats(value, None, f"; name the column with file.value={_LONG}")
+    scale_by_dimension = _scales(table.path, dimensions, values, scales, (low, high, step))
+    _check_scales(table, value, values, [scale_by_dimension[d] for d in dimensions])
     return JudgementColumns(
         table.places,
         image_ids,
         captions,
         values,
-        raters=texts["rater"],
-        references=table.references(reference_column, "; see file.references=")
-        if reference_column
-        else None,
-        systems=texts["system"],
-        splits=texts["split"],
+        raters=_texts(table, columns, "rater"),
+        references=_references(table, columns),
+        systems=_texts(table, columns, "system"),
+        splits=_texts(table, columns, "split"),
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
+    ).caption_set(replace(card, scales=scale_by_dimension))
+
+
+def _read_pairs(
+    table: Table,
+    columns: Mapping[str, str | None],
+    dimensions: Sequence[str],
+    card: Card,
+    names: tuple[str, str, str, str],
+) -> CaptionSet:
+    """Read one row a comparison.
+
+    Args:
+        columns: by option; None where there is none.
+        names: of the columns of images, of both captions and of winners.
+
+    Raises:
+        InputError: see `load_file`.
+    """
+    image, caption_a, caption_b, winner = names
+    if (columns["system_a"] is None) != (columns["system_b"] is None):
+        missing = "system_b" if columns["system_b"] is None else "system_a"
+        raise InputError(f"{table.path}: no column '{missing}'; name both with file.{missing}=")
+    image_ids = table.filled(image, "; name the column with file.image=")
+    return PairColumns(
+        table.places,
+        image_ids,
+        table.texts(caption_a, "; name the column with file.caption_a="),
+        table.texts(caption_b, "; name the column with file.caption_b="),
+        read_strengths(table, winner, columns["strength"]),
+        dimensions,
+        raters=_texts(table, columns, "rater"),
+        systems_a=_texts(table, columns, "system_a"),
+        systems_b=_texts(table, columns, "system_b"),
+        references=_references(table, columns),
+        splits=_texts(table, columns, "split"),
+        images=_images(table.path.parent, image_ids),
     ).caption_set(card)
+
+
+def _texts(table: Table, columns: Mapping[str, str | None], option: str) -> list[str] | None:
+    """Return the column of an option; None where there is none."""
+    column = columns[option]
+    return None if column is None else table.filled(column, f"; see file.{option}=")
+
+
+def _references(table: Table, columns: Mapping[str, str | None]) -> list[tuple[str, ...]] | None:
+    """Return each row's references; None where there is no column of them."""
+    column = columns["references"]
+    return None if column is None else table.references(column, "; see file.references=")
 
 
 def _check_name(name: str) -> None:
