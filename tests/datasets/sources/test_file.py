@@ -109,7 +109,84 @@ def test_images_are_seen_from_the_table(tmp_path: Path) -> None:
     assert load("file", path=path).items["image"].tolist() == [str(tmp_path / "a"), None, None]
 
 
+PAIRS = "image,caption_a,caption_b,winner\n"
+GRADED = "image,caption_a,caption_b,strength,rater,dimension,system_a,system_b,references\n"
+
+
+def test_a_table_of_comparisons_is_read_as_preferences(tmp_path: Path) -> None:
+    """A caption that stands in several pairs of an image is one item; rater and order stay."""
+    path = write(
+        tmp_path,
+        f"{GRADED}x,one,two,2,ann,fit,A,B,r ||| s\nx,one,two,-0.5,bob,fit,A,B,r ||| s\n"
+        "x,two,one,0,cid,fit,B,A,r ||| s\nx,one,three,1,ann,fluency,A,C,r ||| s\n",
+    )
+    judged = captau.load("file", path=path)
+    assert judged.items["caption"].tolist() == ["one", "two", "three"]
+    assert judged.items["system"].tolist() == ["A", "B", "C"]
+    assert judged.items["references"].tolist() == [("r", "s")] * 3
+    one, two, three = judged.items["item_id"]
+    assert judged.preferences.to_numpy().tolist() == [
+        [f"{one}|{two}", one, two, "fit", "ann", 2.0, "a"],
+        [f"{one}|{two}", one, two, "fit", "bob", -0.5, "b"],
+        [f"{two}|{one}", two, one, "fit", "cid", 0.0, "tie"],
+        [f"{one}|{three}", one, three, "fluency", "ann", 1.0, "a"],
+    ]
+
+
+def test_comparisons_without_raters_are_numbered(tmp_path: Path) -> None:
+    path = write(tmp_path, f"{PAIRS}x,one,two,a\nx,one,two,tie\nx,one,three,b\n")
+    judged = captau.load("file", path=path)
+    assert judged.preferences["rater"].tolist() == ["rating_1", "rating_2", "rating_1"]
+    assert judged.preferences["winner"].tolist() == ["a", "tie", "b"]
+    assert not judged.card.has_references
+    assert judged.card.anonymous_raters
+
+
 FAULTS = {
+    "a pair of one caption": (
+        f"{PAIRS}x,one,two,a\nx,one, one,b\n",
+        {},
+        ":3: both captions are 'one'",
+    ),
+    "a winner that is neither": (
+        f"{PAIRS}x,one,two,c\n",
+        {},
+        ":2: winner is 'c', not one of a, b, tie",
+    ),
+    "no winner": (f"{PAIRS}x,one,two,\n", {}, ":2: winner is empty"),
+    "no column of winners": (
+        "image,caption_a,caption_b\nx,one,two\n",
+        {},
+        ": no column 'winner'; it has",
+        "name it with file.winner=",
+    ),
+    "no second caption": (
+        "image,caption_a,winner\nx,one,a\n",
+        {},
+        ": no column 'caption_b'; it has",
+        "file.caption_b=",
+    ),
+    "a strength that is no number": (
+        "image,caption_a,caption_b,strength\nx,one,two,much\n",
+        {},
+        ":2: strength is 'much', no number",
+    ),
+    "two opposite columns": (
+        "image,caption_a,caption_b,winner,strength\nx,one,two,a,-1\n",
+        {},
+        ":2: winner is a, and strength prefers b",
+    ),
+    "one system alone": (
+        "image,caption_a,caption_b,winner,system_a\nx,one,two,a,A\n",
+        {},
+        ": no column 'system_b'",
+        "file.system_b=",
+    ),
+    "a pair judged twice": (
+        "image,caption_a,caption_b,winner,rater\nx,one,two,a,r\nx,one,two,b,r\n",
+        {},
+        ":3: rater 'r' has rated this pair before, in",
+    ),
     "off scale": (f"{PLAIN}e,f,9\n", {"low": 1, "high": 5}, ":5: value is 9, not on the scale"),
     "off one end": (f"{PLAIN}e,f,0\n", {"low": 1}, ":5: value is 0, not on the scale 1 to 3"),
     "off step": (f"{PLAIN}e,f,1.5\n", {"step": 1}, ":5: value is 1.5, not on"),
