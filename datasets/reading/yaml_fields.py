@@ -135,6 +135,10 @@ class YamlFields:
             raise self.error(name, "a list of texts is expected")
         return tuple(value)
 
+    def all_texts(self) -> dict[str, str]:
+        """Return all fields of the mapping, each a text, by name."""
+        return {name: self.text(name) for name in self._nodes}
+
     def levels(self, name: str, low: int, high: int) -> tuple[int, ...]:
         """Return whole numbers from `low` to `high`, given as one number or as a list."""
         value = self._value(name, None)

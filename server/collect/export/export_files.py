@@ -35,7 +35,7 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
     if export_format not in EXPORT_FORMATS:
         raise unknown("form", export_format, EXPORT_FORMATS)
     form, answers = store.form, collect_answers(store, rows)
-    if export_format == "captau" and form.scales:
+    if export_format == "captau" and form.exports_ratings:
         files = _interchange_files(form, answers)
     else:
         if export_format == "paper":

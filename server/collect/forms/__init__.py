@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .ab import AbForm
 from .form import Form
 from .four import FourForm
 from .game import GameForm
@@ -10,7 +11,7 @@ from .references import ReferencesForm
 from .thumb import ThumbForm
 
 FORMS: dict[str, type[Form]] = {
-    form.name: form for form in (GameForm, GoodBadForm, ThumbForm, FourForm, ReferencesForm)
+    form.name: form for form in (GameForm, GoodBadForm, ThumbForm, FourForm, AbForm, ReferencesForm)
 }
 
 __all__ = ["FORMS"]

@@ -82,6 +82,8 @@ class Form(ABC):
         default_ratings: the answers that an item gets if the study does not say.
         has_captions: whether captions are shown, rather than written.
         shows_several: whether a unit may have several captions.
+        shows_pairs: whether a unit is a pair of captions, which a table of items may list.
+        exports_ratings: whether `form=captau` is a table of ratings, rather than the form's own files.
         has_points: whether raters win points, and may choose nicknames by default.
         gives_feedback: whether a page of feedback follows each answer.
         settles_disagreements: whether annotators settle where they differ.
@@ -100,6 +102,8 @@ class Form(ABC):
     default_ratings: ClassVar[int] = 3
     has_captions: ClassVar[bool] = True
     shows_several: ClassVar[bool] = False
+    shows_pairs: ClassVar[bool] = False
+    exports_ratings: ClassVar[bool] = True
     has_points: ClassVar[bool] = False
     gives_feedback: ClassVar[bool] = False
     settles_disagreements: ClassVar[bool] = False

@@ -39,6 +39,7 @@ class ReferencesForm(Form):
     scales: ClassVar[Mapping[str, Scale]] = {}
     study_fields = ("min_words",)
     has_captions = False
+    exports_ratings = False
     unit_noun = "images"
 
     min_words: int = 8

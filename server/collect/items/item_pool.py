@@ -113,4 +113,5 @@ class ItemPool:
             system=row["system"] if isinstance(row["system"], str) else None,
             split=row["split"],
             mean_rating=float(row["mean"]) if has_ratings else None,
+            pair=row.get("pair"),
         )

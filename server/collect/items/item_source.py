@@ -8,14 +8,20 @@ import pandas as pd
 
 from ....datasets.errors import InputError, unknown
 from ....datasets.images import find_image
-from ....datasets.reading.table import read_table
+from ....datasets.reading.table import Table, read_table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import load, names
 from ....datasets.schema import make_items
+from .units import shown_caption
 
 
 def read_items(
-    source: YamlFields, folder: Path, data_root: Path | None, *, has_captions: bool
+    source: YamlFields,
+    folder: Path,
+    data_root: Path | None,
+    *,
+    has_captions: bool,
+    shows_pairs: bool,
 ) -> tuple[pd.DataFrame, Path | None]:
     """Read the items that a study names.
 
@@ -24,10 +30,11 @@ def read_items(
         folder: the folder of that file.
         data_root: the folder of the datasets.
         has_captions: whether the form shows captions; without, a table needs none.
+        shows_pairs: whether the form shows pairs of captions, which a table may list.
 
     Returns:
         The frame of the items, with `min`, `max`, `mean` (on 1 to 5) and `size` of their overall ratings
-        if the dataset has any; and the folder of the images, if the study names one.
+        if the dataset has any, and `pair` of the pairs that a table lists; and the folder of the images, if the study names one.
 
     Raises:
         InputError: on a fault of the section or its table.
@@ -42,7 +49,11 @@ def read_items(
     if kinds[0] == "dataset":
         frame = _dataset_items(source.choice("dataset", names()), data_root, images)
     else:
-        frame = _table_items(folder / source.text("file"), images, has_captions=has_captions)
+        table = read_table(folder / source.text("file"))
+        if shows_pairs and "caption_a" in table:
+            frame = _listed_pairs(table, images)
+        else:
+            frame = _table_items(table, images, has_captions=has_captions)
     systems = source.texts("systems")
     for system in systems:
         if system not in set(frame["system"]):
@@ -69,24 +80,65 @@ def _dataset_items(name: str, data_root: Path | None, images: Path | None) -> pd
     return frame
 
 
-def _table_items(path: Path, images: Path | None, *, has_captions: bool) -> pd.DataFrame:
-    """Read a table with the columns `image` and `caption`, and perhaps `references` and `system`."""
-    table = read_table(path)
+def _table_items(table: Table, images: Path | None, *, has_captions: bool) -> pd.DataFrame:
+    """Return the items of a table with the columns `image`, `caption`, and perhaps `references`, `system`."""
     image_ids = table.filled("image")
-    captions = table.filled("caption") if has_captions else [""] * len(image_ids)
-    base = images or path.parent.resolve()
+    return make_items(
+        image_ids,
+        table.filled("caption") if has_captions else [""] * len(image_ids),
+        _references(table),
+        systems=_systems(table, "system"),
+        images=_image_files(table, images),
+    )
+
+
+def _listed_pairs(table: Table, images: Path | None) -> pd.DataFrame:
+    """Return both captions of each row of a table of pairs, with the row's number as `pair`.
+
+    Its columns are `image, caption_a, caption_b`, and perhaps `system_a, system_b, references`.
+
+    Raises:
+        InputError: if a caption is compared to itself.
+    """
+    captions_a, captions_b = table.filled("caption_a"), table.filled("caption_b")
+    for location, a, b in zip(table.places, captions_a, captions_b, strict=True):
+        if shown_caption(a) == shown_caption(b):
+            raise InputError(
+                f"{location}: caption_a and caption_b are equal, '{a}'; leave this pair out"
+            )
+    systems = [_systems(table, name) or [None] * len(table) for name in ("system_a", "system_b")]
+    image_ids, references, image_files = (
+        table.filled("image"),
+        _references(table),
+        _image_files(table, images),
+    )
+    return make_items(
+        [*image_ids, *image_ids],
+        [*captions_a, *captions_b],
+        [*references, *references],
+        systems=[*systems[0], *systems[1]],
+        images=[*image_files, *image_files],
+    ).assign(pair=[*range(len(table))] * 2)
+
+
+def _references(table: Table) -> list[tuple[str, ...]]:
+    return table.references("references") if "references" in table else [()] * len(table)
+
+
+def _systems(table: Table, column: str) -> list[str | None] | None:
+    return [s or None for s in table.texts(column)] if column in table else None
+
+
+def _image_files(table: Table, images: Path | None) -> list[str | None]:
+    """Return the file of each row's image, in the folder of images or else beside the table."""
+    image_ids = table.filled("image")
+    base = images or table.path.parent.resolve()
     paths = {i: _file_inside(base, i) or find_image(i, "", base) for i in set(image_ids)}
     outside = {i for i, path in paths.items() if path and not path.resolve().is_relative_to(base)}
     for location, image_id in zip(table.places, image_ids, strict=True):
         if image_id in outside:
             raise InputError(f"{location}: '{image_id}' lies outside of {base}")
-    return make_items(
-        image_ids,
-        captions,
-        table.references("references") if "references" in table else [()] * len(image_ids),
-        systems=[s or None for s in table.texts("system")] if "system" in table else None,
-        images=[str(paths[i]) if paths[i] else None for i in image_ids],
-    )
+    return [str(paths[i]) if paths[i] else None for i in image_ids]
 
 
 def _file_inside(base: Path, name: str) -> Path | None:

@@ -13,6 +13,7 @@ class StudyItem:
     Attributes:
         image: the image's file; empty if it has none.
         mean_rating: of the ratings in the source, on 1 to 5; None if it has none.
+        pair: the row of the pair that a table lists it in; None where none does.
         id: its number in the study, from 1.
     """
 
@@ -24,6 +25,7 @@ class StudyItem:
     system: str | None
     split: str
     mean_rating: float | None = None
+    pair: int | None = None
     id: int = 0
 
 
@@ -47,6 +49,11 @@ class StudyUnit:
     fixed: tuple[int, ...] = ()
     explanation: str = ""
     id: int = 0
+
+
+def shown_caption(caption: str) -> str:
+    """Return a caption as a page shows it: with single blanks, and none around it."""
+    return " ".join(caption.split())
 
 
 def unit_of_item(

@@ -84,7 +84,13 @@ def _read_units(
     top: YamlFields, form: Form, folder: Path, data_root: Path | None
 ) -> tuple[StudyUnit, ...]:
     source = top.section("items")
-    frame, images = read_items(source, folder, data_root, has_captions=form.has_captions)
+    frame, images = read_items(
+        source,
+        folder,
+        data_root,
+        has_captions=form.has_captions,
+        shows_pairs=form.shows_pairs,
+    )
     pool = ItemPool(frame, images)
     special = form.practice_units(top, pool) + _attention_units(top, form, pool)
     main = form.group_items(pool.remaining())

@@ -86,7 +86,7 @@ def test_zoom_back_button_and_second_tab_work(chromium, tmp_path):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("protocol", ["good_bad", "thumb", "four", "references"])
+@pytest.mark.parametrize("protocol", ["good_bad", "thumb", "four", "ab", "references"])
 def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
     site = make_site(tmp_path, protocol, ratings=2)
     with serve_site(site) as url:
@@ -109,6 +109,12 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             for k in range(1, page.locator(".caption").count() + 1):
                 page.check(f"input[name=overall_{k}][value='{k}']")
             page.click("[data-submit]")
+            page.wait_for_selector("text=1 done")
+        elif protocol == "ab":
+            assert page.locator("h2").all_text_contents() == ["Caption A", "Caption B"]
+            page.keyboard.press("2")
+            assert page.is_checked("input[value='0']")
+            page.keyboard.press("Enter")
             page.wait_for_selector("text=1 done")
         else:
             page.fill("textarea", "There is a plain picture")
