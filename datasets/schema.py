@@ -66,6 +66,7 @@ class SourceFile:
         member: where the downloads are archives, the file's path inside them.
         also: where else it may lie, as patterns relative to `data.root`: other formats, or parts.
         split: the split that it alone holds; empty where it holds several.
+        optional: it adds to others, such as addresses of images, so that its absence is no fault.
     """
 
     path: str
@@ -77,6 +78,7 @@ class SourceFile:
     member: str = ""
     also: tuple[str, ...] = ()
     split: str = ""
+    optional: bool = False
 
 
 def github(repository: str, commit: str, path: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from docs_text import DOCS, ROOT, code, docstring, escaped, guides, plain, table
 
 from captau.benchmarks.scoring.catalog import read_config
 from captau.datasets import registry as datasets
-from captau.datasets.schema import Card
+from captau.datasets.schema import Card, SourceFile
 
 
 def datasets_index() -> str:
@@ -102,12 +102,18 @@ def split_of(card: Card) -> str:
     )
 
 
+def _role(source: SourceFile) -> str:
+    return (
+        " (instead of others)" if source.alternative else " (optional)" if source.optional else ""
+    )
+
+
 def sources_of(card: Card) -> str:
     if not card.sources:
         return ""
     rows = [
         (
-            f"`{source.path}`" + (" (instead of others)" if source.alternative else ""),
+            f"`{source.path}`" + _role(source),
             "`captau data fetch`" if source.downloads else "by hand",
             f"<{source.url}>",
             f"`{source.sha256[:12]}…`" if source.sha256 else "",
@@ -116,7 +122,9 @@ def sources_of(card: Card) -> str:
     ]
     fetch = f"captau data fetch dataset={card.name}"
     by_hand = f"captau data import dataset={card.name} source=PATH"
-    commands = [fetch] if all(s.downloads or s.alternative for s in card.sources) else []
+    commands = (
+        [fetch] if all(s.downloads or s.alternative or s.optional for s in card.sources) else []
+    )
     commands += [by_hand] if any(not s.downloads for s in card.sources) else []
     return (
         "## Where to get it\n\n"

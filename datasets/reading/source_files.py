@@ -71,9 +71,9 @@ def git_blob(path: Path) -> str:
 def used(root: Path, card: Card) -> list[SourceFile]:
     """List the files that a dataset is read from.
 
-    Its own ones; or, where one of those is missing and all stand-ins are there, the stand-ins.
+    Its own ones but for the optional; or, where one of those is missing and all stand-ins are there, the stand-ins.
     """
-    regular = [s for s in card.sources if not s.alternative]
+    regular = [s for s in card.sources if not (s.alternative or s.optional)]
     stand_ins = [s for s in card.sources if s.alternative]
     is_incomplete = any(locate(root, card, s) is None for s in regular)
     if stand_ins and is_incomplete and all(locate(root, card, s) for s in stand_ins):

@@ -61,9 +61,9 @@ def _files(ending: str) -> tuple[SourceFile, ...]:
             f"{folder}{fold}.{ending}",
             _PAGE,
             _HASHES.get(f"{fold}.{ending}", ""),
-            alternative=ending == "meta",  # it is not needed
             also=(also.format(fold),) if also else (),
             split=split if ending == "tsv" else "",
+            optional=ending == "meta",
         )
         for fold, split in _FOLDS.items()
     )

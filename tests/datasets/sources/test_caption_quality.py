@@ -13,7 +13,7 @@ import pytest
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.benchmarks.statistics.rating_table import count_by_level
-from captau.datasets.reading.source_files import sha256
+from captau.datasets.reading.source_files import missing, sha256
 from captau.datasets.schema import CaptionSet, SourceFile
 from captau.datasets.sources.caption_quality import CARD, load_caption_quality, original_urls, p_hat
 from tests.conftest import says
@@ -166,7 +166,7 @@ def test_faults_name_file_line_and_column(fault: str, tmp_path: Path) -> None:
         load_caption_quality(tmp_path)
 
 
-def test_pairs_of_too_few_answers_are_told(tmp_path):
+def test_pairs_of_too_few_answers_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "caption_quality"
     folder.mkdir()
     for fold in FOLDS:
@@ -183,6 +183,13 @@ def test_each_fold_can_be_read_alone(tmp_path: Path) -> None:
     with says("split 'test'", "OID-rated-image-captions.v1.test.tsv", CARD.homepage, "data import"):
         select(caption_set, "test")
     assert len(select(caption_set, "validation")) == len(select(caption_set, None)) == 3
+
+
+def test_addresses_of_images_do_not_stand_in_for_missing_folds(tmp_path: Path) -> None:
+    folder = write(tmp_path, "totals", "dev").parent
+    for fold in FOLDS:
+        (folder / f"OID-rated-image-captions.v1.{fold}.meta").write_text("IMAGE_KEY\tOriginalURL\n")
+    assert [source.split for source in missing(tmp_path, CARD)] == ["train", "test"]
 
 
 def test_without_any_fold_the_first_one_is_named(tmp_path: Path) -> None:
