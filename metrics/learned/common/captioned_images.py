@@ -80,10 +80,10 @@ def _read_captions(path: Path) -> dict[str, list[str]]:
             raise InputError(f"{path}: no column {column}; image_id and caption are needed")
     captions: dict[str, list[str]] = {}
     for image, caption in zip(table.column("image_id"), table.column("caption"), strict=True):
-        captions.setdefault(_image_id(str(image)), []).append(str(caption))
+        captions.setdefault(short_image_id(str(image)), []).append(str(caption))
     return captions
 
 
-def _image_id(image: str) -> str:
-    """Return an image's id in our datasets, if the file has the long names of COCO's and UMIC's files."""
+def short_image_id(image: str) -> str:
+    """Return an image's id in our datasets, where a file has the long names of COCO's and UMIC's files."""
     return named_image(Path(image).stem.lower()) or image

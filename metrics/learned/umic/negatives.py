@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +18,16 @@ from ...base import UnavailableError
 NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
 
+#: Which words are substituted, of verbs, nouns and adjectives. `keywords`: each with the probability 0.3, one at
+#: least. `paper`: as many as are 30 % of all words of the caption, as section 3.2 says. `code`: each with the
+#: probability 0.29, anew until one is drawn; its substitute may be the same word (`make_st` in `data/ce.py` of
+#: hwanheelee1993/UMIC at 9d897ee, and the loop that calls it).
+Substitution = Literal["keywords", "paper", "code"]
+
 #: The probability that a word is substituted (if it is a verb, noun or adjective), or repeated or removed.
 CHANGED_SHARE = 0.3
+#: The same of substitution in the authors' code: that one of the numbers 0 to 99 is above 70.
+CODE_SHARE = 0.29
 #: The probability that a random caption is of a similar image, and the number of similar images.
 SIMILAR_SHARE = 0.5
 N_NEAREST = 3
@@ -37,6 +46,7 @@ class Negatives:
         captions: image id → its captions.
         similar_images: image id → the most similar images of these, the nearest first; may be empty.
         tag: a caption → its words with Penn Treebank's tags.
+        substitution: which words are substituted.
 
     Raises:
         InputError: if fewer than two images have captions.
@@ -47,12 +57,14 @@ class Negatives:
         captions: Mapping[str, Sequence[str]],
         similar_images: Mapping[str, Sequence[str]],
         tag: Callable[[str], Sequence[TaggedWord]] | None = None,
+        substitution: Substitution = "keywords",
     ) -> None:
         self._captions = {image: list(texts) for image, texts in captions.items() if texts}
         if len(self._captions) < 2:
             raise InputError("negative captions need the captions of two images at least")
         self._images = list(self._captions)
         self._similar_images = similar_images
+        self._substitution: Substitution = substitution
         tag = tag or tag_words
         self._tagged_words = {c: tuple(tag(c)) for texts in captions.values() for c in texts}
         counts_by_tag: dict[str, Counter[str]] = {}
@@ -83,8 +95,8 @@ class Negatives:
             kind: of negative.
 
         Returns:
-            another text, unless all images have one and the same caption. A caption without a word to
-            substitute gets a random one.
+            another text, unless all images have one and the same caption, or the substitution of the
+            authors' code puts the same words in. A caption without a word to substitute gets a random one.
         """
         if kind == "substitution" and (substituted := self._substitute(rng, words)):
             return substituted
@@ -102,16 +114,31 @@ class Negatives:
         if not indices:
             return None
         texts = [word for word, _ in words]
-        for i in _draw_indices(rng, indices):
+        for i in self._draw_keywords(rng, indices, words):
             texts[i] = self._draw_word(rng, *words[i])
         return " ".join(texts)
+
+    def _draw_keywords(
+        self, rng: np.random.Generator, indices: Sequence[int], words: Sequence[TaggedWord]
+    ) -> Sequence[int]:
+        """Draw which of the words at `indices` are substituted."""
+        if self._substitution == "keywords":
+            return _draw_indices(rng, indices)
+        if self._substitution == "code":
+            drawn = np.empty(0, dtype=np.intp)
+            while not len(drawn):
+                drawn = np.flatnonzero(rng.random(len(indices)) < CODE_SHARE)
+            return [indices[i] for i in drawn.tolist()]
+        n_words = sum(word[0].isalnum() for word, _ in words)
+        n_drawn = min(len(indices), max(1, math.floor(CHANGED_SHARE * n_words + 0.5)))
+        return sorted(rng.choice(indices, n_drawn, replace=False).tolist())
 
     def _draw_word(self, rng: np.random.Generator, word: str, part: str) -> str:
         """Draw another word of the same part of speech, by its frequency in the captions."""
         vocabulary, shares = self._vocabulary[part]
         while True:
             substitute = vocabulary[int(np.searchsorted(shares, rng.random()))]
-            if substitute != word.lower():
+            if substitute != word.lower() or self._substitution == "code":
                 return substitute.capitalize() if word[0].isupper() else substitute
 
     def _draw_caption(
@@ -192,25 +219,3 @@ def _load_tagger() -> Callable[[Sequence[str]], Any]:
         ) from error
 
     return parser.find_tags
-
-
-def find_nearest_images(
-    mean_features: NDArray[np.floating[Any]], images: Sequence[str]
-) -> dict[str, list[str]]:
-    """Find for each image the `N_NEAREST` others by the cosine of their regions' mean features.
-
-    Args:
-        mean_features: shape (n_images, dimensions).
-        images: their ids.
-    """
-    lengths = np.linalg.norm(mean_features, axis=1, keepdims=True)
-    units = (mean_features / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    count = min(N_NEAREST, len(images) - 1)
-    nearest: dict[str, list[str]] = {}
-    for start in range(0, len(images), 1024):  # a block of the matrix at a time
-        cosines = units[start : start + 1024] @ units.T
-        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -np.inf
-        order = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
-        for i, row in enumerate(order):
-            nearest[images[start + i]] = [images[int(j)] for j in row]
-    return nearest

@@ -24,9 +24,10 @@ from ..common.features import image_ids
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
 from ..common.training import TrainingSession
 from .checkpoints import Head, load_uniter, save_uniter
-from .negatives import NEGATIVE_KINDS, NegativeKind
+from .negatives import NEGATIVE_KINDS, NegativeKind, Negatives, Substitution
 from .regions import Regions, hash_regions, open_regions
 from .scoring import WordPieces, read_vocabulary, score_pairs, truncate
+from .similar_images import compute_mean_features, find_nearest_images, load_similar_images
 from .training_batches import MASK_PIECE, MatchingBatch, PairTable, Schedule
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class UmicRecipe(Recipe):
             the words of the captions that it is trained on.
         head: `rank` is UMIC; `itm` is UMIC_C, which has no contrastive training.
         negatives: the kinds of negatives in a group, one each; a kind may be repeated.
+        substitution: which words are substituted: `keywords`, `paper` or `code` (`negatives.py`).
+        similar: a file of similar images, whose captions are the hard negatives (`similar_images.py`); None
+            takes those of the nearest mean region features.
         margin: M.
         learning_rate: AdamW's.
         batch_size: captions of a step, positives and negatives.
@@ -77,6 +81,8 @@ class UmicRecipe(Recipe):
     vocabulary: str | None = None
     head: Head = "rank"
     negatives: tuple[NegativeKind, ...] = NEGATIVE_KINDS
+    substitution: Substitution = "keywords"
+    similar: str | None = None
     margin: float = 0.2
     learning_rate: float = 2e-6
     batch_size: int = 320
@@ -108,7 +114,8 @@ class UmicRecipe(Recipe):
     @property
     def signature(self) -> str:
         folder = self._folder()
-        files = [path for name in (self.init, self.vocabulary) if name and (path := local(name))]
+        names = (self.init, self.vocabulary, self.similar)
+        files = [path for name in names if name and (path := local(name))]
         return f"{hash_regions(folder) if folder else 'demo'}|{hash_of(files)}"
 
     def _folder(self) -> Path | None:
@@ -145,14 +152,34 @@ class UmicRecipe(Recipe):
             network.to(session.device)
             positions = network.sizes.positions
             train_table, validation_table = (
-                PairTable(side, regions, pieces, positions, self.negatives, session)
-                for side in sides
+                self.make_table(side, regions, pieces, positions, session) for side in sides
             )
             if self.init is None and self.pretrain_steps:
                 self._pretrain(network, train_table, validation_table, session)
             if self.head == "rank":
                 self._contrast(network, train_table, validation_table, session)
         return UmicModel(self, network, pieces)
+
+    def make_table(
+        self,
+        captioned: CaptionedImages,
+        regions: Regions,
+        pieces: Sequence[str],
+        positions: int,
+        session: TrainingSession,
+    ) -> PairTable:
+        """Return the pairs of captioned images, with their negatives; see `PairTable` for the arguments.
+
+        Raises:
+            InputError: if an image has no features, or the file of similar images does not fit.
+        """
+        if self.similar is not None:
+            similar_images = load_similar_images(Path(self.similar).expanduser(), captioned)
+        else:
+            mean_features = compute_mean_features(captioned, regions)
+            similar_images = find_nearest_images(mean_features, list(captioned))
+        negatives = Negatives(captioned, similar_images, substitution=self.substitution)
+        return PairTable(captioned, negatives, regions, pieces, positions, self.negatives, session)
 
     def _start(
         self, captioned: CaptionedImages, regions: Regions, session: TrainingSession

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....datasets.errors import InputError
 from ..common.captioned_images import CaptionedImages
 from ..common.training import TrainingSession, clip_gradients, schedule_learning_rates
-from .negatives import NegativeKind, Negatives, find_nearest_images, join_words
+from .negatives import NegativeKind, Negatives, join_words
 from .regions import Regions
 from .scoring import WordPieces, collate, truncate
 
@@ -89,28 +88,26 @@ class PairTable:
 
     Args:
         captioned: the images.
+        negatives: of their captions.
         regions: their features.
         pieces: the vocabulary.
         positions: the number of word pieces that the network reads of a text.
         kinds: of the negatives of a group.
         session: the seed, and whether pairs are shuffled as in a control.
-
-    Raises:
-        InputError: if an image has no features, or of another dimension than the first.
     """
 
     def __init__(
         self,
         captioned: CaptionedImages,
+        negatives: Negatives,
         regions: Regions,
         pieces: Sequence[str],
         positions: int,
         kinds: Sequence[NegativeKind],
         session: TrainingSession,
     ) -> None:
-        nearest = find_nearest_images(_mean_features(captioned, regions), list(captioned))
         self._pairs = [(i, caption) for i, captions in captioned.items() for caption in captions]
-        self._negatives = Negatives(captioned, nearest)
+        self._negatives = negatives
         self._regions = regions
         self._tokenise = WordPieces(pieces)
         self._mask_id = pieces.index(MASK_PIECE) if MASK_PIECE in pieces else -1
@@ -197,18 +194,3 @@ class PairTable:
     def _collate(self, ids: Sequence[Sequence[int]], image_ids: Sequence[str]) -> Any:
         regions = {image_id: self._regions[image_id] for image_id in dict.fromkeys(image_ids)}
         return collate(ids, [regions[i] for i in image_ids], self._session.device)
-
-
-def _mean_features(captioned: CaptionedImages, regions: Regions) -> NDArray[np.float32]:
-    """Return the mean region features of each image, shape (n_images, dimensions)."""
-    first = next(iter(captioned))
-    means = np.empty((len(captioned), regions[first].features.shape[1]), dtype=np.float32)
-    for i, image_id in enumerate(captioned):
-        features = regions[image_id].features
-        if features.shape[1] != means.shape[1]:
-            raise InputError(
-                f"{regions.folder}: image '{image_id}' has features of {features.shape[1]} numbers, and "
-                f"'{first}' of {means.shape[1]}; of two detectors?"
-            )
-        means[i] = features.mean(axis=0)
-    return means

@@ -127,7 +127,7 @@ def table(sides, shuffled=False, **options):
     pieces += [*demo.COLOURS, *demo.SHAPES]
     session = TrainingSession(0, is_control=shuffled)
     with made.open_regions() as regions:
-        return PairTable(captioned, regions, pieces, 8, made.negatives, session), pieces
+        return made.make_table(captioned, regions, pieces, 8, session), pieces
 
 
 def test_groups_begin_with_the_caption(sides, parts):
@@ -221,3 +221,15 @@ def test_saved_networks_record_their_attention_heads(sides, parts, tmp_path):
     model, _ = fit(sides)
     save_uniter(model.network, tmp_path / "one.safetensors")
     assert load_uniter(tmp_path / "one.safetensors", "itm").sizes.heads == 2
+
+
+def test_the_file_of_similar_images_gives_the_hard_negatives(sides, parts, tmp_path):
+    """Only image 1 is similar to image 0: of its random captions, half and a third of the rest are of 1."""
+    path = tmp_path / "similar.json"
+    path.write_text('{"demo_000.png": ["demo_001.png"]}')
+    drawn, pieces = table(sides, similar=str(path), negatives=["random"])
+    rng = np.random.default_rng(0)
+    groups = [drawn.make_groups(rng, [0])[0][1].tolist() for _ in range(400)]
+    is_blue = [pieces.index("blue") in ids for ids in groups]
+    # Images 1 and 2 are the others: 1/2 + 1/2 · 1/2.
+    assert np.mean(is_blue) == pytest.approx(0.75, abs=0.06)
