@@ -1,7 +1,8 @@
 """The public names of captau, the suite that tells which image-caption metric to believe.
 
 `load(name)` reads a dataset of human judgements, `metric(spec)` makes a metric, and
-`bench(dataset, metrics)` scores the one with the other and correlates. `register` and `Metric` are for
+`bench(dataset, metrics)` scores the one with the other and correlates. `reward` makes a metric the reward
+of a trainer. `register` and `Metric` are for
 metrics of your own. Input that they cannot use raises an `InputError`. Every name is imported on first
 use, so that `import captau` stays quick.
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from captau.datasets.schema import CaptionSet
     from captau.metrics.base import Metric
     from captau.metrics.registry import metric, register
+    from captau.metrics.reward import reward
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "load",
     "metric",
     "register",
+    "reward",
     "testing",
 ]
 
@@ -47,6 +50,7 @@ _MODULES = {
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.registry",
     "register": "captau.metrics.registry",
+    "reward": "captau.metrics.reward",
 }
 
 

@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 #: Maps how often each row counts, shape (n_rows, n_samples), to the corpus scores, shape (n_samples,).
 CorpusResampler = Callable[[Floats], Floats]
 
+#: Maps captions, and for each the number of its image, to scores of shape (n_captions,).
+PreparedScorer = Callable[[Sequence[str], NDArray[np.int64]], Floats]
+
 
 @dataclasses.dataclass(frozen=True)
 class Unavailability:
@@ -220,6 +223,22 @@ class Metric(ABC):
 
     def start(self) -> None:  # noqa: B027
         """Start a program that takes long to start, without waiting for it; most metrics have none."""
+
+    def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
+        """Work on references once, against which captions are scored again and again (`reward`).
+
+        Args:
+            references: of each image.
+
+        Returns:
+            a function that threads may share; None where `score` is as good.
+
+        Raises:
+            InputError: if a caption's score would depend on the captions scored with it.
+        """
+        if self.depends_on_corpus:
+            raise InputError(f"metric {self.spec}: scores would depend on the batch")
+        return None
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """Compute one score for all items: their weighted mean, unless the metric pools statistics.

@@ -10,6 +10,7 @@ has the weight log(number of documents).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -17,11 +18,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...datasets.errors import InputError
-from ..base import Floats
+from ..base import Floats, PreparedScorer
 from ..registry import register
 from ..rows import Rows
 from .document_frequencies import ORDERS, DocumentFrequencies, count_documents
-from .tokens.corpus import Corpus, Ints, spread, sum_by_place
+from .tokens.corpus import Corpus, Ints, ReferenceCorpus, spread, sum_by_place
 from .tokens.ptb import TokenMetric, tokenize_rows
 
 
@@ -75,6 +76,31 @@ class Cider(TokenMetric):
         )
         idf = _NgramIdf(math.log(documents) if documents else 0.0, counts)
         return np.concatenate([self._score_chunk(corpus, chunk, idf) for chunk in corpus.chunks()])
+
+    def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
+        """Number the references and their n-grams; each image is a document, unless `df` is a file."""
+        if self.backend == "pycocoevalcap":
+            return super().prepare_references(references)  # refuses
+        prepared = ReferenceCorpus(references, ORDERS)
+        if self.df is None:
+            documents, saved_counts = len(references), {}
+            counts = count_documents(prepared.corpus, np.ones(documents))
+        else:
+            saved = DocumentFrequencies.read(Path(self.df).expanduser())
+            documents, saved_counts = saved.documents, saved.counts
+            counts = [prepared.corpus.look_up(saved_counts, n + 1) for n in range(ORDERS)]
+
+        def score(captions: Sequence[str], images: Ints) -> Floats:
+            batch = prepared.set_captions(captions, images)
+            new_counts = [
+                np.array([saved_counts.get(ngram, 0) for ngram in ngrams], dtype=np.float64)
+                for ngrams in batch.new_ngrams
+            ]
+            idf = _NgramIdf(math.log(documents), counts, new_counts)
+            corpus = batch.corpus
+            return np.concatenate([self._score_chunk(corpus, c, idf) for c in corpus.chunks()])
+
+        return score
 
     @property
     def frequencies_key(self) -> str:
@@ -143,13 +169,24 @@ class Cider(TokenMetric):
 
 @dataclass(frozen=True)
 class _NgramIdf:
-    """The weights of n-grams; one that is in no document counts as if it were in one."""
+    """The weights of n-grams; one that is in no document counts as if it were in one.
+
+    Attributes:
+        counts: by length and number, the documents with an n-gram.
+        new_counts: of n-grams numbered behind those of `counts`.
+    """
 
     log_documents: float
     counts: list[Floats]
+    new_counts: list[Floats] | None = None
 
     def __call__(self, grams: Ints, n: int) -> Floats:
-        return self.log_documents - np.log(np.maximum(1.0, self.counts[n - 1][grams]))
+        counts = self.counts[n - 1]
+        documents = counts.take(grams, mode="clip") if len(counts) else np.zeros(len(grams))
+        if self.new_counts is not None:
+            is_new = grams >= len(counts)
+            documents[is_new] = self.new_counts[n - 1][grams[is_new] - len(counts)]
+        return self.log_documents - np.log(np.maximum(1.0, documents))
 
 
 def _vector_norms(corpus: Corpus, texts: Ints, n: int, idf: _NgramIdf) -> Floats:

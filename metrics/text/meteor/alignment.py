@@ -127,6 +127,10 @@ class Aligner:
         self._index = index
         self._words = WordTable(index)
 
+    def remember_words(self, texts: Iterable[str]) -> None:
+        """Look words of tokenised texts up before they are needed."""
+        self._number_words([w for text in texts for w in split_words(text, self._index.prefixes)])
+
     def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
         """Compute the statistics of pairs of tokenised texts.
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ...base import CorpusResampler, Floats, version_of
+from ...base import CorpusResampler, Floats, PreparedScorer, version_of
 from ...registry import register
 from ...rows import Items, Rows
-from ..tokens.ptb import TokenMetric, tokenize_rows
+from ..tokens.ptb import TokenMetric, tokenize, tokenize_rows
 from . import jar_process
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
@@ -67,6 +67,14 @@ class Meteor(TokenMetric):
         if self.backend == "pycocoevalcap":
             return np.array(jar_process.running_process().evaluate(_jar_statistics(rows))[0])
         return _score_rows(rows)[0]
+
+    def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
+        """Keep the references' tokens, and look their words up."""
+        prepared = super().prepare_references(references)
+        if self.backend == "captau":
+            with _lock:
+                _aligner().remember_words(tokenize(text for texts in references for text in texts))
+        return prepared
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """Compute METEOR of the summed statistics, which is not the mean of the sentence scores."""

@@ -82,14 +82,20 @@ class Corpus:
     """
 
     def __init__(
-        self, tokens: TokenTable, candidates: Ints, sets: Ints, members: Ints, set_starts: Ints
+        self,
+        tokens: TokenTable,
+        candidates: Ints,
+        sets: Ints,
+        members: Ints,
+        set_starts: Ints,
+        grams: list[NgramTable] | None = None,
     ) -> None:
         self.vocabulary, self.blank_split = tokens.vocabulary, tokens.blank_split
         self.words, self.starts = tokens.words, tokens.starts
         self.candidates, self.sets = candidates, sets
         self.members, self.set_starts = members, set_starts
         self._lock = threading.Lock()
-        self._grams: list[NgramTable] = []
+        self._grams = grams or []
 
     @classmethod
     def tokenize(cls, captions: Sequence[str], references: Sequence[tuple[str, ...]]) -> Corpus:
@@ -319,6 +325,101 @@ class NgramMatches:
     end: Ints
     member: Ints
     member_count: Ints
+
+
+@dataclass(frozen=True)
+class CaptionBatch:
+    """Captions beside the references of their images.
+
+    Attributes:
+        corpus: a row a caption; its n-grams have the numbers of the `ReferenceCorpus`.
+        new_ngrams: by length, the n-grams that no reference has; their numbers follow the others'.
+    """
+
+    corpus: Corpus
+    new_ngrams: list[list[tuple[str, ...]]]
+
+
+class ReferenceCorpus:
+    """References of images, numbered once, beside which batch after batch of captions is set.
+
+    Args:
+        references: of each image.
+        orders: up to which length n-grams are numbered.
+    """
+
+    def __init__(self, references: Sequence[tuple[str, ...]], orders: int) -> None:
+        self.corpus = Corpus.tokenize([""] * len(references), references)
+        self._ranks: list[Ints] = []
+        self._sorted_keys: list[Ints] = []
+        for n in range(1, orders + 1):
+            keys = self.corpus.grams(n).distinct
+            self._ranks.append(np.argsort(keys))
+            self._sorted_keys.append(keys[self._ranks[-1]])
+
+    def set_captions(self, captions: Sequence[str], images: Ints) -> CaptionBatch:
+        """Set captions beside the references of their images, shape (n_captions,)."""
+        corpus = self.corpus
+        sets, set_of_row = np.unique(corpus.sets[images], return_inverse=True)
+        members, sizes = corpus.members_of(sets)
+        texts, text_of_member = np.unique(corpus.members[members], return_inverse=True)
+        lengths = corpus.starts[texts + 1] - corpus.starts[texts]
+        places = spread(corpus.starts[texts], lengths)
+        distinct_captions: dict[str, int] = {}
+        candidates = len(texts) + _number(captions, distinct_captions)
+        tokens = TokenTable.tokenize(iter(distinct_captions))
+        starts = _starts(np.concatenate([lengths, np.diff(tokens.starts)]))
+        grams, new_ngrams = self._number_ngrams(tokens, places)
+        table = TokenTable({}, grams[0].ngram_at, starts, {})
+        batch = Corpus(table, candidates, set_of_row, text_of_member, _starts(sizes), grams)
+        return CaptionBatch(batch, new_ngrams)
+
+    def _number_ngrams(
+        self, tokens: TokenTable, places: Ints
+    ) -> tuple[list[NgramTable], list[list[tuple[str, ...]]]]:
+        """Number the captions' n-grams behind those of the references' words at `places`."""
+        known, spelling = self.corpus.vocabulary, list(tokens.vocabulary)
+        numbers = np.array([known.get(word, -1) for word in spelling], dtype=np.int64)
+        (new_words,) = np.nonzero(numbers < 0)
+        numbers[new_words] = len(known) + np.arange(len(new_words))
+        base = len(known) + len(new_words)
+        words = numbers[tokens.words] if spelling else np.empty(0, np.int64)
+        spelt_words = [spelling[word] for word in tokens.words.tolist()]
+        ngram_at = words
+        tables = [_join_tables(self.corpus.words[places], words, base)]
+        new_ngrams = [[(spelling[i],) for i in new_words.tolist()]]
+        position = np.arange(len(words))
+        words_left = np.repeat(tokens.starts[1:], np.diff(tokens.starts)) - position
+        for n in range(2, len(self._ranks) + 1):
+            position = position[words_left[position] >= n]
+            prefixes, last_words = ngram_at[position], words[position + n - 1]
+            found, ngrams = self._look_up(n, prefixes, last_words)
+            keys = prefixes[~found] * base + last_words[~found]
+            _, first, ngrams[~found] = np.unique(keys, return_index=True, return_inverse=True)
+            ngrams[~found] += len(self._ranks[n - 1])
+            ngram_at = np.full(len(words), -1)
+            ngram_at[position] = ngrams
+            begins = position[~found][first].tolist()
+            new_ngrams.append([tuple(spelt_words[b : b + n]) for b in begins])
+            size = len(self._ranks[n - 1]) + len(begins)
+            tables.append(_join_tables(self.corpus.grams(n).ngram_at[places], ngram_at, size))
+        return tables, new_ngrams
+
+    def _look_up(self, n: int, prefixes: Ints, words: Ints) -> tuple[NDArray[np.bool_], Ints]:
+        """Return which n-grams some reference has, and their numbers (0 for the others)."""
+        known, size = self._sorted_keys[n - 1], len(self.corpus.vocabulary)
+        if not len(known):
+            return np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
+        keys = prefixes * size + words
+        rank = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        found = (words < size) & (known[rank] == keys)
+        return found, np.where(found, self._ranks[n - 1][rank], 0)
+
+
+def _join_tables(references: NDArray[Any], captions: Ints, size: int) -> NgramTable:
+    """Make a table of `size` n-grams whose spelling nobody asks for."""
+    ngram_at = np.concatenate([references, captions]).astype(np.int32)
+    return NgramTable(ngram_at, np.broadcast_to(np.int64(-1), size))
 
 
 def spread(starts: Ints, sizes: Ints) -> Ints:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ....datasets.errors import InputError
 from ....datasets.writing_systems import is_unsegmented
-from ...base import Metric, version_of
+from ...base import Metric, PreparedScorer, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java
 from .penn import plain_words, tokens
@@ -64,6 +64,12 @@ class TokenMetric(Metric):
 
     def cannot_segment(self, text: str) -> bool:
         return is_unsegmented(text)
+
+    def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
+        """Keep the references' tokens as long as the process lasts."""
+        if self.parameters["backend"] != "pycocoevalcap":
+            pin_tokens(text for texts in references for text in texts)
+        return super().prepare_references(references)
 
 
 def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
