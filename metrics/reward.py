@@ -132,7 +132,7 @@ def reward(
     Example:
         >>> score = reward("cider", {"1": ["a dog runs fast"], "2": ["a cat sleeps"]})
         >>> [round(value, 4) for value in score(["a dog runs", "a dog"], ["1", "2"])]
-        [5.2302, 0.0]
+        [5.7696, 0.0]
     """
     instance = make_metric(metric) if isinstance(metric, str) else metric
     if df is not None:
