@@ -8,6 +8,7 @@ people rate it well for another reason: a person wrote it. `find_own_references`
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,15 +27,21 @@ def comparison_form(text: str) -> str:
     """Return the form in which a caption and a reference are compared.
 
     The text is lower-cased, and every run of characters other than a–z and 0–9 becomes one blank, none at the ends:
-    texts that were cut into word pieces and joined again are equal to their originals. Letters of other scripts than
-    the Latin follow as they are; the rule alone would make all Chinese texts equal.
+    texts that were cut into word pieces and joined again are equal to their originals. Letters and digits of other
+    scripts than the Latin follow as they are; the rule alone would make all Chinese texts equal. So do texts without
+    any, such as emoji. Composed and decomposed accents are equal.
     """
-    lowered = text.lower()
+    lowered = unicodedata.normalize("NFC", text.lower())
     form = re.sub(r"[^a-z0-9]+", " ", lowered).strip()
     if lowered.isascii():
         return form
-    letters = "".join(c for c in lowered if letter_script(c) not in ("", "latin"))
-    return f"{form}\0{letters}" if letters else form
+    letters = "".join(c for c in lowered if _is_foreign(c))
+    return f"{form}\0{letters}" if letters else form or lowered
+
+
+def _is_foreign(character: str) -> bool:
+    is_digit = not character.isascii() and unicodedata.category(character) == "Nd"
+    return is_digit or letter_script(character) not in ("", "latin")
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,14 @@ def items_of(rows: list[tuple[str, tuple[str, ...]]]) -> pd.DataFrame:
         ("一只狗", "一只猫", False),  # the rule alone would leave nothing of either
         ("一只狗。", "一 只 狗", True),
         ("", "...", True),
+        ("٣ كلاب", "٤ كلاب", False),
+        ("\N{DOG FACE}", "\N{CAT FACE}", False),
+        ("caf\N{LATIN SMALL LETTER E WITH ACUTE}", "cafe\N{COMBINING ACUTE ACCENT}", True),
+        (
+            "\N{HIRAGANA LETTER GA}",
+            "\N{HIRAGANA LETTER KA}\N{COMBINING KATAKANA-HIRAGANA VOICED SOUND MARK}",
+            True,
+        ),
     ],
 )
 def test_texts_are_compared_without_case_and_punctuation(a: str, b: str, is_equal: bool) -> None:
