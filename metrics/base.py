@@ -103,6 +103,8 @@ class Metric(ABC):
     file_fields: ClassVar[tuple[str, ...]] = ()
     #: Fields that the registered name implies, such as the 4 of `bleu_4`; the spec leaves them out.
     name_fields: ClassVar[tuple[str, ...]] = ()
+    #: Fields added after scores had been stored: their defaults stay out of the signature, so that these hold.
+    later_fields: ClassVar[tuple[str, ...]] = ()
     #: Whether `start` has a program to start; such metrics are scored last.
     starts_slowly: ClassVar[bool] = False
     #: The remedy for texts whose words the tokeniser cannot find.
@@ -321,13 +323,16 @@ class Metric(ABC):
 
     @property
     def signature(self) -> str:
-        """Everything that scores depend on: name, every field, and the versions of the software.
+        """Everything that scores depend on: name, fields, and the versions of the software.
 
         Raises:
             InputError: if a file among the parameters cannot be read, or a program is missing.
         """
         parts = [self.name]
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
         for key, value in self.parameters.items():
+            if key in self.later_fields and value == defaults[key]:
+                continue
             if key in self.file_fields and value is not None:
                 value = f"sha256-{_hash_file(Path(str(value)).expanduser())}"
             parts.append(f"{key}:{_plain(value)}")

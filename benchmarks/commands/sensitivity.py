@@ -1,4 +1,4 @@
-"""`captau sensitivity`: the change of numbers with images, raters, references and protocols."""
+"""`captau sensitivity`: the change of numbers with images, raters, references, protocols and caption length."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DRAWN_FROM = {
 
 
 def run(config: SensitivityOptions) -> RunOutput:
-    """Vary the images, raters, references or protocol behind correlations.
+    """Vary the images, raters, references, protocol or caption length behind correlations.
 
     Returns:
         `sensitivity.csv`, columns `SENSITIVITY_COLUMNS`.
@@ -85,6 +85,8 @@ def _tables(
         title = f"{dataset}, {dimension}: {COEFFICIENT_STYLE[coefficient][0]}"
         if kind == "power":
             tables.append(_power_table(part, title, labels))
+        elif kind == "length":
+            tables.append(_length_table(part, title, labels))
         else:
             tables.append(_curve_table(part, kind, title, labels))
     return tables
@@ -104,10 +106,7 @@ def _curve_table(
     sizes = list(dict.fromkeys(rows["size"]))
     cells: dict[str, list[str]] = {}
     for row in rows.to_dict("records"):
-        text = _percent(row["value"])
-        if not np.isnan(row["low"]):
-            text += f" [{_percent(row['low'])}, {_percent(row['high'])}]"
-        cells.setdefault(labels[row["metric"]], []).append(text)
+        cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
         f"×100, mean and {BAND:.0%} of the draws; {kind} {_DRAWN_FROM[kind]}, "
         f"{int(rows['draws'].max()):,} times.",
@@ -116,6 +115,32 @@ def _curve_table(
     columns = [f"{size:,}" for size in sizes]
     return ResultTable(
         f"{title} by number of {kind}", "metric", columns, list(cells.items()), notes=notes
+    )
+
+
+def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
+    """Return the coefficients by band of caption length, with their intervals."""
+    cells: dict[str, list[str]] = {}
+    for row in rows.to_dict("records"):
+        cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
+    notes = [
+        f"×100, and {BAND:.0%} of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
+        "captions a metric may also agree with people because both follow length; within a band it cannot.",
+        "; ".join(dict.fromkeys(rows["note"])) + ".",
+    ]
+    columns = list(dict.fromkeys(rows["other"]))
+    return ResultTable(
+        f"{title} by caption length", "metric", columns, list(cells.items()), notes=notes
+    )
+
+
+def _with_band(row: Mapping[str, Any]) -> str:
+    """Write a value with its band, where it has any."""
+    text = _percent(row["value"])
+    return (
+        text
+        if np.isnan(row["low"])
+        else f"{text} [{_percent(row['low'])}, {_percent(row['high'])}]"
     )
 
 

@@ -46,6 +46,8 @@ SENSITIVITY_COLUMNS = (
 )
 #: Sizes of a curve over images, in parts of the dataset's.
 SIZE_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
+#: The number of bands of `kind=length`; fewer where many captions have equally many words.
+N_LENGTH_BANDS = 4
 #: The share of draws within a band.
 BAND = 0.95
 #: The level of the tests whose power is computed, and the power that is looked for.
@@ -97,6 +99,7 @@ class SensitivityAnalysis:
             "references": self.references,
             "power": self.power,
             "protocols": self.protocols,
+            "length": self.length,
         }
         return list(kinds[kind]())
 
@@ -214,6 +217,63 @@ class SensitivityAnalysis:
                         "draws": len(differences),
                         "note": str(reason) if is_undefined else "",
                     }
+
+    def length(self) -> Iterator[Row]:
+        """Yield each coefficient within bands of captions of similar length, with intervals by image.
+
+        Bands hold about equally many captions; `size` is the number of words of a band's longest caption.
+
+        Raises:
+            InputError: where all captions are equally long.
+        """
+        scores = self.study.scores()
+        items = self.selection.items
+        n_words = pd.Series(
+            items["caption"].str.split().map(len).to_numpy(), index=items["item_id"]
+        )
+        for dimension in self.selection.protocol.dimension:
+            points = self.selection.points(dimension)
+            words = n_words.loc[points["item_id"]].to_numpy()
+            quantiles = np.arange(1, N_LENGTH_BANDS + 1) / N_LENGTH_BANDS
+            longest = np.unique(np.quantile(words, quantiles, method="inverted_cdf"))
+            if len(longest) < 2:
+                raise InputError(
+                    f"dataset {self.study.name}: nearly all captions have {longest[0]} words; "
+                    f"kind=length compares captions of several lengths"
+                )
+            band_of = np.searchsorted(longest, words)
+            for number, upper in enumerate(longest.tolist()):
+                band = points[band_of == number]
+                shortest = int(words[band_of == number].min())
+                label = f"{shortest}–{upper} words" if shortest < upper else f"{upper} words"
+                yield from self._length_band(scores, band, dimension, upper, label)
+
+    def _length_band(
+        self,
+        scores: Mapping[str, pd.Series],
+        points: pd.DataFrame,
+        dimension: str,
+        size: int,
+        label: str,
+    ) -> Iterator[Row]:
+        """Yield the coefficients of one band, with the band of its resampled images."""
+        n_images = self.selection.image_of(points).nunique()
+        note = f"{label}: {len(points):,} judgements of {n_images:,} images"
+        drawn = self._resample(scores, points, n_images)
+        for metric, table in drawn.items():
+            rated = self.selection.data_points(scores[metric], points)
+            for coefficient, values in zip(self.study.coefficients, table, strict=True):
+                correlation = rated.correlate(self.selection.protocol, coefficient)
+                reason = str(rated.reason or "") or correlation.explanation
+                row = {
+                    **self._names("length", dimension, metric, coefficient, size),
+                    **_curve_point(values, reason, note),
+                    "value": correlation.value,
+                    "other": label,
+                }
+                if n_images < 2:  # all resamples are alike
+                    row |= {"low": float("nan"), "high": float("nan")}
+                yield row
 
     def protocols(self) -> Iterator[Row]:
         """Yield every sensible combination of ratings, references, coefficient, copies and duplicates."""

@@ -10,7 +10,7 @@ from .declaration import option
 from .shared import MeasuringOptions, at_least, one_of, words_of
 
 #: What `captau sensitivity` varies.
-KINDS = ("images", "raters", "references", "power", "protocols")
+KINDS = ("images", "raters", "references", "power", "protocols", "length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,8 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
         "images: a curve over the number of images, up to twice as many; raters: over the number of ratings of "
         "an item; references: over the number of references, for which every metric scores anew; power: the "
         "least difference of two metrics that the dataset can show; protocols: every combination of "
-        "ratings, references, coefficient, copies of references and duplicates, and how far values and ranks move",
+        "ratings, references, coefficient, copies of references and duplicates, and how far values and ranks move; length: "
+        "the coefficients within bands of captions of similar length",
         key="kind",
         takes="KIND|[A,B]",
         read=words_of,
@@ -41,7 +42,7 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
     )
     draws: int | None = option(
         None,
-        "how often images, ratings or references are drawn (default: 1000 for images and power, 50 for raters, "
+        "how often images, ratings or references are drawn (default: 1000 for images, power and length, 50 for raters, "
         "5 for references)",
         check=at_least(2),
     )

