@@ -192,7 +192,12 @@ def _record(
         "command": "compare" if config.tests else "bench",
         "config": dict(config.configuration),
         "protocols": {m.caption_set.name: vars(m.protocol) for m in measured},
-        **provenance(computed, [m.caption_set for m in measured], config.locations),
+        **provenance(
+            computed,
+            [m.caption_set for m in measured],
+            config.locations,
+            [m.protocol for m in measured],
+        ),
         "metrics": {m.spec: vars(metric_style(m)) for m in config.metrics},
         "floors": FLOORS,
         "ceilings": CEILINGS,

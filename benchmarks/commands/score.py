@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.normalisation import normalise_items
 from ...metrics.base import Metric
 from ..evaluation.caption_ranges import measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
@@ -27,6 +28,7 @@ from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidates, read_references
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
+from ..scoring.protocol import sign
 from ..scoring.score_store import ScoreStore
 from ..scoring.system_comparison import compare_systems, make_difference_table
 from ..scoring.unavailable_metrics import describe_reasons, find_unavailable
@@ -96,12 +98,15 @@ def run(config: ScoreOptions) -> ScoreOutput:
     if not references and (specs := _metrics_with_references(config)):
         raise InputError(f"metric {specs[0]} needs references; give references=FILE")
     items = {
-        (name, system): make_caption_items(
-            candidates,
-            references.get(name),
-            image_ids,
-            config.images,
-            system if len(systems) > 1 else None,
+        (name, system): normalise_items(
+            make_caption_items(
+                candidates,
+                references.get(name),
+                image_ids,
+                config.images,
+                system if len(systems) > 1 else None,
+            ),
+            config.normalise,
         )
         for name, image_ids in select_images(systems, references, config.partial).items()
         for system, candidates in systems.items()
@@ -128,7 +133,7 @@ def run(config: ScoreOptions) -> ScoreOutput:
         scores,
         {
             **_record(config, scores, [*systems.values(), *references.values()]),
-            "signatures": {m.spec: m.signature for m in metrics},
+            "signatures": {m.spec: sign(m, [config.normalise]) for m in metrics},
             "missing": describe_reasons(missing),
             **describe_environment(),
             "scores_computed": store.misses,

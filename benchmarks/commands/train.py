@@ -266,7 +266,12 @@ def _record(
             }
             for job in jobs
         },
-        **provenance(list(options.metrics), caption_sets, options.locations),
+        **provenance(
+            list(options.metrics),
+            caption_sets,
+            options.locations,
+            [s.protocol for s in selections.values()],
+        ),
     }
 
 

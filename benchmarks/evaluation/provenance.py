@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...datasets import registry
@@ -12,13 +12,17 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..runs.results import describe_environment
 from ..scoring.locations import Locations
+from ..scoring.protocol import Protocol, sign
 from .caption_ranges import dataset_range
 
 logger = logging.getLogger(__name__)
 
 
 def provenance(
-    metrics: Sequence[Metric], caption_sets: Sequence[CaptionSet], locations: Locations
+    metrics: Sequence[Metric],
+    caption_sets: Sequence[CaptionSet],
+    locations: Locations,
+    protocols: Iterable[Protocol] = (),
 ) -> dict[str, Any]:
     """Return the data, metrics and versions that numbers rest on, for `run.json`.
 
@@ -28,7 +32,9 @@ def provenance(
         metrics: those that were computed.
         caption_sets: each named once in the result, however often it stands here.
         locations: its `data_root` says where the datasets' files lie.
+        protocols: those by which the metrics were computed.
     """
+    rules = [protocol.normalise for protocol in protocols]
     root = registry.data_root(locations.data_root)
     data: dict[str, Any] = {}
     for caption_set in {c.name: c for c in caption_sets}.values():
@@ -59,7 +65,7 @@ def provenance(
             "files": files,
         }
     return {
-        "signatures": {m.spec: m.signature for m in metrics},
+        "signatures": {m.spec: sign(m, rules) for m in metrics},
         "data": data,
         **describe_environment(),
     }

@@ -33,6 +33,7 @@ COMPARED_CHOICES = (
     "undefined",
     "level",
     "own_references",
+    "normalise",
 )
 
 #: The choices assumed of a dataset that captau does not read, where a paper's file does not say.
@@ -48,6 +49,7 @@ PLAIN_PROTOCOL: dict[str, Any] = {
     "undefined": "nan",
     "level": "pooled",
     "own_references": "keep",
+    "normalise": "none",
 }
 
 

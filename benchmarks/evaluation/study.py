@@ -103,7 +103,12 @@ def study_record(
         "config": dict(config.configuration),
         "protocols": {n: vars(p) for n, p in config.datasets.items()},
         **{k: getattr(config, k) for k in ("seed", "draws") if hasattr(config, k)},
-        **provenance(computed, [s.selection.caption_set for s in studies], config.locations),
+        **provenance(
+            computed,
+            [s.selection.caption_set for s in studies],
+            config.locations,
+            config.datasets.values(),
+        ),
         "missing": {s.name: describe_reasons(s.missing) for s in studies},
         "marks": {s.name: s.caveats for s in studies},
     }

@@ -70,6 +70,8 @@ def describe_protocol(protocol: Protocol) -> str:
     parts.append(f"corpus {protocol.corpus}")
     if protocol.own_references != "keep":
         parts.append(f"own references {protocol.own_references}")
+    if protocol.normalise != "none":
+        parts.append(f"normalise {protocol.normalise}")
     if protocol.level != "pooled":
         parts.append(f"level {protocol.level}")
     if protocol.systems:

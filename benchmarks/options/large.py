@@ -31,7 +31,7 @@ ENGINES = ("local", "ray")
 ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
-SMALL_ONLY = ("partial", "stdout")
+SMALL_ONLY = ("partial", "stdout", "protocol.normalise")
 
 TRUST = Option(
     "trust",

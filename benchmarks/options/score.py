@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.normalisation import NORMALISATIONS
 from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
@@ -143,6 +144,12 @@ it continues where it was stopped.
     partial: bool = option(
         False,
         "true scores the images that every system has captioned; else a lacking one is an error",
+    )
+    normalise: str = option(
+        "none",
+        "the text rule for captions and references before they are scored: none, thumb (docs/protocols.md)",
+        key="protocol.normalise",
+        check=one_of(NORMALISATIONS, "value of protocol.normalise"),
     )
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
     optional: frozenset[str] = optional_part()

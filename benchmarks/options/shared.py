@@ -214,6 +214,9 @@ class ProtocolChanges:
         "what becomes of captions that are one of their image's references: keep, drop (the caption), leave_out "
         "(that reference)",
     )
+    normalise: str | None = option(
+        None, "the text rule for captions and references before they are scored: none, thumb"
+    )
 
 
 @dataclass

@@ -22,7 +22,7 @@ from ..options.check import CheckOptions
 from ..runs.output_folder import check_writable, write_file
 from ..runs.progress_bar import StepProgress
 from ..runs.tables import ResultTable, markdown_of
-from ..scoring.protocol import Protocol
+from ..scoring.protocol import Protocol, sign
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import UnavailableMetrics, split_available
 from .baseline_file import (
@@ -246,7 +246,7 @@ def _current_baseline(
         defined = scores[~np.isnan(scores)].tolist()
         metric_baselines[metric.spec] = MetricBaseline(
             recipe=_recipe(metric),
-            signature=metric.signature,
+            signature=sign(metric, [plan.protocol.normalise]),
             correlations={
                 f"{r['dimension']} {r['coefficient']}": float(r["value"])
                 for r in records

@@ -122,6 +122,8 @@ def _notes(
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."
+    if config.normalise != "none":
+        yield f"Captions and references are normalised by the rule {config.normalise}."
     for name, total in n_images.items():
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.normalisation import NORMALISATIONS, normalise_items
 from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
 from ..statistics.coefficients import COEFFICIENTS
 from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
 
@@ -60,6 +62,8 @@ class Protocol:
         own_references: the rows whose caption is one of their references (`datasets.own_references`
             has the rule) stay (`keep`), are left out, and with them the preferences about them
             (`drop`), or are scored without that reference (`leave_out`).
+        normalise: captions and references are scored as they are (`none`), or by the text rule of
+            `datasets.normalisation` with that name.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Protocol:
     undefined: str
     level: str = "pooled"
     own_references: str = dataclasses.field(default="keep", metadata=_LATER)
+    normalise: str = dataclasses.field(default="none", metadata=_LATER)
 
     def __post_init__(self) -> None:
         for field, choices in (
@@ -83,6 +88,7 @@ class Protocol:
             ("undefined", UNDEFINED_POLICIES),
             ("level", LEVELS),
             ("own_references", OWN_REFERENCE_POLICIES),
+            ("normalise", tuple(NORMALISATIONS)),
         ):
             if getattr(self, field) not in choices:
                 raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
@@ -168,7 +174,7 @@ class Protocol:
         return cls(**values)
 
     def select_items(self, caption_set: CaptionSet) -> pd.DataFrame:
-        """Return the items that count, with their `weight` (their data points).
+        """Return the items that count, normalised, with their `weight` (their data points).
 
         Raises:
             InputError: on an unknown system, split or dimension, where nothing is left, or where
@@ -187,6 +193,7 @@ class Protocol:
             if dimension not in caption_set.dimensions:
                 raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
         weights = self._weights(caption_set, items, self.dimension[:1])
+        items = normalise_items(items, self.normalise)
         return items.assign(weight=weights).reset_index(drop=True)
 
     def select_rows(self, caption_set: CaptionSet) -> pd.DataFrame:
@@ -294,6 +301,12 @@ class Protocol:
             # Halves go up: 2.5 is 3, as people round, not 2 as IEEE does.
             values = np.floor(values + 0.5)
         return values.rename("value").reset_index()
+
+
+def sign(metric: Metric, normalisations: Iterable[str]) -> str:
+    """Return a metric's signature, with the text rules by which its captions were normalised."""
+    rules = sorted(set(normalisations) - {"none"})
+    return "|".join([metric.signature, *(f"normalise:{rule}" for rule in rules)])
 
 
 def _as_tuple(value: Any, key: str) -> tuple[str, ...] | None:

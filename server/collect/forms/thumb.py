@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....datasets.normalisation import normalise_thumb
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import card
 from ....datasets.schema import Scale
@@ -115,7 +116,7 @@ class ThumbForm(Form):
             "fluency_problems": FLUENCY_PROBLEMS,
             "inclusive_penalties": INCLUSIVE_PENALTIES,
             "wordy_penalty": WORDY_PENALTY,
-            "normalise_caption": normalise_caption,
+            "normalise_caption": normalise_thumb,
         }
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
@@ -131,7 +132,7 @@ class ThumbForm(Form):
             ratings = self.ratings(value)
             row = {
                 "SYS": item.system or "unknown",
-                "hyp": normalise_caption(item.caption),
+                "hyp": normalise_thumb(item.caption),
                 "seg_id": unit.image_id,
                 "P": ratings["precision"],
                 "R": ratings["recall"],
@@ -159,12 +160,3 @@ class ThumbForm(Form):
         problem = {"fault": ["grammar"]} if rng.random() < 0.1 else {}
         recall = level(captions[0])
         return {"precision": precision, "recall": recall, "inclusive": "0", **problem}
-
-
-def normalise_caption(caption: str) -> str:
-    """Return a caption as annotators see it: trimmed, capital first, period last (section 2.2.3)."""
-    text = caption.strip()
-    if text.endswith("."):
-        text = text[:-1].rstrip()
-    text = f"{text}."
-    return text[:1].upper() + text[1:]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..forms.thumb import normalise_caption
+from ....datasets.normalisation import normalise_thumb
 from ..study.definition import Study
 from .browser import Page, join_study
 
@@ -111,7 +111,7 @@ class Player:
             return int(rng.integers(1, 6))
         if self.kind == "majority":
             return consensus_counts.most_common(1)[0][0] if consensus_counts else 3
-        deserved = self.deserved_levels.get(normalise_caption(caption), 3.0)
+        deserved = self.deserved_levels.get(normalise_thumb(caption), 3.0)
         opinion = rng.normal(deserved, NOISE[self.kind])
         return int(min(max(round(opinion), 1), 5))
 
@@ -124,7 +124,7 @@ def deserved_levels(study: Study) -> dict[str, float]:
             level = item.mean_rating
             if level is None:
                 level = fmean(unit.fixed) if unit.fixed else 3.0
-            levels.setdefault(normalise_caption(item.caption), []).append(level)
+            levels.setdefault(normalise_thumb(item.caption), []).append(level)
     return {caption: fmean(caption_levels) for caption, caption_levels in levels.items()}
 
 

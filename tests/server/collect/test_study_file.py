@@ -17,7 +17,6 @@ from captau.datasets.reading.yaml_fields import YamlFields
 from captau.server.collect.forms import FORMS
 from captau.server.collect.forms.errors import FormError
 from captau.server.collect.forms.references import caption_faults
-from captau.server.collect.forms.thumb import normalise_caption
 from captau.server.collect.study.study_file import read_study
 from captau.server.collect.web.image_response import image_response
 from captau.server.web.errors import NotFoundError
@@ -178,21 +177,6 @@ def test_any_yaml_is_read_or_reported(value):
     except InputError as error:  # such as a character that YAML does not allow
         messages.append(str(error))
     assert all(message.startswith("x.yaml:") for message in messages)
-
-
-@pytest.mark.parametrize(
-    ("caption", "normalised"),
-    [
-        ("  a dog runs . ", "A dog runs."),
-        ("a dog", "A dog."),
-        ("A dog.", "A dog."),
-        ("élan", "Élan."),
-        ("", "."),
-    ],
-)
-def test_thumb_captions_are_normalised(caption, normalised):
-    """Kasai et al. 2022, section 2.2.3: blanks, capital, period."""
-    assert normalise_caption(caption) == normalised
 
 
 @pytest.mark.parametrize(
