@@ -63,6 +63,9 @@ class YamlFields:
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the fields that stand there, read or not."""

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from ..storage.database import StoreError
 from .admin_account import AdminAccount
 from .errors import RefusedError, SignInRequiredError
+from .language import ENGLISH, Language
 from .public_address import PublicAddress
 from .rate_limits import RateLimiter
 from .sessions import ADMIN_AGE, MEMBER_AGE, Session, Sessions
@@ -30,6 +31,7 @@ class WebSite:
         address: the site as visitors see it.
         sign_ins: the attempts to sign in that an address has in ten minutes.
         template_globals: variables and functions for every template; `title` is needed.
+        language: of the pages, if their templates ask for translations.
 
     Attributes:
         setup_code: lets its holder choose the admin's password, once.
@@ -43,6 +45,7 @@ class WebSite:
         address: PublicAddress,
         sign_ins: int,
         template_globals: Mapping[str, Any],
+        language: Language = ENGLISH,
     ) -> None:
         self.admin_account = admin_account
         self.address, self.base = address, address.base
@@ -57,7 +60,12 @@ class WebSite:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        shared: dict[str, Any] = {"base": self.base, **template_globals}
+        shared: dict[str, Any] = {
+            "base": self.base,
+            "lang": language.code,
+            "_": language.translate,
+            **template_globals,
+        }
         self._templates.globals.update(shared)
 
     def read_session(self, request: Request, *, admin: bool = False) -> Session | None:

@@ -17,14 +17,17 @@ import numpy as np
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
+from ...web.language import Language
 from ..items.units import StudyItem, StudyUnit, shown_caption
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .errors import FormError
 from .form import Form, FormFields
+from .wording import Wording
 
 #: The answers in favour of a caption without grades; `{}` is its letter.
 DEFAULT_LEVELS = ("{} is better",)
 _MAX_LEVELS = 5
+_WORDING = Wording("Compare two captions of the picture")
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,17 @@ class AbForm(Form):
     )
     levels: tuple[str, ...] = DEFAULT_LEVELS
     equal: str = "Equally good"
+    wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str) -> Self:
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the dimensions and levels in the section `ab`."""
         del participants
         ab, default = study.section("ab"), cls()
-        questions = ab.section("dimensions").all_texts() or default.questions
-        levels = ab.texts("levels", default.levels)
+        questions = ab.section("dimensions").all_texts() or {
+            name: language.translate(question) for name, question in default.questions.items()
+        }
+        levels = ab.texts("levels", tuple(map(language.translate, default.levels)))
         if not 1 <= len(levels) <= _MAX_LEVELS or any(text.count("{}") != 1 for text in levels):
             raise ab.error(
                 "levels",
@@ -66,17 +72,13 @@ class AbForm(Form):
         has_ties = ab.flag("ties", True)
         if not has_ties and "equal" in ab:
             raise ab.error("equal", "ab.ties is false; leave it out")
-        return cls(questions, levels, ab.text("equal", default.equal) if has_ties else "")
+        equal = ab.text("equal", language.translate(default.equal)) if has_ties else ""
+        return cls(questions, levels, equal, wording=cls.read_wording(study, language))
 
     @property
-    def scales(self) -> Mapping[str, Scale]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def scales(self) -> Mapping[str, Scale]:
         """The strength of each dimension: positive prefers the caption."""
         return dict.fromkeys(self.questions, Scale(-len(self.levels), len(self.levels), 1))
-
-    @property
-    def main_dimension(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The first dimension."""
-        return next(iter(self.questions))
 
     def digest_rules(self, participants: str) -> dict[str, Any]:
         """Return the dimensions and the number of answers to choose from; their texts may change."""
@@ -113,7 +115,7 @@ class AbForm(Form):
         for number, (dimension, question) in enumerate(self.questions.items(), start=1):
             text = field_value(fields, f"preference_{number}")
             if text not in choices:
-                raise FormError(f"Choose an answer: {question}")
+                raise FormError(f"{self.translate('Choose one of the answers.')} {question}")
             strengths[dimension] = choices[text]
         return [strengths, {dimension: -strength for dimension, strength in strengths.items()}]
 

@@ -14,5 +14,9 @@ class OutOfTurnError(Exception):
 class TooEarlyError(OutOfTurnError):
     """An answer that came before the wait was over."""
 
+    #: The message, for translation.
+    MESSAGE = "Please look at the picture for %(seconds)s s more."
+
     def __init__(self, seconds_left: float) -> None:
-        super().__init__(f"Please look at the picture for {seconds_left:.1f} s more.")
+        self.seconds_left = f"{seconds_left:.1f}"
+        super().__init__(self.MESSAGE % {"seconds": self.seconds_left})

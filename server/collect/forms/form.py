@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,10 +16,12 @@ import numpy as np
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
+from ...web.language import Language
 from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .errors import FormError
+from .wording import Dimension, Wording, read_wording
 
 #: The phases whose answers are the dataset.
 COUNTED_PHASES = ("main", "trial", "playing")
@@ -67,18 +69,22 @@ class SubmittedAnswer:
     submitted_at: float
 
 
+@dataclass(frozen=True)
 class Form(ABC):
     """A way of judging; an instance holds what a study's file sets of it.
+
+    Each subclass gives `wording` its paper's wording, in English, as the default.
 
     Attributes:
         name: the name as a study's `protocol`.
         template: the page that shows a unit.
         feedback_template: the page after an answer that has feedback, or that was not the first.
         end_template: tells a rater why the form has ended for them, if it can.
-        scales: the scale of each dimension; empty where captions are written.
-        main_dimension: the dimension by which raters are compared; None where there is none.
+        wording: the question, the instructions and the dimensions, none where captions are written.
+        has_free_dimensions: whether a study's file says which dimensions are asked for.
+        has_fixed_levels: whether the number of levels is part of the form.
         study_fields: the fields of a study's file that only this form has.
-        accepted_answers: the lowest and highest accepted answer to an attention item; None if it has none.
+        has_attention_items: whether captions with known answers may come in between.
         default_ratings: the answers that an item gets if the study does not say.
         has_captions: whether captions are shown, rather than written.
         shows_several: whether a unit may have several captions.
@@ -95,10 +101,10 @@ class Form(ABC):
     template: ClassVar[str]
     feedback_template: ClassVar[str] = "answer_recorded.html"
     end_template: ClassVar[str] = ""
-    scales: ClassVar[Mapping[str, Scale]]
-    main_dimension: ClassVar[str | None] = None
+    has_free_dimensions: ClassVar[bool] = False
+    has_fixed_levels: ClassVar[bool] = False
     study_fields: ClassVar[tuple[str, ...]] = ()
-    accepted_answers: ClassVar[tuple[int, int] | None] = None
+    has_attention_items: ClassVar[bool] = False
     default_ratings: ClassVar[int] = 3
     has_captions: ClassVar[bool] = True
     shows_several: ClassVar[bool] = False
@@ -110,13 +116,53 @@ class Form(ABC):
     unit_noun: ClassVar[str] = "captions"
     rater_columns: ClassVar[tuple[str, ...]] = ()
 
+    wording: Wording = field(kw_only=True)
+
     # A study's file ---------------------------------------------------------------------------
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str) -> Self:
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the form's own fields of a study's file."""
-        del study, participants
-        return cls()
+        del participants
+        return cls(wording=cls.read_wording(study, language))
+
+    @classmethod
+    def read_wording(cls, study: YamlFields, language: Language) -> Wording:
+        """Read the wording of a study's file; what it leaves out is the form's own.
+
+        Raises:
+            InputError: on a fault of it.
+        """
+        wording = read_wording(
+            study, cls.wording, language, has_free_dimensions=cls.has_free_dimensions
+        )
+        if cls.has_fixed_levels:
+            for dimension, default in zip(wording.dimensions, cls.wording.dimensions, strict=True):
+                if dimension.scale != default.scale:
+                    raise study.error(
+                        "dimensions",
+                        f"{dimension.name} has levels {dimension.scale}; {cls.name} has {default.scale}",
+                    )
+        return wording
+
+    @property
+    def scales(self) -> Mapping[str, Scale]:
+        """The scale of each dimension that answers have; empty where captions are written."""
+        return self.wording.scales
+
+    @property
+    def main_dimension(self) -> str | None:
+        """The dimension by which raters are compared; None where there is none."""
+        return next(iter(self.scales), None)
+
+    @property
+    def attention_dimension(self) -> str | None:
+        """The dimension of which attention items have known levels."""
+        return self.main_dimension
+
+    def translate(self, text: str, **values: Any) -> str:
+        """Return a text of captau's in the study's language."""
+        return self.wording.language.translate(text, **values)
 
     def digest_rules(self, participants: str) -> dict[str, Any]:
         """Return the rules that a study's digest covers.
@@ -215,10 +261,36 @@ class Form(ABC):
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return an answer's ratings by dimension; empty if it is no rating."""
 
+    def read_level(
+        self, fields: FormFields, name: str, dimension: Dimension, caption: int = 0
+    ) -> int:
+        """Return the level that a field names.
+
+        Args:
+            fields: the values of each field that the browser sent.
+            name: the field.
+            dimension: the dimension that it answers.
+            caption: the caption's place on a page of several, from 1.
+
+        Raises:
+            FormError: if it is missing or names no level.
+        """
+        text = field_value(fields, name)
+        if text not in {str(level.value) for level in dimension.levels}:
+            values = ", ".join(str(level.value) for level in dimension.levels)
+            question = dimension.question
+            fault = self.translate(
+                "Choose one of %(levels)s: %(question)s", levels=values, question=question
+            )
+            if caption:
+                fault = f"{self.translate('Caption %(n)s', n=caption)}: {fault}"
+            raise FormError(fault)
+        return int(text)
+
     def describe_answer(self, value: Mapping[str, Any]) -> str:
         """Return the line that a page shows under a complete answer while it is filled in."""
         del value
-        return "Ready."
+        return self.translate("Ready.")
 
     # Pages ------------------------------------------------------------------------------------
 
@@ -267,20 +339,3 @@ class Form(ABC):
             captions: the captions shown.
             rng: for further draws.
         """
-
-
-def read_level(fields: FormFields, name: str, label: str) -> int:
-    """Return a whole number from 1 to 5.
-
-    Args:
-        fields: the values of each field that the browser sent.
-        name: the field.
-        label: the field's name for the rater, such as `a rating`.
-
-    Raises:
-        FormError: if it is missing or another text.
-    """
-    text = field_value(fields, name)
-    if text not in ("1", "2", "3", "4", "5"):
-        raise FormError(f"Choose {label}: 1, 2, 3, 4 or 5.")
-    return int(text)

@@ -1,30 +1,47 @@
-"""Four captions of an image at once, one overall rating each (CapEval1k; Lee et al. 2021, section 4.3)."""
+"""Four captions of an image at once, rated overall (CapEval1k; Lee et al. 2021, section 4.3, appendix B)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from ....datasets.schema import Scale
 from ..items.units import StudyItem, StudyUnit
 from .counted_answers import CountedAnswers, csv_bytes
-from .form import Form, FormFields, read_level
+from .form import Form, FormFields
+from .wording import Dimension, Wording, numbered_levels
 
 _CAPTIONS_PER_UNIT = 4
+#: The instructions of Figure 7 in our own words, with examples of our own.
+_WORDING = Wording(
+    "Rate each caption of the picture",
+    "Look at the picture, read its captions and the captions that others wrote, then give each caption one rating. "
+    "Keep three things in mind.\n\n"
+    "Fluency: it reads naturally and its grammar is right. Grammatical and still strange: “a bench and a bench”.\n\n"
+    "Relevance: it tells what the picture shows. Right but for a small part: “a man with a blue umbrella”, whose "
+    "umbrella is green.\n\n"
+    "Descriptiveness: it is precise and tells the details that matter. Too general: “a man outdoors”.\n\n"
+    "The captions that others wrote are for comparison. They are not always perfect: do not take off points for "
+    "what only they say, or for other words.",
+    (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", numbered_levels()),),
+)
 
 
+@dataclass(frozen=True)
 class FourForm(Form):
     """Ratings with fluency, relevance and descriptiveness in mind; references shown, order shuffled."""
 
     name = "four"
     template = "forms/four.html"
-    scales: ClassVar[Mapping[str, Scale]] = {"overall": Scale(1, 5, 1)}
-    main_dimension = "overall"
     shows_several = True
     unit_noun = "images"
+    has_free_dimensions = True
+    has_attention_items = True
+
+    wording: Wording = field(default=_WORDING, kw_only=True)
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return units of up to four captions of an image."""
@@ -38,29 +55,32 @@ class FourForm(Form):
         ]
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
-        """Return a rating for each caption."""
+        """Return a rating for each caption and dimension."""
         return [
-            {"overall": read_level(fields, f"overall_{k}", f"a rating for caption {k}")}
+            {
+                d.name: self.read_level(fields, f"{d.name}_{k}", d, k)
+                for d in self.wording.dimensions
+            }
             for k in range(1, n_captions + 1)
         ]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
-        """Return the overall rating."""
-        return {"overall": float(value["overall"])}
+        """Return the rating of each dimension."""
+        return {name: float(rating) for name, rating in value.items()}
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return CapEval1k's targets: mean ratings, brought to 0-1 as in the authors' LMDB.
+        """Return CapEval1k's targets: means of the first dimension, brought to 0-1 as in the authors' LMDB.
 
         They are a table, since an LMDB of word pieces would not preserve every caption's letters and blanks.
         """
-        scale = self.scales["overall"]
+        dimension = self.wording.dimensions[0]
         rows: list[list[Any]] = []
         for group in answers.by_item():
-            mean = sum(answer.value["overall"] for answer in group) / len(group)
+            mean = sum(answer.value[dimension.name] for answer in group) / len(group)
             unit, item = group[0].unit, group[0].item
             references = json.dumps(list(item.references), ensure_ascii=False)
             caption_cells = [unit.image_id, item.caption, references, item.system or ""]
-            rows.append([*caption_cells, len(group), scale.share(mean)])
+            rows.append([*caption_cells, len(group), dimension.scale.share(mean)])
         columns = ["image", "caption", "references", "system", "ratings", "value"]
         return {"capeval.csv": csv_bytes(columns, rows)}
 
@@ -69,4 +89,8 @@ class FourForm(Form):
     ) -> dict[str, Any]:
         """Return a rating for each caption."""
         del rng
-        return {f"overall_{k}": level(caption) for k, caption in enumerate(captions, start=1)}
+        return {
+            f"{dimension.name}_{k}": dimension.from_five(level(caption))
+            for k, caption in enumerate(captions, start=1)
+            for dimension in self.wording.dimensions
+        }

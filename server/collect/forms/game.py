@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
 from ....datasets.reading.yaml_fields import YamlFields
-from ....datasets.schema import Scale
 from ....datasets.sources.coco_captions import coco_id
+from ...web.language import Language
 from ..items.item_pool import ItemPool
 from ..items.units import StudyItem, StudyUnit
 from . import game_rules
@@ -26,32 +26,50 @@ from .form import (
     NextUnit,
     RaterProgress,
     SubmittedAnswer,
-    read_level,
 )
 from .game_rules import LEVELS, GameState, OpenPair, Rules
+from .wording import Dimension, Level, Wording
 
-#: Each level's name and meaning, in our own words (Table 2).
-LEVEL_MEANINGS = {
-    5: (
-        "Complete",
-        "Everything that matters is named rightly: things, scene, what happens, and where. It also says "
-        "what the whole is about.",
+#: The question, and each level's name and meaning in our own words (Table 2).
+_WORDING = Wording(
+    "How good is this caption of the picture?",
+    dimensions=(
+        Dimension(
+            "overall",
+            "Your rating",
+            (
+                Level(
+                    5,
+                    "Complete",
+                    "Everything that matters is named rightly: things, scene, what happens, and "
+                    "where. It also says what the whole is about.",
+                ),
+                Level(
+                    4,
+                    "Good",
+                    "Right in what it says, with where things are, but something is missing, and it "
+                    "does not say what the whole is about.",
+                ),
+                Level(
+                    3,
+                    "Fair",
+                    "The things that matter are right, but not where they are, nor the setting, nor "
+                    "what happens.",
+                ),
+                Level(
+                    2,
+                    "Flawed",
+                    "Some things are wrong or missing, yet it still gives an idea of the picture.",
+                ),
+                Level(
+                    1,
+                    "Wrong",
+                    "The things it names are not the things shown. It misleads.",
+                ),
+            ),
+        ),
     ),
-    4: (
-        "Good",
-        "Right in what it says, with where things are, but something is missing, and it does not say "
-        "what the whole is about.",
-    ),
-    3: (
-        "Fair",
-        "The things that matter are right, but not where they are, nor the setting, nor what happens.",
-    ),
-    2: (
-        "Flawed",
-        "Some things are wrong or missing, yet it still gives an idea of the picture.",
-    ),
-    1: ("Wrong", "The things it names are not the things shown. It misleads."),
-}
+)
 #: The computed ratings that a pair starts with; people's ratings take their places.
 _N_COMPUTED = 2
 
@@ -64,18 +82,18 @@ class GameForm(Form):
     template = "forms/game.html"
     feedback_template = "forms/game_feedback.html"
     end_template = "forms/game_end.html"
-    scales: ClassVar[Mapping[str, Scale]] = {"overall": Scale(1, 5, 1)}
-    main_dimension = "overall"
+    has_fixed_levels = True
     study_fields = ("game",)
-    accepted_answers = (1, 5)
+    has_attention_items = True
     has_points = True
     gives_feedback = True
     rater_columns = ("points", "phase")
 
     rules: Rules = field(default_factory=Rules)
+    wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str) -> Self:
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read the rules in the section `game`."""
         game, defaults = study.section("game"), Rules()
         is_crowd = participants == "crowd"
@@ -88,7 +106,8 @@ class GameForm(Form):
                 attempts=game.count("attempts", 3, 1)
                 if is_crowd
                 else game.optional_count("attempts"),
-            )
+            ),
+            wording=cls.read_wording(study, language),
         )
 
     def digest_rules(self, participants: str) -> dict[str, Any]:
@@ -218,15 +237,16 @@ class GameForm(Form):
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return the rating."""
         del n_captions
-        return [{"overall": read_level(fields, "rating", "a rating")}]
+        (dimension,) = self.wording.dimensions
+        return [{"overall": self.read_level(fields, "rating", dimension)}]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return the overall rating."""
         return {"overall": float(value["overall"])}
 
     def template_variables(self) -> dict[str, Any]:
-        """Return the levels' meanings and the rules."""
-        return {"level_meanings": LEVEL_MEANINGS, "rules": self.rules}
+        """Return the rules."""
+        return {"rules": self.rules}
 
     def rater_cells(self, progress: RaterProgress) -> tuple[Any, ...]:
         """Return a player's points, and their phase with the attempt at practice."""

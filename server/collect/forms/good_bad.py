@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ....datasets.schema import Scale
 from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ...web.forms import field_value
 from .counted_answers import CountedAnswers
 from .errors import FormError
 from .form import Floats, Form, FormFields
+from .wording import Dimension, Level, Wording
 
 _RATINGS = {"good": 1.0, "bad": 0.0}
+_WORDING = Wording(
+    "Is this a good caption for the image?",
+    dimensions=(Dimension("good", "Your answer", (Level(1, "Good"), Level(0, "Bad"))),),
+)
 #: Caption-Quality's words for answers, and its folds by our names of splits.
 _PAPER_ANSWERS = {"good": "YES", "bad": "NO"}
 _FOLDS = {"train": "train", "validation": "dev", "test": "test"}
 
 
+@dataclass(frozen=True)
 class GoodBadForm(Form):
     """One caption, three buttons."""
 
     name = "good_bad"
     template = "forms/good_bad.html"
-    scales: ClassVar[Mapping[str, Scale]] = {"good": Scale(0, 1, 1)}
-    main_dimension = "good"
-    accepted_answers = (0, 1)
+    has_fixed_levels = True
+    has_attention_items = True
     default_ratings = 10
     stability_min_ratings = FEWEST
     published_stability: ClassVar[Mapping[str, float]] = {
@@ -41,12 +45,14 @@ class GoodBadForm(Form):
         "Levinboim et al. 2021, section 3.3: 509 pairs, ten people each, 4 weeks apart"
     )
 
+    wording: Wording = field(default=_WORDING, kw_only=True)
+
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return good, bad or skip."""
         del n_captions
         answer = field_value(fields, "answer")
         if answer not in (*_RATINGS, "skip"):
-            raise FormError("Choose good, bad or skip.")
+            raise FormError(self.translate("Choose one of the answers."))
         return [{"answer": answer}]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:

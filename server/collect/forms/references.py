@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
 from ....datasets.reading.yaml_fields import YamlFields
-from ....datasets.schema import Scale
 from ....datasets.sources.coco_captions import coco_id
 from ...web.forms import field_value
+from ...web.language import ENGLISH, Language
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .errors import FormError
 from .form import Form, FormFields
+from .wording import Wording
 
 MAX_LENGTH = 500
 #: Most of the instructions are for the writer's eye; these expressions check the others.
@@ -29,6 +30,15 @@ _ABBREVIATIONS = frozenset(
 )
 _THERE_IS = re.compile(r"\W*there\s+(is|are|was|were)\b|\W*there['’]s\b", re.IGNORECASE)
 
+#: The instructions in our own words; the page adds the fewest words.
+_WORDING = Wording(
+    "Describe the picture in one sentence",
+    "Say all that matters, and leave out what does not.\n\n"
+    "Do not begin with “There is”.\n\n"
+    "Do not guess what happened before, what may happen next, or what somebody might say.\n\n"
+    "Do not name people.",
+)
+
 
 @dataclass(frozen=True)
 class ReferencesForm(Form):
@@ -36,19 +46,19 @@ class ReferencesForm(Form):
 
     name = "references"
     template = "forms/references.html"
-    scales: ClassVar[Mapping[str, Scale]] = {}
     study_fields = ("min_words",)
     has_captions = False
     exports_ratings = False
     unit_noun = "images"
 
     min_words: int = 8
+    wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str) -> Self:
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
         """Read `min_words`."""
         del participants
-        return cls(study.count("min_words", 8, 1, 50))
+        return cls(study.count("min_words", 8, 1, 50), wording=cls.read_wording(study, language))
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return a unit without caption for each image."""
@@ -64,7 +74,7 @@ class ReferencesForm(Form):
         """Return the caption."""
         del n_captions
         text = " ".join(field_value(fields, "text").split())
-        if faults := caption_faults(text, self.min_words):
+        if faults := caption_faults(text, self.min_words, self.wording.language):
             raise FormError(" ".join(faults))
         return [{"text": text}]
 
@@ -74,8 +84,8 @@ class ReferencesForm(Form):
         return {}
 
     def template_variables(self) -> dict[str, Any]:
-        """Return the limits on a caption's length."""
-        return {"min_words": self.min_words, "max_length": MAX_LENGTH}
+        """Return the limit on a caption's length."""
+        return {"max_length": MAX_LENGTH}
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return COCO's caption annotations, for `captau score references=captions.json`."""
@@ -107,21 +117,30 @@ class ReferencesForm(Form):
         }
 
 
-def caption_faults(text: str, min_words: int = 8) -> list[str]:
+def caption_faults(text: str, min_words: int = 8, language: Language = ENGLISH) -> list[str]:
     """Return how a caption breaks the instructions that a program can check."""
     faults: list[str] = []
+    translate = language.translate
     n_words = len(_WORD.findall(text))
     if n_words < min_words:
-        faults.append(f"Write at least {min_words} words; there are {n_words}.")
+        faults.append(
+            translate(
+                "Write at least %(least)s words; there are %(n)s.", least=min_words, n=n_words
+            )
+        )
     if _THERE_IS.match(text):
-        faults.append("Do not begin with “There is”: say what is there.")
+        faults.append(translate("Do not begin with “There is”: say what is there."))
     if any(
         first.isupper() and not (mark == "." and (len(word) < 2 or word.lower() in _ABBREVIATIONS))
         for word, mark, first in _SENTENCE_END.findall(text)
     ):
-        faults.append("Write one sentence.")
+        faults.append(translate("Write one sentence."))
     if len(text) > MAX_LENGTH:
-        faults.append(f"Write at most {MAX_LENGTH} characters; there are {len(text)}.")
+        faults.append(
+            translate(
+                "Write at most %(most)s characters; there are %(n)s.", most=MAX_LENGTH, n=len(text)
+            )
+        )
     return faults
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from ....datasets.registry import card
 from ....datasets.schema import Scale
 from .counted_answers import CountedAnswers
 from .errors import FormError
-from .form import Form, FormFields, read_level
+from .form import Form, FormFields
+from .wording import Dimension, Wording, numbered_levels
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,50 @@ WORDY_PENALTY = 5
 _MAX_FLUENCY_PENALTY = 50
 
 
+_RELEASE_SCALES = card("thumb").scales
+_WORDING = Wording(
+    "Judge this caption by the rubric",
+    dimensions=(
+        Dimension(
+            "precision",
+            "Precision: is what it says right?",
+            numbered_levels(),
+            "5: nothing is wrong. 4: a small slip, or something the picture does not settle. Counts, colours, "
+            "places and relations are part of it.",
+        ),
+        Dimension(
+            "recall",
+            "Recall: does it say what matters?",
+            numbered_levels(),
+            "Mend what precision has taken off already, then judge. Low where many other pictures would fit "
+            "the caption.",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
 class ThumbForm(Form):
     """Each caption by the rubric; the total is computed."""
 
     name = "thumb"
     template = "forms/thumb.html"
-    # As in the authors' release: penalties are negative.
-    scales: ClassVar[Mapping[str, Scale]] = card("thumb").scales
-    main_dimension = "total"
     settles_disagreements = True
+
+    wording: Wording = field(default=_WORDING, kw_only=True)
+
+    @property
+    def scales(self) -> Mapping[str, Scale]:
+        """The scales of the authors' release, where penalties are negative, or of the study's own levels."""
+        own = super().scales
+        low = sum(scale.low for scale in own.values()) / 2 + _RELEASE_SCALES["total"].low - 1
+        high = sum(scale.high for scale in own.values()) / 2
+        return {**_RELEASE_SCALES, **own, "total": Scale(low, high)}
+
+    @property
+    def main_dimension(self) -> str:
+        """The total."""
+        return "total"
 
     def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
         """Check that at least two annotators judge each caption."""
@@ -74,17 +110,21 @@ class ThumbForm(Form):
                 choices = fields.get(f"tenths_{problem.name}", ())
                 tenths = choices[0] if choices else str(problem.tenths[0])
                 if tenths not in map(str, problem.tenths):
-                    raise FormError(f"Choose how much '{problem.description}' takes off.")
+                    raise FormError(
+                        self.translate(
+                            "Choose how much “%(problem)s” takes off.",
+                            problem=self.translate(problem.description),
+                        )
+                    )
                 penalties[problem.name] = int(tenths)
         if set(problems) - set(penalties):
-            raise FormError("Choose fluency problems from the list.")
+            raise FormError(self.translate("Choose fluency problems from the list."))
         inclusive = (*fields.get("inclusive", ()), "0")[0]
         if inclusive not in map(str, INCLUSIVE_PENALTIES):
-            raise FormError("Choose what the language about people takes off.")
+            raise FormError(self.translate("Choose what the language about people takes off."))
         return [
             {
-                "precision": read_level(fields, "precision", "precision"),
-                "recall": read_level(fields, "recall", "recall"),
+                **{d.name: self.read_level(fields, d.name, d) for d in self.wording.dimensions},
                 "faults": penalties,
                 "wordy": "wordy" in fields,
                 "inclusive": int(inclusive),
@@ -108,7 +148,7 @@ class ThumbForm(Form):
 
     def describe_answer(self, value: Mapping[str, Any]) -> str:
         """Return the total."""
-        return f"Total: {self.ratings(value)['total']:g}"
+        return self.translate("Total: %(total)s", total=f"{self.ratings(value)['total']:g}")
 
     def template_variables(self) -> dict[str, Any]:
         """Return the rubric's penalties, and how captions are displayed."""
@@ -156,7 +196,6 @@ class ThumbForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return an opinion each for precision and recall; now and then a fault of grammar."""
-        precision = level(captions[0])
+        levels = {d.name: d.from_five(level(captions[0])) for d in self.wording.dimensions}
         problem = {"fault": ["grammar"]} if rng.random() < 0.1 else {}
-        recall = level(captions[0])
-        return {"precision": precision, "recall": recall, "inclusive": "0", **problem}
+        return {**levels, "inclusive": "0", **problem}

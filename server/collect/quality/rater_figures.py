@@ -68,10 +68,12 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
     items_by_id = store.items_by_id()
     for row in rows["answers"]:
         rater_answers = by_rater[row["rater"]]
-        rating = store.form.ratings(row["value"]).get(dimension)
+        ratings = store.form.ratings(row["value"])
+        rating = ratings.get(dimension)
         if row["phase"] == "attention":
             unit, _ = items_by_id[row["item"]]
-            rater_answers.attention.append(rating in unit.fixed)
+            known_rating = ratings.get(store.form.attention_dimension or "")
+            rater_answers.attention.append(known_rating in unit.fixed)
         elif row["phase"] in COUNTED_PHASES:
             rater_answers.ratings.append((row["item"], rating))
             rater_answers.seconds.append(row["seconds"])

@@ -114,7 +114,7 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
     protocol, second_protocol = (str(record["protocol"]) for record in records)
     if protocol != second_protocol:
         raise InputError(f"{folders[1]}: its protocol is {second_protocol}, not {protocol}")
-    form = FORMS[protocol]
+    form = FORMS[protocol](wording=FORMS[protocol].wording)
     if not form.scales:
         raise InputError(f"{folders[0]}: {protocol} gathers captions, which have no stability")
     min_ratings = min_ratings or form.stability_min_ratings
@@ -148,7 +148,7 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
 
 
 def _compare_means(
-    form: type[Form], dimension: str, means: pd.DataFrame
+    form: Form, dimension: str, means: pd.DataFrame
 ) -> tuple[list[dict[str, Any]], dict[float, float]]:
     """Return the rows of a dimension's measures, and the histogram of its differences.
 

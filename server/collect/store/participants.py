@@ -42,7 +42,9 @@ class Participants:
                     select(invitations).where(invitations.c.hash == _hash(token))
                 ).first()
                 if invitation is None:
-                    raise RefusedError("This study is by invitation. Open the link you were sent.")
+                    raise RefusedError(
+                        "This study is by invitation. Open the link that you were sent."
+                    )
                 if invitation.rater is not None:
                     return invitation.rater
             if is_crowd and worker_hash is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..forms.form import Form
 from ..items.units import StudyUnit
@@ -67,5 +68,9 @@ class Study:
             for unit in self.units
         ]
         rules = self.form.digest_rules(self.participants)
-        text = json.dumps([self.form.name, rules, units], ensure_ascii=True)
+        content: list[Any] = [self.form.name, rules, units]
+        scales = self.form.wording.scales
+        if scales != type(self.form).wording.scales:
+            content.append({name: str(scale) for name, scale in scales.items()})
+        text = json.dumps(content, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -18,6 +18,7 @@ from ..items.item_pool import ItemPool
 from ..items.item_source import read_items
 from ..items.units import StudyUnit, number_units
 from .definition import Study, StudyLimits
+from .study_language import read_language
 
 #: The ways to take part.
 PARTICIPANTS = ("open", "invitation", "crowd")
@@ -52,7 +53,7 @@ def _read_study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
                 raise top.error(field, f"the protocol is {protocol}; leave it out")
     if participants != "crowd" and "crowd" in top:
         raise top.error("crowd", f"participants is {participants}; leave it out")
-    form = FORMS[protocol].from_study(top, participants)
+    form = FORMS[protocol].from_study(top, participants, read_language(top, folder))
     crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()
     study = Study(
         name=name,
@@ -106,14 +107,16 @@ def _read_units(
 
 
 def _attention_units(top: YamlFields, form: Form, pool: ItemPool) -> list[StudyUnit]:
-    if form.accepted_answers is None:
+    if not form.has_attention_items:
         if "attention" in top:
-            forms = " and ".join(f.name for f in FORMS.values() if f.accepted_answers)
-            raise top.error("attention", f"known answers go with {forms}, not {form.name}")
+            forms = ", ".join(f.name for f in FORMS.values() if f.has_attention_items)
+            raise top.error("attention", f"known answers go with {forms}; not with {form.name}")
         return []
-    low, high = form.accepted_answers
+    scale = form.scales[str(form.attention_dimension)]
     return [
-        pool.listed_unit("attention", pair, pair.levels("accepted", low, high))
+        pool.listed_unit(
+            "attention", pair, pair.levels("accepted", int(scale.low), int(scale.high))
+        )
         for pair in top.sections("attention")
     ]
 

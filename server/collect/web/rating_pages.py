@@ -48,8 +48,11 @@ async def answer(request: Request, site: CurrentSite) -> Response:
         shown_unit = await site.store.assignment.next_unit(rater_id)
         if isinstance(shown_unit, Rater) or shown_unit.key != key:
             raise
-        status = 425 if isinstance(error, TooEarlyError) else 400
-        return _unit_page(site, session, shown_unit, status, str(error))
+        if isinstance(error, TooEarlyError):
+            form = site.study.form
+            fault = form.translate(TooEarlyError.MESSAGE, seconds=error.seconds_left)
+            return _unit_page(site, session, shown_unit, 425, fault)
+        return _unit_page(site, session, shown_unit, 400, str(error))
     if site.study.form.gives_feedback or recorded.differs:
         return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
     return site.redirect("/rate")

@@ -53,6 +53,7 @@ class StudySite(WebSite):
             address,
             limits.logins,
             template_globals,
+            study.form.wording.language,
         )
         self.store = store
         self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)

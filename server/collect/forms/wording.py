@@ -1,0 +1,176 @@
+"""The wording of a form: its question, instructions, and the dimensions and levels that raters choose.
+
+Each form has its paper's wording, translated; a study's file may replace any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ....datasets.errors import unknown
+from ....datasets.reading.yaml_fields import YamlFields
+from ....datasets.schema import Scale
+from ...web.language import ENGLISH, Language
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level to choose: its number, and perhaps its name and what it means."""
+
+    value: int
+    name: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of judgement; its levels stand in the order in which the page lists them."""
+
+    name: str
+    question: str
+    levels: tuple[Level, ...]
+    note: str = ""
+
+    @property
+    def scale(self) -> Scale:
+        """The scale from the lowest level to the highest."""
+        values = [level.value for level in self.levels]
+        return Scale(min(values), max(values), 1)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether levels have names or texts, not only numbers."""
+        return any(level.name or level.text for level in self.levels)
+
+    def level(self, value: int) -> Level:
+        """Return the level of a number."""
+        return next(level for level in self.levels if level.value == value)
+
+    def from_five(self, level: int) -> int:
+        """Return the level at the place that a level from 1 to 5 has among five."""
+        scale = self.scale
+        return round(scale.low + (scale.high - scale.low) * (level - 1) / 4)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The texts of a form.
+
+    Attributes:
+        question: the heading above each unit.
+        instructions: paragraphs, divided by empty lines; those of the first page are open.
+    """
+
+    question: str
+    instructions: str = ""
+    dimensions: tuple[Dimension, ...] = ()
+    language: Language = ENGLISH
+
+    @property
+    def scales(self) -> dict[str, Scale]:
+        """The scale of each dimension."""
+        return {dimension.name: dimension.scale for dimension in self.dimensions}
+
+    def dimension(self, name: str) -> Dimension:
+        """Return the dimension of a name."""
+        return next(dimension for dimension in self.dimensions if dimension.name == name)
+
+    def translated(self, language: Language) -> Wording:
+        """Return the wording in another language."""
+        translate = language.translate
+        return Wording(
+            question=translate(self.question),
+            instructions="\n\n".join(map(translate, self.instructions.split("\n\n"))),
+            dimensions=tuple(
+                replace(
+                    dimension,
+                    question=translate(dimension.question),
+                    note=translate(dimension.note),
+                    levels=tuple(
+                        Level(level.value, translate(level.name), translate(level.text))
+                        for level in dimension.levels
+                    ),
+                )
+                for dimension in self.dimensions
+            ),
+            language=language,
+        )
+
+
+def numbered_levels(lowest: int = 1, highest: int = 5) -> tuple[Level, ...]:
+    """Return levels without texts."""
+    return tuple(Level(value) for value in range(lowest, highest + 1))
+
+
+def read_wording(
+    study: YamlFields, default: Wording, language: Language, *, has_free_dimensions: bool
+) -> Wording:
+    """Return the wording of a study's file: fields `question`, `instructions` and `dimensions`.
+
+    Args:
+        study: the fields of the file.
+        default: the form's own wording, in English.
+        language: the study's.
+        has_free_dimensions: whether a study lists the dimensions that it asks for; otherwise those that it
+            lists replace the form's own of the same names.
+
+    Raises:
+        InputError: if a dimension is listed twice, a level has no text, or levels are no run of numbers.
+    """
+    default = default.translated(language)
+    defaults = {dimension.name: dimension for dimension in default.dimensions}
+    listed: dict[str, Dimension] = {}
+    for fields in study.sections("dimensions"):
+        name = fields.text("name", None, 64)
+        if name in listed:
+            raise fields.error("name", f"'{name}' is asked for twice; keep one")
+        if name not in defaults and not has_free_dimensions:
+            raise fields.error("name", str(unknown("dimension", name, defaults)))
+        listed[name] = _read_dimension(fields, name, defaults.get(name))
+    if "dimensions" in study and not listed:
+        raise study.error("dimensions", "at least one is needed")
+    dimensions = listed if has_free_dimensions and listed else {**defaults, **listed}
+    return Wording(
+        question=study.text("question", default.question, 500),
+        instructions=study.text("instructions", default.instructions).strip(),
+        dimensions=tuple(dimensions.values()),
+        language=language,
+    )
+
+
+def _read_dimension(fields: YamlFields, name: str, default: Dimension | None) -> Dimension:
+    levels = tuple(_read_levels(fields))
+    if not levels:
+        if default is None:
+            raise fields.error("levels", "they are needed, each with value and text")
+        levels = default.levels
+    values = sorted(level.value for level in levels)
+    if len(values) < 2 or values != list(range(values[0], values[-1] + 1)):
+        raise fields.error(
+            "levels",
+            f"their values are {_join(values)}; two or more whole numbers in a row are expected",
+        )
+    if default is None:
+        default = Dimension(name, name, levels)
+    dimension = Dimension(
+        name,
+        fields.text("question", default.question, 500),
+        levels,
+        fields.text("note", default.note, 2000),
+    )
+    fields.reject_unknown()
+    return dimension
+
+
+def _read_levels(fields: YamlFields) -> Iterable[Level]:
+    for level in fields.sections("levels"):
+        text = level.text("text", None, 2000).strip()
+        if not text:
+            raise level.error("text", "it is empty; say what the level means")
+        yield Level(level.count("value", None, -100, 100), level.text("name", "", 100), text)
+        level.reject_unknown()
+
+
+def _join(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
