@@ -105,7 +105,10 @@ class Challenge:
         per_item: whether a team sees the score of each of its captions.
         exact: whether scores are shown with all digits; otherwise with those that tables print.
         shows_references: of kind `metrics`: whether the items are listed with their references.
-        human: the human captions that are scored for the leaderboard's human row, or `none`.
+        human: the references that are held out, one an image, for a leaderboard's row of people, or `none`.
+        human_file: one more caption of each image by people, scored against all references for another such
+            row (Chen et al. 2015, section 4.1); None without.
+        human_mark: a mark of both, the file's content included, by which outdated scores of people are known.
         data_root: the folder of datasets; None for the default.
     """
 
@@ -127,6 +130,8 @@ class Challenge:
     metric_specs: tuple[str, ...] = ()
     split: str | None = None
     human: str = "none"
+    human_file: Path | None = None
+    human_mark: str = "none"
     dataset: str | None = None
     dataset_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     protocol: Protocol | None = None
@@ -134,6 +139,11 @@ class Challenge:
     def open_phase(self, now: float) -> Phase | None:
         """Return the first phase that accepts submissions at a time, or None."""
         return next((phase for phase in self.phases if phase.is_open(now)), None)
+
+    @property
+    def scores_people(self) -> bool:
+        """Return whether the leaderboard has a row of people."""
+        return self.human != "none" or self.human_file is not None
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

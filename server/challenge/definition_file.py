@@ -14,6 +14,7 @@ from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from ...datasets.reading.source_files import sha256
 from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ...datasets.registry import load, names
 from .definition import Challenge, Limits, Phase, ReferenceSet
@@ -30,7 +31,7 @@ _FIELDS_OF_OTHER_KIND = {
 OWN_DATASET = "file"
 #: The challenges of `captau serve challenge=demo`.
 DEMO_CHALLENGES = ("demo_captions", "demo_metrics")
-#: The values of `human`: as in `captau agree kind=captions`, or `none`.
+#: The values of `human` besides a file: as in `captau agree kind=captions`, or `none`.
 HUMAN_CHOICES = ("last", "each", "draw", "none")
 
 
@@ -171,8 +172,34 @@ def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
         "reference_sets": _read_reference_sets(top, folder),
         "metric_specs": _read_metrics(top),
         "split": top.optional("split"),
-        "human": top.choice("human", HUMAN_CHOICES, "none"),
+        **_read_human(top, folder),
     }
+
+
+def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
+    """Read which captions of people are scored: a choice, a file, or both as a list."""
+    value = top.plain_data("human")
+    requests = value if isinstance(value, list) else ["none" if value is None else value]
+    choices = [request for request in requests if request in HUMAN_CHOICES]
+    file_names = [
+        request for request in requests if isinstance(request, str) and request not in HUMAN_CHOICES
+    ]
+    is_known = len(choices) + len(file_names) == len(requests) > 0
+    if not is_known or len(choices) > 1 or len(file_names) > 1:
+        raise top.error(
+            "human", f"one of {', '.join(HUMAN_CHOICES)}, a file, or one of each is expected"
+        )
+    human = choices[0] if choices else "none"
+    if not file_names:
+        return {"human": human, "human_mark": human}
+    path = folder / Path(file_names[0]).expanduser()
+    if not path.suffix:
+        raise top.error(
+            "human", str(unknown("human", file_names[0], [*HUMAN_CHOICES, "FILE.json"]))
+        )
+    if not path.is_file():
+        raise top.error("human", f"{path}: no such file")
+    return {"human": human, "human_file": path, "human_mark": f"{human} {sha256(path)}"}
 
 
 def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, ...]:

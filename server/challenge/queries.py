@@ -24,7 +24,8 @@ class ChallengeStatus:
     Attributes:
         is_published: whether everybody sees its leaderboard.
         is_frozen: whether it accepts no submissions for the moment.
-        human_scores: rows as in `Result.scores`; empty until they are computed.
+        human_scores: rows as in `Result.scores`, with `people`, the name of their row of the leaderboard;
+            empty until they are computed.
     """
 
     is_published: bool
@@ -37,8 +38,8 @@ def load_status(connection: Connection, challenge: Challenge) -> ChallengeStatus
     query = select(challenge_rows).where(challenge_rows.c.name == challenge.name)
     row = connection.execute(query).one()
     human_scores = row.human or []
-    # Scores of another choice of human captions are outdated.
-    is_current = all(score.get("held_out") == challenge.human for score in human_scores)
+    # Scores of other human captions are outdated.
+    is_current = all(score.get("held_out") == challenge.human_mark for score in human_scores)
     return ChallengeStatus(
         is_published=challenge.is_public or row.published_at is not None,
         is_frozen=row.frozen_at is not None,
@@ -50,7 +51,7 @@ def save_human_scores(
     connection: Connection, challenge: Challenge, rows: list[dict[str, Any]]
 ) -> None:
     """Store the scores of human captions, rows as in `Result.scores`."""
-    marked = [{**row, "held_out": challenge.human} for row in rows]
+    marked = [{**row, "held_out": challenge.human_mark} for row in rows]
     statement = update(challenge_rows).where(challenge_rows.c.name == challenge.name)
     connection.execute(statement.values(human=marked))
 

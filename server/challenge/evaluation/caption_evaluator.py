@@ -72,6 +72,8 @@ class CaptionEvaluator(Evaluator):
             )
             for metric in self.metrics:
                 _ = metric.signature  # reads the files among its parameters
+            if self.challenge.human_file is not None:
+                self._read_human_captions(self.challenge.human_file)
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
         for metric, reason in unavailable.items():
@@ -120,7 +122,10 @@ class CaptionEvaluator(Evaluator):
 
     def evaluate(self, folder: Path, report: ReportProgress) -> Evaluation:
         report(0.0, "reading")
-        candidates = read_candidates(find_captions(folder))
+        return self._score(read_candidates(find_captions(folder)), report)
+
+    def _score(self, candidates: CandidateFile, report: ReportProgress) -> Evaluation:
+        """Score captions against each set of references."""
         options = self.challenge.statistics
         images = select_images({"": candidates}, self.references, partial=True)
         orders = {name: self._reference_order(ids) for name, ids in images.items()}
@@ -180,8 +185,34 @@ class CaptionEvaluator(Evaluator):
         return {(result.references, spec): values for spec, values in by_metric.items()}
 
     def score_human_captions(self) -> list[dict[str, Any]]:
-        """Score them as `captau agree kind=captions` does."""
+        """Score held-out captions as `captau agree kind=captions` does, and additional ones as a submission."""
+        rows = self._score_held_out() if self.challenge.human != "none" else []
+        if self.challenge.human_file is not None:
+            candidates = self._read_human_captions(self.challenge.human_file)
+            evaluation = self._score(candidates, lambda share, step: None)
+            name = "additional captions, against all references"
+            rows += [{**row, "people": name} for row in evaluation.scores]
+        return rows
+
+    def _read_human_captions(self, file: Path) -> CandidateFile:
+        """Read one more caption of each image.
+
+        Raises:
+            InputError: if it cannot be read, or an image has none.
+        """
+        candidates = read_candidates(file)
+        missing = [image for image in self.image_ids if image not in candidates.captions]
+        if missing:
+            raise InputError(
+                f"human: {file}: {len(missing):,} of the {len(self.image_ids):,} images have no caption, such "
+                f"as '{missing[0]}'; one an image is expected"
+            )
+        return candidates
+
+    def _score_held_out(self) -> list[dict[str, Any]]:
+        """Return rows of scores of held-out captions, whose name says how many references were left."""
         scores: list[dict[str, Any]] = []
+        counts: dict[str, str] = {}
         for references in self.challenge.reference_sets:
             agreement = score_held_out_captions(
                 AgreeOptions(
@@ -195,6 +226,7 @@ class CaptionEvaluator(Evaluator):
                 )
             )
             last_choices = agreement.choices.groupby("metric", sort=False).last()
+            counts[references.name] = str(last_choices["n_references"].iloc[0])
             scores += [
                 make_score_row(
                     references.name,
@@ -205,7 +237,11 @@ class CaptionEvaluator(Evaluator):
                 )
                 for metric, row in last_choices.iterrows()
             ]
-        return scores
+        if len(set(counts.values())) == 1:
+            against = next(iter(counts.values()))
+        else:
+            against = ", ".join(f"{count} ({name})" for name, count in counts.items())
+        return [{**row, "people": f"captions held out, against {against} others"} for row in scores]
 
 
 def _is_mixed(order: NDArray[np.int64]) -> bool:

@@ -109,7 +109,7 @@ class Evaluator(ABC):
         """
 
     def score_human_captions(self) -> list[dict[str, Any]]:
-        """Return the scores of human captions, rows as in `Evaluation.scores`."""
+        """Return the scores of human captions: rows as in `Evaluation.scores`, and `people`, what they are."""
         return []
 
 

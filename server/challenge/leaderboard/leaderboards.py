@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..definition import Challenge
 from ..queries import ChallengeStatus, Queries
@@ -122,7 +123,12 @@ def _make_entries(
         for submission in submissions
         if submission.standing != "disqualified"
     ]
-    if status.human_scores:
-        human_scores = read_scores(status.human_scores)
-        entries.append(BoardEntry(None, None, "people", "captions held out", "", 0.0, human_scores))
+    # Rows of an older version are all of held-out captions, and have no name.
+    human_rows: dict[str, list[Mapping[str, Any]]] = {}
+    for row in status.human_scores:
+        human_rows.setdefault(row.get("people") or "captions held out", []).append(row)
+    entries += [
+        BoardEntry(None, None, "people", system, "", 0.0, read_scores(rows))
+        for system, rows in human_rows.items()
+    ]
     return entries

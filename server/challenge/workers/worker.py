@@ -93,7 +93,7 @@ class Worker:
     def _score_human_captions(self, evaluator: Evaluator) -> None:
         """Score human captions, unless that is done or the challenge has none."""
         challenge = evaluator.challenge
-        if challenge.human == "none":
+        if not challenge.scores_people:
             return
         if not self._database.run_blocking(lambda c: load_status(c, challenge)).human_scores:
             rows = evaluator.score_human_captions()

@@ -180,3 +180,8 @@ def test_human_scores_stand_among_the_rows_without_a_place(serve_small):
         ("–", "–", "people"),
         ("3", "2", "Greens"),
     ]
+    additional = [{**row, "people": "additional captions", "value": 0.99} for row in rows[:1]]
+    site.store.database.run_blocking(lambda c: save_human_scores(c, challenge, rows + additional))
+    board = json.loads(Visitor(url).raw("GET", f"{BOARD}.json")[2])
+    systems = [(row["system"], row["human"]) for row in board["rows"] if row["human"]]
+    assert systems == [("additional captions", True), ("captions held out", True)]

@@ -126,7 +126,8 @@ def test_human_scores_of_another_choice_are_not_shown(tmp_path):
     status = asyncio.run(site.queries.challenge_status(challenge))
     assert [row["value"] for row in status.human_scores] == [1.0]
     site.store.database.close()
-    for choice in ("none", "each"):
+    (tmp_path / "human.json").write_text(captions_json())
+    for choice in ("none", "each", ["last", "human.json"]):
         write_challenge(tmp_path, human=choice)
         site = make_site(tmp_path)
         challenge = site.challenges["small_captions"]
