@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .ab import AbForm
+from .extrinsic import ExtrinsicForm
 from .form import Form
 from .four import FourForm
 from .game import GameForm
@@ -11,7 +12,16 @@ from .references import ReferencesForm
 from .thumb import ThumbForm
 
 FORMS: dict[str, type[Form]] = {
-    form.name: form for form in (GameForm, GoodBadForm, ThumbForm, FourForm, AbForm, ReferencesForm)
+    form.name: form
+    for form in (
+        GameForm,
+        GoodBadForm,
+        ExtrinsicForm,
+        ThumbForm,
+        FourForm,
+        AbForm,
+        ReferencesForm,
+    )
 }
 
 __all__ = ["FORMS"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..items.units import StudyItem, StudyUnit
 from .counted_answers import CountedAnswers, csv_bytes
-from .form import Form, FormFields
+from .levels import LevelsForm
 from .wording import Dimension, Wording, numbered_levels
 
 _CAPTIONS_PER_UNIT = 4
@@ -31,15 +29,13 @@ _WORDING = Wording(
 
 
 @dataclass(frozen=True)
-class FourForm(Form):
+class FourForm(LevelsForm):
     """Ratings with fluency, relevance and descriptiveness in mind; references shown, order shuffled."""
 
     name = "four"
-    template = "forms/four.html"
     shows_several = True
     unit_noun = "images"
-    has_free_dimensions = True
-    has_attention_items = True
+    shows_references = True
 
     wording: Wording = field(default=_WORDING, kw_only=True)
 
@@ -53,20 +49,6 @@ class FourForm(Form):
             for image_id, group in by_image.items()
             for k in range(0, len(group), _CAPTIONS_PER_UNIT)
         ]
-
-    def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
-        """Return a rating for each caption and dimension."""
-        return [
-            {
-                d.name: self.read_level(fields, f"{d.name}_{k}", d, k)
-                for d in self.wording.dimensions
-            }
-            for k in range(1, n_captions + 1)
-        ]
-
-    def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
-        """Return the rating of each dimension."""
-        return {name: float(rating) for name, rating in value.items()}
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return CapEval1k's targets: means of the first dimension, brought to 0-1 as in the authors' LMDB.
@@ -83,14 +65,3 @@ class FourForm(Form):
             rows.append([*caption_cells, len(group), dimension.scale.share(mean)])
         columns = ["image", "caption", "references", "system", "ratings", "value"]
         return {"capeval.csv": csv_bytes(columns, rows)}
-
-    def simulate_answer(
-        self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
-    ) -> dict[str, Any]:
-        """Return a rating for each caption."""
-        del rng
-        return {
-            f"{dimension.name}_{k}": dimension.from_five(level(caption))
-            for k, caption in enumerate(captions, start=1)
-            for dimension in self.wording.dimensions
-        }

@@ -86,7 +86,7 @@ def test_zoom_back_button_and_second_tab_work(chromium, tmp_path):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("protocol", ["good_bad", "thumb", "four", "ab", "references"])
+@pytest.mark.parametrize("protocol", ["good_bad", "extrinsic", "thumb", "four", "ab", "references"])
 def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
     site = make_site(tmp_path, protocol, ratings=2)
     with serve_site(site) as url:
@@ -96,6 +96,17 @@ def test_each_form_works_in_a_browser(chromium, tmp_path, protocol, width):
             for key in "123":
                 page.keyboard.press(key)
                 page.wait_for_selector(f"text={key} done")
+        elif protocol == "extrinsic":
+            page.keyboard.press(
+                "Tab"
+            )  # the skip link, then the instructions, the picture, the levels
+            page.focus("input[name=correct_1]")
+            for _ in range(3):
+                page.keyboard.press("ArrowDown")
+                page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.wait_for_selector("text=1 done")
+            assert set(load_rows(site)["answers"][0]["value"].values()) == {2}
         elif protocol == "thumb":
             page.check("input[name=precision][value='4']")
             page.check("input[name=recall][value='5']")

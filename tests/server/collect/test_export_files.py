@@ -180,6 +180,32 @@ def test_a_thumb_export_imports_with_settled_answers(run_study, tmp_path):
     assert set(pd.read_csv(captau_folder / "settled.csv")["rater"]) == {"settled"}
 
 
+def test_ext_good_is_a_majority_of_partially_correct_and_somewhat_useful(run_study, tmp_path):
+    """Levinboim et al. 2021, section 6.2: worked by hand on three raters."""
+    levels = {
+        CAPTIONS[0][1]: [(1, 3), (2, 2), (3, 1)],  # two of three each, though not the same two
+        CAPTIONS[3][1]: [(3, 3), (3, 1), (3, 1)],  # correct, and useful to one
+        CAPTIONS[6][1]: [(1, 3), (1, 3), (2, 3)],  # useful, and correct to one
+    }
+
+    def rule(k, captions):
+        correct, helpful = levels.get(captions[0], [(3, 3)] * 3)[k]
+        return {"correct_1": correct, "helpful_1": helpful, "fluent_1": 3}
+
+    store, rows = run_study("extrinsic", 3, rule)
+    table = pd.read_csv(pd.io.common.BytesIO(export_files(store, rows, "paper")["caption_ext.csv"]))
+    ext_good = dict(zip(table["caption"], table["ext_good"], strict=True))
+    assert {caption for caption, is_good in ext_good.items() if not is_good} == {
+        CAPTIONS[3][1],
+        CAPTIONS[6][1],
+    }
+    shares = table.set_index("caption").loc[CAPTIONS[3][1]]
+    assert (shares["correct"], round(shares["helpful"], 4), shares["ratings"]) == (1, 0.3333, 3)
+    folder = write_files(export_files(store, rows, "captau"), tmp_path / "out")
+    dataset = load("file", path=folder / "ratings.csv")
+    assert set(dataset.ratings["dimension"]) == {"correct", "helpful", "fluent"}
+
+
 def test_a_four_export_imports_as_capeval1k(run_study, tmp_path):
     store, rows = run_study(
         "four", 2, lambda k, c: {f"overall_{n}": 1 + (n + k) % 5 for n in range(1, len(c) + 1)}

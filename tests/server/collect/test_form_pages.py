@@ -42,6 +42,25 @@ def test_attention_items_come_in_between_and_do_not_count(serve_small):
     assert figures.n_answers == 9
 
 
+@pytest.mark.parametrize("protocol", ["four", "extrinsic"])
+def test_attention_items_come_in_between_captions_judged_by_levels(serve_small, protocol):
+    item = {"image": "p0.png", "caption": "not at all this", "accepted": [1, 2]}
+    site, url = serve_small(protocol, attention=[item], attention_every=2)
+    browser = join_study(url)
+    for _ in range(4):
+        page = browser.get("/rate")
+        levels = {
+            f"{dimension}_{k}": 1 if dimension != "correct" else 2
+            for dimension in site.study.form.scales
+            for k in range(1, len(page.captions) + 1)
+        }
+        assert browser.post("/rate", {**page.hidden, **levels}).status == 200
+    phases = {a["serve"]: a["phase"] for a in load_rows(site)["answers"]}
+    assert list(phases.values()) == ["main", "main", "attention", "main"]
+    (figures,) = compute_rater_figures(site.store, load_rows(site)).values()
+    assert (figures.n_attention, figures.n_attention_right) == (1, 1)
+
+
 def test_thumb_hides_systems_and_annotators_settle_disagreements(serve_small):
     site, url = serve_small("thumb", ratings=2, items={"limit": 2})
     first, second = join_study(url), join_study(url)
