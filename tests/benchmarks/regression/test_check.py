@@ -740,9 +740,10 @@ def test_every_golden_number_is_its_published_one():
         assert round(100 * found.metrics[name].correlations["overall tau_c"], 1) == value
 
 
-def test_a_baseline_from_before_there_was_the_option_keeps_own_references(tmp_path):
+def test_a_baseline_from_before_some_options_has_their_defaults(tmp_path):
     text = (GOLDEN / "demo.yaml").read_text()
-    assert ", own_references: keep}" in text
+    later = ", own_references: keep, normalise: none}"
+    assert later in text
     path = tmp_path / "old.yaml"
-    path.write_text(text.replace(", own_references: keep}", "}"))
+    path.write_text(text.replace(later, "}"))
     assert read(path).protocol == read(GOLDEN / "demo.yaml").protocol
