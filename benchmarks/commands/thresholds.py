@@ -11,7 +11,13 @@ import pandas as pd
 from ...metrics.learned.common.calibration import GOOD_SHARE
 from ...metrics.learned.rater import RaterMetric
 from ..evaluation.study import StudiedDataset, load_studies, study_record
-from ..evaluation.threshold_curves import calibrated_filter, good_captions, metric_curve
+from ..evaluation.threshold_curves import (
+    calibrated_filter,
+    curve_names,
+    describe_good,
+    mark_good_captions,
+    metric_curve,
+)
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
 from ..reporting.threshold_figure import threshold_figure
@@ -67,8 +73,8 @@ def run(config: ThresholdsOptions) -> RunOutput:
         studies = load_studies(config, progress)
         for study in studies:
             scores = study.scores()
-            for dimension in study.selection.protocol.dimension:
-                curves, recalls = _curves(study, scores, dimension, config)
+            for name in curve_names(config.good, study.selection.protocol.dimension):
+                curves, recalls = _curves(study, scores, name, config)
                 curve_rows += curves
                 recall_rows += recalls
     labels = {m.spec: metric_style(m).label for m in config.metrics}
@@ -86,13 +92,13 @@ def run(config: ThresholdsOptions) -> RunOutput:
 def _curves(
     study: StudiedDataset,
     scores: Mapping[str, pd.Series],
-    dimension: str,
+    name: str,
     config: ThresholdsOptions,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows of `thresholds.csv` and of `recall.csv` for a dimension."""
+    """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
     selection = study.selection
-    scale = selection.caption_set.card.scales[dimension]
-    is_good = good_captions(selection.ratings, dimension, scale, config.good, study.name)
+    scales = selection.caption_set.card.scales
+    is_good = mark_good_captions(selection.ratings, name, scales, config.good, study.name)
     calibrations = {m.spec: m.calibration for m in config.metrics if isinstance(m, RaterMetric)}
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
@@ -100,7 +106,7 @@ def _curves(
         names = {
             "dataset": study.name,
             "protocol": selection.protocol.name,
-            "dimension": dimension,
+            "dimension": name,
             "metric": metric,
         }
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
@@ -135,9 +141,8 @@ def _tables(
             rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
         first = part.iloc[0]
         notes = [
-            f"AUC and recall ×100. {first['n_good']:,} of {first['n_items']:,} captions are good: most "
-            f"of their ratings are {config.good:g} of the scale or more. Captions with a score of at "
-            f"least the threshold are kept."
+            f"AUC and recall ×100. {describe_good(config.good, first['n_good'], first['n_items'])} "
+            f"Captions with a score of at least the threshold are kept."
         ]
         notes += _calibration_notes(part, labels, config.precision)
         notes += [

@@ -2,20 +2,22 @@
 
 Levinboim et al. 2021, section 6.2: a caption is served where its score is above a threshold; precision
 is the share of good ones among those served, recall the share of the good ones that are served
-(equations 2 and 3). `captau thresholds` and the charts of reports call `good_captions` and `metric_curve`.
+(equations 2 and 3). `captau thresholds` and the charts of reports call `mark_good_captions` and `metric_curve`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, unknown
 from ...datasets.schema import Scale
 from ...metrics.base import Floats
+from ..options.thresholds import Conjunction
 
 Row = dict[str, Any]
 
@@ -74,31 +76,76 @@ class ThresholdCurve:
         ]
 
 
-def good_captions(
-    ratings: pd.DataFrame, dimension: str, scale: Scale, least_share: float, dataset: str
+def curve_names(good: float | Conjunction, dimensions: Iterable[str]) -> list[str]:
+    """Return the names under which a dataset has curves: the dimensions, or a conjunction of several."""
+    return [str(good)] if isinstance(good, Conjunction) else list(dimensions)
+
+
+def mark_good_captions(
+    ratings: pd.DataFrame,
+    name: str,
+    scales: Mapping[str, Scale],
+    good: float | Conjunction,
+    dataset: str,
 ) -> pd.Series:
-    """Return by item id 1 where most of its ratings reach a share of the scale, else 0.
+    """Return by item id 1 where a caption is good, else 0.
+
+    A caption is good where most of its ratings reach a share of the scale; or, of a conjunction, where
+    most of its ratings meet each condition (Ext-Good of Levinboim et al. 2021, section 6.2). Captions
+    without a rating of one of its dimensions are left out.
 
     Args:
         ratings: columns `item_id, dimension, value`.
-        dimension, scale: the ratings that count, and their scale.
-        least_share: of the scale, from 0 to 1.
+        name: one of `curve_names`.
+        scales: by dimension.
+        good: the share, from 0 to 1, or the conjunction.
         dataset: for the error message.
 
     Raises:
-        InputError: where all are good, or none is.
+        InputError: where all are good, or none is, or a condition is on an unknown dimension.
     """
-    ratings = ratings[ratings["dimension"] == dimension]
-    is_high = scale.share(ratings["value"]) >= least_share - 1e-9
-    share = is_high.groupby(ratings["item_id"], sort=False).mean()
-    is_good = (share > 0.5).astype(float)
+    if isinstance(good, Conjunction):
+        rated = ratings["dimension"].unique()
+        for condition in good.conditions:
+            if condition.dimension not in rated:
+                raise unknown(f"dimension of dataset {dataset} in good", condition.dimension, rated)
+        majorities = [
+            _majority(ratings, condition.dimension, condition.compare)
+            for condition in good.conditions
+        ]
+        is_good = pd.concat(majorities, axis=1, join="inner").all(axis=1).astype(float)
+        definition, remedy = f"good='{good}'", "set good= to other conditions"
+    else:
+        scale = scales[name]
+        is_good = _majority(ratings, name, lambda values: scale.share(values) >= good - 1e-9)
+        definition = f"good={good:g} of the scale {scale}"
+        remedy = "set good= between 0 and 1 to another share of it"
     if is_good.nunique() < 2:
         subject = "every caption is" if is_good.all() else "no caption is"
-        raise InputError(
-            f"dataset {dataset}, {dimension}: {subject} good at good={least_share:g} of the scale "
-            f"{scale}; set good= between 0 and 1 to another share of it"
-        )
-    return is_good
+        raise InputError(f"dataset {dataset}, {name}: {subject} good at {definition}; {remedy}")
+    return is_good.astype(float)
+
+
+def _majority(
+    ratings: pd.DataFrame, dimension: str, condition: Callable[[pd.Series], pd.Series]
+) -> pd.Series:
+    """Return by item id whether more than half of its ratings of a dimension meet a condition."""
+    ratings = ratings[ratings["dimension"] == dimension]
+    return condition(ratings["value"]).groupby(ratings["item_id"], sort=False).mean() > 0.5
+
+
+def describe_good(good: float | Conjunction, n_good: int, n_items: int) -> str:
+    """Say in a sentence how many captions are good, and what that means.
+
+    Args:
+        good: the definition.
+        n_good, n_items: how many captions are good, and how many are rated.
+    """
+    if isinstance(good, Conjunction):
+        definition = ", and most are ".join(map(str, good.conditions))
+    else:
+        definition = f"{good:g} of the scale or more"
+    return f"{n_good:,} of {n_items:,} rated captions are good: most of their ratings are {definition}."
 
 
 def metric_curve(
@@ -108,7 +155,7 @@ def metric_curve(
 
     Args:
         scores: shape (n_items,).
-        is_good: as `good_captions` returns it, in the same order.
+        is_good: as `mark_good_captions` returns it, in the same order.
         wanted_precision: the precision at which the recall is reported.
     """
     n_items = len(is_good)
@@ -134,7 +181,7 @@ def calibrated_filter(scores: Floats, is_good: pd.Series, threshold: float) -> R
 
     Args:
         scores: shape (n_items,).
-        is_good: as `good_captions` returns it, in the same order.
+        is_good: as `mark_good_captions` returns it, in the same order.
         threshold: captions of this score or more are served; NaN where there is none.
 
     Returns:

@@ -10,7 +10,12 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...metrics.base import Floats
-from ..evaluation.threshold_curves import good_captions, metric_curve
+from ..evaluation.threshold_curves import (
+    curve_names,
+    describe_good,
+    mark_good_captions,
+    metric_curve,
+)
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..statistics.rating_table import (
     nearest_level,
@@ -177,9 +182,10 @@ def metric_correlation_charts(part: RunDataset) -> Iterator[Chart]:
 
 def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
     reasons: list[str] = []
-    for dimension, scale in rated_scales(part).items():
+    scales, definition = rated_scales(part), part.options.good
+    for dimension in curve_names(definition, scales):
         try:
-            good = good_captions(part.ratings, dimension, scale, part.options.good, part.dataset)
+            good = mark_good_captions(part.ratings, dimension, scales, definition, part.dataset)
         except InputError as error:
             reasons.append(str(error))
             continue
@@ -203,10 +209,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         recall_label = f"recall at precision {part.options.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
         areas = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
-        share = (
-            f"{int(good.sum()):,} of {len(good):,} captions are good: most of their ratings are "
-        )
-        share += f"{part.options.good:g} of the scale or more."
+        share = describe_good(definition, int(good.sum()), len(good))
         yield Chart(
             "precision_recall",
             slug("precision_recall", part.dataset, part.protocol, dimension),
@@ -222,7 +225,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             ),
             _curves(part, dimension, frame, float(good.mean())),
         )
-    if reasons and len(reasons) == len(part.scales):
+    if reasons and len(reasons) == len(curve_names(definition, scales)):
         raise UnavailableChart("; ".join(reasons))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captau.benchmarks.evaluation.threshold_curves import ThresholdCurve, calibrated_filter
+from captau.benchmarks.evaluation.threshold_curves import (
+    ThresholdCurve,
+    calibrated_filter,
+    curve_names,
+    describe_good,
+    mark_good_captions,
+)
+from captau.benchmarks.options.thresholds import Conjunction
 from captau.metrics.learned.common.calibration import ALL, Calibration, Curve
-from tests.conftest import run_captau
+from tests.conftest import run_captau, says
 
 
 def test_a_curve_by_hand():
@@ -75,6 +83,63 @@ def test_a_run(tmp_path, capsys):
     assert (out / "precision_recall.svg").read_text().count("<svg") == 1
     assert (out / "precision_recall.png").read_bytes()[:4] == b"\x89PNG"
     assert json.loads((out / "run.json").read_text())["command"] == "thresholds"
+
+
+def ext_ratings() -> pd.DataFrame:
+    """Three raters' levels of four captions; `d` was not rated for helpfulness."""
+    levels = {
+        ("a", "correct"): (2, 2, 0),
+        ("a", "helpful"): (0, 2, 2),
+        ("b", "correct"): (2, 2, 2),
+        ("b", "helpful"): (2, 0, 0),
+        ("c", "correct"): (0, 0, 2),
+        ("c", "helpful"): (2, 2, 2),
+        ("d", "correct"): (2, 2, 2),
+    }
+    rows = [
+        (item, dimension, value) for (item, dimension), values in levels.items() for value in values
+    ]
+    return pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+
+
+def test_a_good_caption_of_two_dimensions_has_a_majority_in_each() -> None:
+    """Ext-Good (Levinboim et al. 2021, section 6.2): different raters may make the two majorities."""
+    good = Conjunction.parse("correct>=2 and helpful > 1", "good")
+    assert str(good) == "correct>=2 and helpful>1"
+    assert curve_names(good, ["correct", "helpful"]) == ["correct>=2 and helpful>1"]
+    is_good = mark_good_captions(ext_ratings(), str(good), {}, good, "mine")
+    assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert describe_good(good, 1, 3) == (
+        "1 of 3 rated captions are good: most of their ratings are correct>=2, and most are helpful>1."
+    )
+
+
+@pytest.mark.parametrize("text", [">=2", "correct>=2 and >=1", "correct", "correct>=x", "a>=1 or"])
+def test_a_conjunction_that_names_no_dimension_is_refused(text: str) -> None:
+    with says(f"good is '{text}'", "is no condition on a dimension"):
+        Conjunction.parse(text, "good")
+
+
+def test_a_run_with_conditions_on_two_dimensions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = ext_ratings().rename(columns={"item_id": "image"}).assign(references="a ||| b")
+    table["caption"] = table["image"]
+    table.to_csv(tmp_path / "ext.csv", index=False)
+    words = ["dataset=file", f"file.path={tmp_path / 'ext.csv'}", "metrics=[bleu_1]"]
+    out = tmp_path / "run"
+    good = "good=correct>=2 and helpful>=2"
+    assert run_captau("thresholds", *words, good, f"output_dir={out}") == 0
+    assert "1 of 3 rated captions are good" in capsys.readouterr().out
+    rows = pd.read_csv(out / "recall.csv")
+    assert rows["dimension"].tolist() == ["correct>=2 and helpful>=2"]
+    assert rows["auc"].tolist() == pytest.approx([0.5])  # of a and b, which score alike, a is good
+    assert run_captau("bench", *words, f"output_dir={tmp_path / 'bench'}", "ceilings=false") == 0
+    plot = ["plot", f"run={tmp_path / 'bench'}", "kind=precision_recall"]
+    assert run_captau(*plot, good) == 0
+    assert list((tmp_path / "bench" / "plots").glob("precision_recall_file_usual_correct*.svg"))
+    assert run_captau("thresholds", *words, "good=correct>=2 and useful>=2") == 2
+    assert "unknown dimension of dataset file in good 'useful'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
