@@ -1,25 +1,18 @@
 """`captau validate FILE`: list the faults of a submission, offline.
 
 A submission is a system's captions (COCO results, Chen et al. 2015, section 5: JSON, in a zip or not; JSON
-lines) or a metric's scores. Its names and texts come from strangers: nothing is unpacked to disk, no name in
-an archive is used as a path, and no more than `MOST_BYTES` are ever unpacked. `cli.tasks` calls `validate`,
-and the challenge server the checks.
+lines) or a metric's scores; `scoring.submission_archive` unpacks a zip. `cli.tasks` calls `validate`, and the
+challenge server the checks.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import re
-import reprlib
-import stat
-import zipfile
-import zlib
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
 from ...datasets.reading.table import Table, read_table
@@ -27,46 +20,13 @@ from ...datasets.registry import load
 from ...metrics.text.tokens.ptb import tokenize
 from ..options.validate import ValidateOptions
 from ..scoring.caption_files import read_references
+from ..scoring.submission_archive import MOST_BYTES, Faults, is_zip, quote, results_in
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The largest submission that is read, packed or not; one of 40,000 captions has some 4 MB.
-MOST_BYTES = 64 << 20
 #: The most rows of a Parquet file, whose rows may be packed into a few bytes.
 MOST_ROWS = 5_000_000
-#: The most members of an archive: results on one set or two (the paper asks for both), and hidden files.
-MOST_MEMBERS = 20
-#: The file names that the COCO server accepts: captions_test2014_ALG_results.json.
-CONVENTION = re.compile(r"captions_([a-z]+[0-9]*)_([A-Za-z0-9][\w.+-]*)_results\.json", re.ASCII)
-_HIDDEN_FILES = re.compile(r"__MACOSX/.*|\.DS_Store|\._.*")
-_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-_ARCHIVE_STARTS = (*_ZIP_STARTS, b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
-
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _LONGEST_QUOTE = 80
-
-
-def _quote(value: Any) -> str:
-    """Quote a stranger's value for a message: in one line, and shortened."""
-    text = _SHORT.repr(value)
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
-
-
-@dataclass
-class Faults:
-    """The faults of a submission: the first `limit` lines, and the count of all."""
-
-    limit: int
-    lines: list[str] = field(default_factory=list[str])
-    count: int = 0
-
-    def add(self, line: str) -> None:
-        """Count a fault, and store its line within the limit."""
-        self.count += 1
-        if self.count <= self.limit:
-            self.lines.append(line)
 
 
 @dataclass(frozen=True)
@@ -127,104 +87,45 @@ def _check_caption_file(config: ValidateOptions, faults: Faults) -> str:
         raise InputError(f"{config.file}: cannot be read ({error.strerror})") from error
     texts = results_in(config.file, data, faults)
     if config.member is not None:
-        if not _is_zip(config.file, data):
+        if not is_zip(config.file, data):
             raise InputError(f"member={config.member} is of a zip, and {config.file} is none")
         texts = {name: texts[name] for name in texts if name == config.member}
         if not texts and not faults.count:
             raise InputError(f"{config.file}: member={config.member} is not in it")
+    covering = None
     if image_ids is not None and len(texts) > 1:
-        raise InputError(
-            f"{config.file}: results on {len(texts)} sets; member=NAME says which the references are of"
-        )
+        covering = _find_covering_member(config.file, texts, image_ids)
     counts = [
-        check_captions(content, config.file, name, image_ids, faults)
+        check_captions(
+            content, config.file, name, image_ids if covering in (None, name) else None, faults
+        )
         for name, content in texts.items()
     ]
-    return " and ".join(f"{n:,} captions" for n in counts) or "no captions"
+    words = " and ".join(f"{n:,} captions" for n in counts) or "no captions"
+    return f"{words}; {covering} is of the references' images" if covering else words
 
 
-def _is_zip(path: Path, data: bytes) -> bool:
-    return data[:4] in _ZIP_STARTS or path.suffix.lower() == ".zip"
+def _find_covering_member(
+    path: Path, texts: Mapping[str, bytes], image_ids: Collection[str]
+) -> str:
+    """Return the name of the results with the most of the images that references are of.
 
-
-def results_in(path: Path, data: bytes, faults: Faults) -> dict[str, bytes]:
-    """Return the results in a file: by their names in a zip, else under "".
-
-    Args:
-        path: the file's name for messages.
-        data: its content.
-        faults: takes the faults of a zip.
+    Raises:
+        InputError: where none has any, or several have as many.
     """
-    return dict(_read_members(path, data, faults)) if _is_zip(path, data) else {"": data}
-
-
-def _read_members(path: Path, data: bytes, faults: Faults) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each result in an archive; its faults go to `faults`."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            bytes_left = MOST_BYTES
-            for info in _select_results(path, archive.infolist(), faults):
-                with archive.open(info) as stream:
-                    content = _read_up_to(stream, bytes_left)
-                if content is None:
-                    faults.add(
-                        f"{path}: {info.filename}: more than {MOST_BYTES:,} bytes when unpacked"
-                    )
-                    return
-                bytes_left -= len(content)
-                if content.startswith(_ARCHIVE_STARTS):
-                    faults.add(f"{path}: {info.filename}: an archive within the archive")
-                    continue
-                yield info.filename, content
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
-        faults.add(f"{path}: no whole zip ({error or 'it ends too early'}); pack it anew")
-    except (NotImplementedError, RuntimeError) as error:  # raised on passwords and rare methods
-        faults.add(f"{path}: cannot be unpacked ({error}); pack it with the usual method")
-
-
-def _read_up_to(stream: IO[bytes], limit: int) -> bytes | None:
-    """Read a stream; None where it is longer than the limit, whatever its header says."""
-    content = stream.read(limit + 1)
-    return None if len(content) > limit else content
-
-
-def _select_results(
-    path: Path, infos: list[zipfile.ZipInfo], faults: Faults
-) -> list[zipfile.ZipInfo]:
-    """Return the members of an archive that are results; all others are faults."""
-    if len(infos) > MOST_MEMBERS:
-        faults.add(f"{path}: {len(infos):,} files in it; results on one set or two are expected")
-        return []
-    results: dict[str, zipfile.ZipInfo] = {}
-    before = faults.count
-    for info in infos:
-        name = info.filename
-        where = f"{path}: {_quote(name)}"
-        if _HIDDEN_FILES.fullmatch(name):  # macOS adds them
-            continue
-        if stat.S_ISLNK(info.external_attr >> 16):
-            faults.add(f"{where}: a link; put the file itself in")
-        elif info.is_dir() or re.search(r"[/\\]", info.orig_filename) or ":" in name:
-            faults.add(f"{where}: a folder or a path; put the results at the top of the archive")
-        elif not CONVENTION.fullmatch(name):
-            faults.add(f"{where}: no name of results; call it captions_test2014_ALG_results.json")
-        elif name in results:
-            faults.add(f"{where}: stands twice in the archive; keep one")
-        elif info.flag_bits & 0x1:
-            faults.add(f"{where}: has a password; pack it without")
-        elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            faults.add(f"{where}: packed by a rare method; pack it with the usual one")
-        else:
-            results[name] = info
-    if not results and faults.count == before:
-        faults.add(f"{path}: no results in it; put captions_test2014_ALG_results.json in")
-    parts = [match.groups() for match in map(CONVENTION.fullmatch, results) if match]
-    if len(results) > 2 or len({split for split, _ in parts}) < len(parts):
-        faults.add(f"{path}: {len(results)} results; one a set, and two sets at most")
-    elif len({system for _, system in parts}) > 1:
-        systems = " and of ".join(system for _, system in parts)
-        faults.add(f"{path}: results of {systems}; one at a time")
-    return list(results.values())[:2]
+    expected = set(image_ids)
+    counts = {
+        name: len(expected & (_read_captions(content, path, name, None, Faults(0)) or {}).keys())
+        for name, content in texts.items()
+    }
+    most = max(counts.values())
+    covering = [name for name, count in counts.items() if count == most]
+    if not most or len(covering) > 1:
+        raise InputError(
+            f"{path}: results on {len(texts)} sets, {most:,} images of each among the references'; member=NAME "
+            f"says which the references are of"
+        )
+    return covering[0]
 
 
 class _AmbiguousObject(dict[str, Any]):
@@ -258,13 +159,29 @@ def check_captions(
     Returns:
         The number of images that have a caption.
     """
+    captions = _read_captions(data, path, member, image_ids, faults)
+    if captions is None:
+        return 0
+    name = f"{path}: {member}" if member else str(path)
+    if not captions:
+        faults.add(f"{name}: no captions in it")
+    for image_id in image_ids or ():
+        if image_id not in captions:
+            faults.add(f"{name}: no caption of image {quote(image_id)}")
+    return len(captions)
+
+
+def _read_captions(
+    data: bytes, path: Path, member: str, image_ids: Collection[str] | None, faults: Faults
+) -> dict[str, str] | None:
+    """Return the location of the first caption of each image; None where the file is no JSON at all."""
     name = f"{path}: {member}" if member else str(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         faults.add(f"{name}:{line}: not UTF-8 text; save the file as UTF-8")
-        return 0
+        return None
     check = _CaptionCheck(name, None if image_ids is None else set(image_ids), faults)
     if name.lower().endswith((".jsonl", ".ndjson")) or _is_json_lines(text):
         for number, line in enumerate(text.split("\n"), start=1):
@@ -275,14 +192,9 @@ def check_captions(
     else:
         is_json, document = check.parse(text, 0)
         if not is_json:
-            return 0
+            return None
         check.check_document(document)
-    if not check.first_locations:
-        faults.add(f"{name}: no captions in it")
-    for image_id in image_ids or ():
-        if image_id not in check.first_locations:
-            faults.add(f"{name}: no caption of image {_quote(image_id)}")
-    return len(check.first_locations)
+    return check.first_locations
 
 
 def _is_json_lines(text: str) -> bool:
@@ -344,9 +256,9 @@ class _CaptionCheck:
             self.check_entry(self.name, document)
         else:
             if isinstance(document, _AmbiguousObject):
-                self.faults.add(f"{self.name}: {_quote(document.key)} stands twice; keep one")
+                self.faults.add(f"{self.name}: {quote(document.key)} stands twice; keep one")
             for key, caption in document.items():
-                self.check_caption(f"{self.name}: image {_quote(key)}", key, caption)
+                self.check_caption(f"{self.name}: image {quote(key)}", key, caption)
 
     def check_entry(self, where: str, row: Any) -> None:
         """Check an object with image id and caption."""
@@ -354,7 +266,7 @@ class _CaptionCheck:
             self.faults.add(f"{where}: an object is expected, not {type(row).__name__}")
             return
         if isinstance(row, _AmbiguousObject):
-            self.faults.add(f"{where}: {_quote(row.key)} stands twice in one object; keep one")
+            self.faults.add(f"{where}: {quote(row.key)} stands twice in one object; keep one")
         if absent := [key for key in ("image_id", "caption") if key not in row]:
             self.faults.add(f"{where}: {' and '.join(map(repr, absent))} missing")
         if "image_id" not in row:
@@ -362,7 +274,7 @@ class _CaptionCheck:
         image_id = row["image_id"]
         if not isinstance(image_id, str | int) or isinstance(image_id, bool):
             self.faults.add(
-                f"{where}: 'image_id' is {_quote(image_id)}, not a whole number or a text"
+                f"{where}: 'image_id' is {quote(image_id)}, not a whole number or a text"
             )
         elif "caption" in row:
             self.check_caption(where, str(image_id), row["caption"])
@@ -371,15 +283,15 @@ class _CaptionCheck:
         """Check a caption, and whether its image may have one."""
         if image_id in self.first_locations:
             self.faults.add(
-                f"{where}: a second caption of image {_quote(image_id)}, whose first is at "
+                f"{where}: a second caption of image {quote(image_id)}, whose first is at "
                 f"{self.first_locations[image_id]}; keep one"
             )
         elif self.image_ids is not None and image_id not in self.image_ids:
-            self.faults.add(f"{where}: unknown image {_quote(image_id)}")
+            self.faults.add(f"{where}: unknown image {quote(image_id)}")
         location = where.removeprefix(self.name).lstrip(": ") or "the start"
         self.first_locations.setdefault(image_id, location)
         if not isinstance(caption, str):
-            self.faults.add(f"{where}: 'caption' is {_quote(caption)}, not a text")
+            self.faults.add(f"{where}: 'caption' is {quote(caption)}, not a text")
         elif _has_lone_surrogate(image_id) or _has_lone_surrogate(caption):
             self.faults.add(f"{where}: half a character (a lone surrogate); write the text anew")
         elif not _has_token(caption):
@@ -468,7 +380,7 @@ def _check_rows(
             faults.add(f"{location}: unknown item {item}")
         first_locations.setdefault((metric, key), location)
         if not _is_finite_number(score):
-            faults.add(f"{location}: the score of {item} is {_quote(score)}, not a finite number")
+            faults.add(f"{location}: the score of {item} is {quote(score)}, not a finite number")
     if not first_locations:
         faults.add(f"{table.path}: no scores in it")
     for metric in dict.fromkeys(metric for metric, _ in first_locations):
@@ -480,8 +392,8 @@ def _check_rows(
 
 def _describe_item(key: tuple[str, ...], metric: str) -> str:
     """Quote the columns that identify an item, and the metric, if any."""
-    words = " ".join(map(_quote, key))
-    return f"{words} of metric {_quote(metric)}" if metric else words
+    words = " ".join(map(quote, key))
+    return f"{words} of metric {quote(metric)}" if metric else words
 
 
 def _is_finite_number(value: Any) -> bool:

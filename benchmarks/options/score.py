@@ -143,7 +143,8 @@ it continues where it was stopped.
     )
     partial: bool = option(
         False,
-        "true scores the images that every system has captioned; else a lacking one is an error",
+        "true scores the images that every system has captioned; else a lacking one is an error. Of several sets of "
+        "references each may have images of its own",
     )
     normalise: str = option(
         "none",

@@ -65,7 +65,8 @@ docs/submissions.md shows the formats.
     )
     member: str | None = option(
         None,
-        "of a zip with results on two sets, the file that the references are of",
+        "of a zip with results on two sets, the file to check (default: both, the one that has the references' images "
+        "against them)",
         takes="NAME",
     )
     dataset: str | None = part(

@@ -103,8 +103,10 @@ def select_images(
 ) -> dict[str, list[str]]:
     """Return the images that count for each set of references, by "" where there is none.
 
+    A set may have fewer images than another, as c40 has than c5 (Chen et al. 2015, section 2).
+
     Args:
-        partial: whether a system or a set may lack some that another has; these are left out.
+        partial: whether a system may lack images that a set or another system has; these are left out.
 
     Raises:
         InputError: on a caption of an image that no set has, or one that is lacking.
@@ -122,7 +124,7 @@ def select_images(
         if not partial:
             file_name = everywhere[0].source.name if texts is None else sets[name].source.name
             for candidates in everywhere:
-                _check_complete(candidates, first, file_name)
+                _check_complete(candidates, first, file_name, has_references=texts is not None)
         # In the order of the first system's file.
         expected_images = set(first)
         images_by_set[name] = [
@@ -138,8 +140,10 @@ def select_images(
     return images_by_set
 
 
-def _check_complete(candidates: CandidateFile, images: Iterable[str], file_name: str) -> None:
-    """Check that the captions are of exactly these images.
+def _check_complete(
+    candidates: CandidateFile, images: Iterable[str], file_name: str, *, has_references: bool
+) -> None:
+    """Check that these images have a caption, and without references that no other has one.
 
     Raises:
         InputError: where one is lacking, or one is too many.
@@ -152,7 +156,7 @@ def _check_complete(candidates: CandidateFile, images: Iterable[str], file_name:
             f"have no caption, such as '{min(uncaptioned)}'; add them, or score the others with partial=true"
         )
     for image_id in candidates.captions:
-        if image_id not in images:
+        if not has_references and image_id not in images:
             raise InputError(
                 f"{candidates.locate(image_id)} is not in {file_name}; leave it out, or score the others "
                 f"with partial=true"

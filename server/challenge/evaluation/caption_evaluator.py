@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ....benchmarks.commands.validate import CONVENTION, Faults, check_captions, results_in
+from ....benchmarks.commands.validate import check_captions
 from ....benchmarks.evaluation.held_out_captions import score_held_out_captions
 from ....benchmarks.options.agree import AgreeOptions
 from ....benchmarks.options.shared import usual_protocols
@@ -29,6 +29,7 @@ from ....benchmarks.scoring.corpus_scores import (
     select_images,
 )
 from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.scoring.submission_archive import CONVENTION, Faults, results_in
 from ....benchmarks.scoring.system_comparison import SystemPanel, compare_systems
 from ....benchmarks.scoring.unavailable_metrics import find_unavailable
 from ....benchmarks.statistics.bootstrap import count_blocks, resample

@@ -15,8 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from ....benchmarks.commands.validate import Faults, Verdict
+from ....benchmarks.commands.validate import Verdict
 from ....benchmarks.runs.progress_bar import StepProgress
+from ....benchmarks.scoring.submission_archive import Faults
 from ....metrics.base import Floats
 from ..definition import Challenge
 from ..submission_files import find_upload

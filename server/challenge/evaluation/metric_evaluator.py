@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....benchmarks.commands.validate import Faults, check_scores
+from ....benchmarks.commands.validate import check_scores
 from ....benchmarks.evaluation.evaluation_set import EvaluationSet
 from ....benchmarks.evaluation.measured_dataset import (
     ScoredDataset,
@@ -20,6 +20,7 @@ from ....benchmarks.evaluation.measured_dataset import (
 )
 from ....benchmarks.runs.results import describe_environment
 from ....benchmarks.scoring.score_store import ScoreStore
+from ....benchmarks.scoring.submission_archive import Faults
 from ....benchmarks.statistics.bootstrap import resample
 from ....datasets.errors import InputError
 from ....datasets.reading.table import read_table

@@ -27,7 +27,9 @@ from captau.benchmarks.evaluation.metric_reliability import (
     load_evidence,
 )
 from captau.benchmarks.options.score import ScoreOptions, files_of
+from captau.benchmarks.scoring.caption_files import read_candidates
 from captau.benchmarks.scoring.catalog import resolve_metrics
+from captau.benchmarks.scoring.corpus_scores import select_images
 from captau.benchmarks.scoring.locations import Locations
 from captau.benchmarks.statistics.bootstrap import (
     BLOCK,
@@ -251,13 +253,20 @@ def test_images_that_not_all_have(files: Path, tmp_path: Path) -> None:
         score(files, [str(few)], [c4])
     with says(f"{files / 'good.json'}:1: image '20' has no references in {half}"):
         score(files, [good], [half])
-    with says(f"{good}:1: image '20' is not in {half}; leave it out", "partial=true"):
-        score(files, [good], [c4, half])
-    found = score(files, [good], [c4, half], partial=True)
+    with says(f"{few}: 18 of the 20 images of {half} have no caption", "partial=true"):
+        score(files, [str(few)], [half, c4])
+    # As c40 of COCO, which is of 5,000 of the test images (Chen et al. 2015, section 2).
+    found = score(files, [good], [c4, half])
     assert {t.references: len(t.items) for t in found.scores.systems} == {"c4": 40, "half": 20}
     assert found.tables[0].notes[0].startswith("Captions: 40 with c4, 20 with half.")
     assert found.scores.frame["bleu_4@half"].isna().sum() == 20
     assert found.scores.frame["bleu_4@c4"].notna().all()
+    assert not any(note.startswith("partial") for note in found.tables[0].notes)
+    alone = score(files, [good], [c4])
+    assert found.scores.systems[0].corpus == alone.scores.systems[0].corpus
+    systems = {path: read_candidates(Path(path)) for path in (str(few), good)}
+    with says(f"{good}:1: image '0' is not in {few}; leave it out", "partial=true"):
+        select_images(systems, {}, partial=False)
     both = score(files, [good, str(few)], [c4], partial=True)
     assert [t.items["image_id"].tolist() for t in both.scores.systems] == [["3", "5"]] * 2
     assert "partial: 2 of the 40 images of c4." in both.tables[0].notes

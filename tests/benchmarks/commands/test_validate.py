@@ -17,6 +17,7 @@ import captau
 from captau.benchmarks.commands import validate as module
 from captau.benchmarks.commands.validate import Verdict, validate
 from captau.benchmarks.options.validate import ValidateOptions
+from captau.benchmarks.scoring import submission_archive
 from captau.benchmarks.scoring.caption_files import read_candidates
 from tests.conftest import AWKWARD, run_captau, says
 
@@ -85,6 +86,27 @@ def test_a_zip_of_one_set_and_of_both(tmp_path):
         check(two, member="other.json")
     with says("member=other.json is of a zip"):
         check(submitted(tmp_path, ROWS), member="other.json")
+
+
+def test_of_a_zip_the_results_with_the_references_images_are_checked_against_them(tmp_path):
+    """Validation and test results in one zip (Chen et al. 2015, section 5); the images tell which is which."""
+    validation = NAME.replace("test", "val")
+    others = json.dumps([{"image_id": n, "caption": "a dog"} for n in (1, 2)]).encode()
+    references = submitted(tmp_path, REFERENCES, "r.json")
+    for contents in ((GOOD, others), (others, GOOD)):
+        two = zipped(tmp_path, *zip((NAME, validation), contents, strict=True))
+        covering = (NAME, validation)[contents.index(GOOD)]
+        verdict = check(two, references=references)
+        assert not verdict.faults
+        assert verdict.summary.endswith(f"{covering} is of the references' images")
+    lacking = json.dumps(ROWS[:2]).encode()
+    two = zipped(tmp_path, (NAME, lacking), (validation, others))
+    assert check(two, references=references).faults == [
+        f"{two}: {NAME}: no caption of image 'a.jpg'"
+    ]
+    two = zipped(tmp_path, (NAME, others), (validation, b"["))
+    with says("results on 2 sets, 0 images of each among the references'", "member=NAME"):
+        check(two, references=references)
 
 
 def test_every_fault_is_listed_up_to_the_limit(tmp_path):
@@ -219,6 +241,7 @@ def test_rare_methods_and_passwords(tmp_path):
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     """Neither one that says its size nor one that lies about it is read beyond the limit."""
     monkeypatch.setattr(module, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(submission_archive, "MOST_BYTES", 1 << 16)
     path = zipped(tmp_path, (NAME, b" " * (1 << 24)))
     assert path.stat().st_size < 1 << 16
     assert "more than 65,536 bytes when unpacked" in check(path).faults[0]
