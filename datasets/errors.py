@@ -22,16 +22,18 @@ class MissingFileError(InputError):
     """A dataset's file is not in the data folder; the message says how to get it."""
 
 
-def unknown(kind: str, name: str, known_names: Iterable[str]) -> InputError:
+def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str = "") -> InputError:
     """Return the error for an unknown name, with the nearest known names first.
 
     Args:
         kind: the kind of name, as in "unknown dataset …".
         name: the name as it was typed.
         known_names: every valid name.
+        listed_by: the command that lists them, where there are too many for a message.
     """
     names = sorted(set(known_names))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     near += [n for n in names if n not in near and (n.startswith(name) or name.startswith(n))][:3]
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
-    return InputError(f"unknown {kind} '{name}': {hint}known: {', '.join(names) or 'none'}")
+    rest = f"{listed_by} lists them" if listed_by else f"known: {', '.join(names) or 'none'}"
+    return InputError(f"unknown {kind} '{name}': {hint}{rest}")

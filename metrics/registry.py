@@ -19,9 +19,10 @@ from typing import Any
 
 from ..datasets.errors import InputError, unknown
 from .base import Metric, MetricClass
+from .spec_text import plain_name, split_at_commas
 
 _METRICS: dict[str, tuple[type[Metric], dict[str, Any]]] = {}
-_SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
@@ -57,6 +58,12 @@ def metric_names() -> list[str]:
     return sorted(_METRICS)
 
 
+def find_metric_name(name: str) -> str | None:
+    """Return the registered name for one as tables have it, such as `BLEU-4`; None for an unknown one."""
+    _import_metrics()
+    return next((n for n in (name, plain_name(name)) if n in _METRICS), None)
+
+
 def registered_name(metric: Metric) -> str | None:
     """Return the name that a metric's class is registered under; None for a class from elsewhere."""
     _import_metrics()
@@ -70,7 +77,7 @@ def metric(spec: str) -> Metric:
     """Make a metric.
 
     Args:
-        spec: its name, with the parameters that differ from their defaults in brackets.
+        spec: its name (`bleu_4`, or `BLEU-4`), with the parameters that differ from their defaults in brackets.
 
     Raises:
         InputError: for an unknown name or parameter (with the nearest known ones), a parameter of
@@ -89,9 +96,9 @@ def metric(spec: str) -> Metric:
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise InputError(f"metric '{spec}': a name is expected, or name(parameter=value,…)")
-    name, inside = match.group(1), match.group(2)
-    if name not in _METRICS:
-        raise unknown("metric", name, _METRICS)
+    name, inside = find_metric_name(match.group(1)), match.group(2)
+    if name is None:
+        raise unknown("metric", match.group(1), _METRICS)
     cls, fixed = _METRICS[name]
     fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in fixed}
     hints = typing.get_type_hints(cls)
@@ -122,23 +129,8 @@ def split_parameters(inside: str, spec: str) -> list[tuple[str | None, str]]:
     Raises:
         InputError: if quotes or brackets do not match.
     """
-    parts, depth, quote = [""], 0, ""
-    for char in inside:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        if depth < 0:
-            break
-        if char == "," and not quote and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    if quote or depth:
+    parts = split_at_commas(inside)
+    if parts is None:
         raise InputError(f"metric '{spec}': quotes or brackets do not match")
     parameters: list[tuple[str | None, str]] = []
     for part in parts:

@@ -6,16 +6,18 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
+from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
 from .command import Command
 
 #: Hydra's flags that make sense here, with the words that may follow each.
 FLAGS: dict[str, tuple[str, ...]] = {
-    "--help": (),
-    "-h": (),
+    "--help": ("all",),
+    "-h": ("all",),
     "--hydra-help": (),
     "--cfg": ("job", "hydra", "all"),
     "-c": ("job", "hydra", "all"),
@@ -34,26 +36,25 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     """
     overrides: list[str] = []
     flags: list[str] = []
+    is_sweep = not {"-m", "--multirun"}.isdisjoint(words)
     for word in words:
         flag, equals, value = word.partition("=")
         if word.startswith("-"):
             if flag not in FLAGS:
-                raise unknown(f"flag of captau {command.name}", word, FLAGS)
+                raise _unknown_flag(command, word)
             if equals and value not in FLAGS[flag]:
                 raise InputError(f"{word}: {_expected_words(flag)}")
             flags += [flag, value] if equals else [flag]
         elif flags and word in FLAGS.get(flags[-1], ()):
             flags.append(word)
         elif equals:
-            overrides += read_override(command, word)
+            overrides += _read_override(command, word, is_sweep=is_sweep)
         elif (positional := command.options.positional) and not any(
             override.startswith(f"{positional}=") for override in overrides
         ):
-            overrides += read_override(command, f"{positional}={word}")
+            overrides += _read_override(command, f"{positional}={word}", is_sweep=is_sweep)
         else:
-            raise InputError(
-                f"'{word}' is not of the form key=value; see captau {command.name} --help"
-            )
+            raise _unexpected_word(command, word, overrides)
     for flag, follower in pairwise([*flags, ""]):
         if flag in ("--cfg", "-c") and follower not in FLAGS[flag]:
             raise InputError(f"{flag}: {_expected_words(flag)}")
@@ -62,13 +63,34 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     return overrides, flags
 
 
+def _unknown_flag(command: Command, word: str) -> InputError:
+    """Return the error for a flag that there is not, or for an option with dashes before it."""
+    key, equals, value = word.lstrip("-").partition("=")
+    if key in {option.key for option in command.declared()}:
+        return InputError(
+            f"{word}: options have no dashes; write {key}={value if equals else 'VALUE'}"
+        )
+    return unknown(f"flag of captau {command.name}", word, FLAGS)
+
+
+def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> InputError:
+    """Return the error for a word without a key."""
+    advice = f"see captau {command.name} --help"
+    if overrides:
+        last_key = overrides[-1].partition("=")[0]
+        advice = f"a list has commas and no blanks, as in {last_key}=A,{word}; {advice}"
+    return InputError(f"'{word}' is not of the form key=value; {advice}")
+
+
 def _expected_words(flag: str) -> str:
     words = FLAGS[flag]
     return f"one of {', '.join(words)} is expected" if words else "it takes no value"
 
 
-def read_override(command: Command, word: str) -> list[str]:
-    """Return a key=value as Hydra reads it: names checked, a path quoted, `all` spelt out, models apart.
+def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
+    """Return a key=value as Hydra reads it: names checked, lists and paths quoted, `all` spelt out.
+
+    `metrics=a,b` is a list, but for a sweep, where Hydra makes a run of each.
 
     Raises:
         InputError: on an unknown option or name.
@@ -83,15 +105,35 @@ def read_override(command: Command, word: str) -> list[str]:
     options = {option.key: option for option in command.declared()}
     if key not in options:
         # `+key` would add an option that nothing reads, and `~key` remove one that is needed.
-        raise unknown(f"option of captau {command.name}", key, options)
-    if options[key].config_group:
-        return _read_names(command, key, value)
-    if options[key].is_literal and value and value[0] not in "'\"" and value != "null":
-        return [f"{key}={_quoted_value(options[key], value)}"]
+        listed_by = f"captau {command.name} --help all"
+        raise unknown(f"option of captau {command.name}", key, options, listed_by=listed_by)
+    option = options[key]
+    if option.config_group:
+        return _read_names(command, key, value, is_sweep=is_sweep)
+    if key == "metrics" and not is_sweep and (specs := _list_parts(value)) is not None:
+        return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
+    if option.is_literal and value and value[0] not in "'\"" and value != "null":
+        return [f"{key}={_quoted_value(option, value)}"]
+    if option.type is Any and not is_sweep and len(split_at_commas(value) or []) > 1:
+        return [f"{key}=[{value}]"]
     return [word]
 
 
-def _read_names(command: Command, key: str, value: str) -> list[str]:
+def _list_parts(value: str) -> list[str] | None:
+    """Return the elements of `A,B` or `[A,B]`; None where brackets or quotes do not match."""
+    is_bracketed = value.startswith("[") and value.endswith("]")
+    parts = split_at_commas(value[1:-1] if is_bracketed else value)
+    return None if parts is None else [part.strip() for part in parts if part.strip()]
+
+
+def _quote_spec(spec: str) -> str:
+    """Return a metric in quotes of Hydra's grammar, in which brackets mean something else."""
+    if spec[0] in "'\"" and spec[-1] == spec[0]:
+        return spec
+    return f'"{spec}"' if '"' not in spec else f"'{spec}'"
+
+
+def _read_names(command: Command, key: str, value: str, *, is_sweep: bool) -> list[str]:
     """Return the overrides for files of a config group."""
     options = command.options
     models = options.model_names if key == "dataset" else ()
@@ -105,7 +147,8 @@ def _read_names(command: Command, key: str, value: str) -> list[str]:
         if name not in (*group(key), *models):
             raise unknown(key, name, choices)
     if not (named_models := [name for name in names if name in models]):
-        return [f"{key}={value}"]
+        is_list = len(names) > 1 and value[0] != "[" and not is_sweep
+        return [f"{key}=[{value}]" if is_list else f"{key}={value}"]
     datasets = [name for name in names if name not in models]
     return [
         f"models=[{','.join(named_models)}]",
@@ -114,8 +157,14 @@ def _read_names(command: Command, key: str, value: str) -> list[str]:
 
 
 def _quoted_value(option: Option, value: str) -> str:
-    if option.has_several and value[0] == "[" and value[-1] == "]":
-        paths = re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value[1:-1])
+    is_list = value[0] == "[" and value[-1] == "]"
+    if "," in value and not Path(value).expanduser().exists():
+        files = [part.rpartition("=")[2] for part in value.split(",")]
+        is_list = is_list or any(Path(file).expanduser().exists() for file in files)
+    if option.has_several and is_list:
+        paths = re.findall(
+            r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value.removeprefix("[").removesuffix("]")
+        )
         bare = (re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()) for path in paths)
         return f"[{','.join(map(_quoted, bare))}]"
     return _quoted(value)

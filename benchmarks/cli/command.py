@@ -20,12 +20,14 @@ class Command:
         options_path: module and class below `benchmarks.options`.
         task: takes the command and its options, shows what the command returns, and returns an exit status.
         summary: a line for the overview.
+        group: the heading of the overview below which it stands.
     """
 
     name: str
     options_path: str
     task: Callable[[Command, Any], int | None]
     summary: str
+    group: str
 
     @property
     def slug(self) -> str:

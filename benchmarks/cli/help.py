@@ -12,6 +12,9 @@ from .command import Command
 
 _WIDTH = 110
 _COLUMN = 25
+#: The width of a terminal, for which `--help` is made, and the number of its examples.
+_SCREEN = 80
+_N_EXAMPLES = 3
 _FLAGS = (
     "Flags (Hydra's): --cfg job shows the resolved options, --multirun runs every combination of "
     "comma-separated values (each into its own folder), --shell-completion install=bash completes."
@@ -23,8 +26,38 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block]
 
 
+def short_help(command: Command) -> str:
+    """Return the help text of `--help`, which fits a screen: summary, three examples, and options by group."""
+    declared = sorted(command.declared(), key=lambda o: o.heading == SCORING)
+    single = [o for o in declared if "." not in o.key]
+    lines = [f"captau {command.name}: {command.summary}", ""]
+    for example in command.options.examples.strip().splitlines()[:_N_EXAMPLES]:
+        lines += _fit(*re.split(r"\s{2,}", f"{example}  ", maxsplit=1))
+    lines += ["", "Options:"]
+    for option in single:
+        head = f"{option.key}={_placeholder(option)}"
+        text = option.help.removeprefix(f"{_placeholder(option)} ").partition(";")[0]
+        lines += _fit(head, f"{text}{_default_remark(option)}")
+    for prefix in dict.fromkeys(o.key.partition(".")[0] for o in declared if "." in o.key):
+        names = [o.key.partition(".")[2] for o in declared if o.key.startswith(f"{prefix}.")]
+        text = f"  {prefix}.*".ljust(_COLUMN) + ", ".join(names)
+        lines += textwrap.wrap(text, _SCREEN, subsequent_indent=" " * _COLUMN)
+    lines += ["", f"captau {command.name} --help all explains options and files."]
+    return "\n".join(lines)
+
+
+def _fit(head: str, text: str) -> list[str]:
+    """Return one line of a word and its text, or two where the word is long; the text is cut at the screen."""
+    words = " ".join(text.split())
+    room = _SCREEN - _COLUMN
+    cut = words if len(words) <= room else textwrap.shorten(words, room, placeholder=" …")
+    if len(head) + 4 > _COLUMN:
+        return [f"  {head}", *([" " * _COLUMN + cut] if cut else [])]
+    return [f"  {head}".ljust(_COLUMN) + cut]
+
+
 def help_text(command: Command) -> str:
-    """Return the help text of a command: summary, examples, notes, options by heading, files and flags."""
+    """Return the text of `--help all`: summary, examples, notes, options by heading, files and flags."""
     options, declared = command.options, command.declared()
     blocks = [f"captau {command.name}: {command.summary}."]
     blocks.append("\n".join(f"  {line}" for line in options.examples.strip().splitlines()))

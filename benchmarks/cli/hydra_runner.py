@@ -201,7 +201,9 @@ def explain(error: Exception, command: Command) -> InputError:
             return InputError(
                 f"'{key}' is no option of this rater; captau train rater=NAME --cfg job shows them"
             )
-        return unknown(f"option of captau {command.name}", key, [o.key for o in command.declared()])
+        keys = [option.key for option in command.declared()]
+        listed_by = f"captau {command.name} --help all"
+        return unknown(f"option of captau {command.name}", key, keys, listed_by=listed_by)
     first_line = text.strip().splitlines()[0] if text.strip() else type(error).__name__
     if type(error).__name__ == "OverrideParseException":
         override = getattr(error, "override", "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from importlib.metadata import version
 
 from ...conf import group
@@ -17,6 +18,9 @@ from .arguments import split_flags
 from .command import Command
 from .log_lines import show_log
 from .registry import COMMANDS, split_command
+
+#: The width of a terminal.
+_WIDTH = 80
 
 # Heavy imports stay inside the functions: `captau --help` answers at once.
 
@@ -72,9 +76,9 @@ def _run(words: list[str]) -> int:
 def _run_command(command: Command, words: list[str]) -> int:
     overrides, flags = split_flags(command, words)
     if {"-h", "--help"} & set(flags):
-        from .help import help_text
+        from .help import help_text, short_help
 
-        print(help_text(command))
+        print(help_text(command) if "all" in flags else short_help(command))
         return 0
     from .hydra_runner import run_hydra, run_multirun
 
@@ -90,18 +94,24 @@ def _work_of(words: list[str]) -> str:
 
 def overview() -> str:
     """Return the text of `captau --help`."""
-    lines = [
-        "captau: how well do image-caption metrics agree with people?",
-        "",
-        "usage: captau <command> [key=value …]",
-        "",
-        *(f"  {name:<16} {command.summary}" for name, command in COMMANDS.items()),
-        "",
-        f"datasets: {', '.join(group('dataset'))}",
-        f"metrics:  {', '.join(group('metric'))}",
-        f"suites:   {', '.join(group('suite'))}",
-        f"papers:   {', '.join(group('paper'))}, all",
-        "",
-        "captau <command> --help explains a command. Start with: captau bench",
-    ]
+    lines = ["captau: which image-caption metric agrees with people?", ""]
+    lines += ["usage: captau <command> [key=value …]", ""]
+    for heading in dict.fromkeys(command.group for command in COMMANDS.values()):
+        lines.append(f"{heading}:")
+        lines += [
+            textwrap.fill(f"  {c.name:<19}{c.summary}", _WIDTH, subsequent_indent=" " * 21)
+            for c in COMMANDS.values()
+            if c.group == heading
+        ]
+    names = {
+        "datasets": group("dataset"),
+        "metrics": group("metric"),
+        "suites": group("suite"),
+        "papers": [*group("paper"), "all"],
+    }
+    lines.append("")
+    for kind, words in names.items():
+        text = f"{kind}: {', '.join(words)}"
+        lines.append(textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    lines += ["", "captau <command> --help explains a command. Start with: captau bench"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The commands, a row each: name, options, task and summary.
+"""The commands by the group of the overview, a row each: name, options, task and summary.
 
 To add a command, write its options in `benchmarks/options/`, its module in `benchmarks/commands/`, and a row here.
 Nothing heavy is imported until a command is asked for, so that `captau --help` answers at once.
@@ -11,41 +11,55 @@ from . import tasks
 from .command import Command
 
 # fmt: off
-_ROWS = (
-    ("bench", "bench:BenchOptions", tasks.run_in_folder, "score datasets with metrics and correlate with people's ratings"),
-    ("gather", "gather:GatherOptions", tasks.gather_sweep, "show what the jobs of a sweep (--multirun) computed as one table, and rerun failed jobs"),
-    ("compare", "bench:CompareOptions", tasks.run_in_folder, "which metrics differ: intervals of differences, tests, rank clusters"),
-    ("agree", "agree:AgreeOptions", tasks.measure_agreement, "how well people agree: raters, and the ceilings that follow; captions; words"),
-    ("sensitivity", "sensitivity:SensitivityOptions", tasks.run_with_figures, "how far numbers move with images, raters, references and protocols"),
-    ("complement", "complement:ComplementOptions", tasks.run_in_folder, "which metrics say the same, and which add to one another"),
-    ("thresholds", "thresholds:ThresholdsOptions", tasks.run_with_figures, "what a metric retains and how much of it is good, by threshold"),
-    ("rank", "rank:RankOptions", tasks.run_with_figures, "which captioning system people prefer, and how each metric orders the systems"),
-    ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and see how it agrees with people on images it has not seen"),
-    ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables and compare them cell by cell"),
-    ("score", "score:ScoreOptions", tasks.score_captions, "score your own captions"),
-    ("filter", "large:FilterOptions", tasks.filter_captions, "retain the captions of a large scored set that are above a threshold"),
-    ("validate", "validate:ValidateOptions", tasks.validate_submission, "check a submission, captions or a metric's scores, and list its faults"),
-    ("submit", "serve:SubmitOptions", tasks.run_web_command, "send captions, or a metric's scores, to a challenge, and wait for their scores"),
-    ("table", "table:TableOptions", tasks.print_table, "finished runs and published numbers as one table, for a paper"),
-    ("cite", "table:CiteOptions", tasks.print_citations, "BibTeX of what a run used, and a methods sentence"),
-    ("report", "report:ReportOptions", tasks.write_report, "a finished run as one self-contained HTML page"),
-    ("plot", "report:PlotOptions", tasks.draw_figures, "a finished run's figures as SVG and PNG files"),
-    ("check", "check:CheckOptions", tasks.check_baseline, "fail when a score, a correlation or what they rest on differs from a baseline"),
-    ("data list", "data:ListOptions", tasks.list_datasets, "the datasets, and whether they are here"),
-    ("data fetch", "data:FetchOptions", tasks.fetch_datasets, "download datasets"),
-    ("data import", "data:ImportOptions", tasks.import_datasets, "take datasets' files from what you downloaded by hand"),
-    ("data verify", "data:VerifyOptions", tasks.verify_datasets, "hash and count the datasets that are here"),
-    ("data overlap", "data:OverlapOptions", tasks.compare_datasets, "which images and captions datasets share"),
-    ("data df", "data:DocumentFrequencyOptions", tasks.count_document_frequencies, "count CIDEr's document frequencies for scoring single images"),
-    ("collect", "collect:CollectOptions", tasks.run_web_command, "serve a study in which people judge captions, as a web site"),
-    ("collect export", "collect:ExportOptions", tasks.run_web_command, "write what a study gathered as files that captau and others read"),
-    ("collect stability", "collect:StabilityOptions", tasks.run_web_command, "compare what a study gathered with what its re-run did"),
-    ("collect simulate", "collect:SimulateOptions", tasks.run_web_command, "play raters of given skill through a study's own web site"),
-    ("serve", "serve:ServeOptions", tasks.run_web_command, "serve challenges: submissions, scores by private references or ratings, a leaderboard"),
-)
+_GROUPS = {
+    "Measure metrics": (
+        ("bench", "bench:BenchOptions", tasks.run_in_folder, "correlate metrics' scores with people's judgements"),
+        ("compare", "bench:CompareOptions", tasks.run_in_folder, "test which metrics differ"),
+        ("rank", "rank:RankOptions", tasks.run_with_figures, "rank captioning systems by people and by metrics"),
+        ("agree", "agree:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
+        ("sensitivity", "sensitivity:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),
+        ("complement", "complement:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
+        ("thresholds", "thresholds:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
+        ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and test it on unseen images"),
+        ("gather", "gather:GatherOptions", tasks.gather_sweep, "join the runs of a sweep (--multirun), rerun failed ones"),
+    ),
+    "Your own captions": (
+        ("score", "score:ScoreOptions", tasks.score_captions, "score your own captions"),
+        ("filter", "large:FilterOptions", tasks.filter_captions, "keep the captions of a large scored set above a threshold"),
+        ("validate", "validate:ValidateOptions", tasks.validate_submission, "check a submission, and list its faults"),
+        ("submit", "serve:SubmitOptions", tasks.run_web_command, "send captions or scores to a challenge"),
+    ),
+    "Papers": (
+        ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables, and compare them cell by cell"),
+        ("table", "table:TableOptions", tasks.print_table, "join finished runs and published numbers in one table"),
+        ("cite", "table:CiteOptions", tasks.print_citations, "print BibTeX and a methods sentence for a run"),
+        ("report", "report:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
+        ("plot", "report:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
+    ),
+    "Guard": (
+        ("check", "check:CheckOptions", tasks.check_baseline, "fail when a score moved from a baseline"),
+    ),
+    "Data": (
+        ("data list", "data:ListOptions", tasks.list_datasets, "list the datasets, and whether they are here"),
+        ("data fetch", "data:FetchOptions", tasks.fetch_datasets, "download datasets"),
+        ("data import", "data:ImportOptions", tasks.import_datasets, "take a dataset's files from a manual download"),
+        ("data verify", "data:VerifyOptions", tasks.verify_datasets, "hash and count the datasets that are here"),
+        ("data overlap", "data:OverlapOptions", tasks.compare_datasets, "show which images and captions datasets share"),
+        ("data df", "data:DocumentFrequencyOptions", tasks.count_document_frequencies, "count CIDEr's document frequencies"),
+    ),
+    "Web": (
+        ("collect", "collect:CollectOptions", tasks.run_web_command, "serve a study in which people judge captions"),
+        ("collect export", "collect:ExportOptions", tasks.run_web_command, "write a study's answers as files"),
+        ("collect stability", "collect:StabilityOptions", tasks.run_web_command, "compare a study with its re-run"),
+        ("collect simulate", "collect:SimulateOptions", tasks.run_web_command, "play raters of given skill through a study"),
+        ("serve", "serve:ServeOptions", tasks.run_web_command, "serve a challenge with private references and a leaderboard"),
+    ),
+}
 # fmt: on
 
-COMMANDS: dict[str, Command] = {row[0]: Command(*row) for row in _ROWS}
+COMMANDS: dict[str, Command] = {
+    row[0]: Command(*row, group) for group, rows in _GROUPS.items() for row in rows
+}
 
 
 def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
@@ -61,6 +75,8 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
     if arguments == ["data"]:
         names = [name for name in COMMANDS if name.startswith("data ")]
         raise InputError(f"captau data needs a word more: {', '.join(names)}")
+    if arguments[0] == "version":
+        raise InputError("captau --version prints the version")
     if "=" in arguments[0]:
         raise InputError(
             f"a command comes first: captau bench {arguments[0]}; commands: {', '.join(COMMANDS)}"

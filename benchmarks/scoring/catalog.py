@@ -13,7 +13,7 @@ import yaml
 from ...conf import group
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
-from ...metrics.registry import metric, metric_names, registered_name
+from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
 
 _CONF = "captau.conf"
 
@@ -101,7 +101,7 @@ def resolve_metrics(selection: Any) -> tuple[Metric, ...]:
             )
         elif entry.strip() in suites:
             instances = [metric(name) for name in read_config("suite", entry.strip())["metrics"]]
-        elif entry.partition("(")[0].strip() not in metric_names():
+        elif find_metric_name(entry.partition("(")[0].strip()) is None:
             raise unknown("metric or suite", entry.partition("(")[0], [*metric_names(), *suites])
         else:
             instances = [metric(entry)]

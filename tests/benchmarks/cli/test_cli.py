@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -84,16 +85,6 @@ def test_cfg_job_shows_the_resolved_options(captau):
     status, out, _ = captau("bench", "dataset=thumb", "--cfg", "job")
     assert status == 0
     assert "corpus: per_system" in out
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_names_every_option(captau, command):
-    status, out, _ = captau(*command.split(), "--help")
-    assert status == 0
-    assert out.startswith(f"captau {command}: ")
-    for option in COMMANDS[command].declared():
-        assert f"  {option.key}=" in out
-        assert option.help.split()[-1] in out
 
 
 def test_the_overview_lists_every_command(captau):
@@ -178,7 +169,11 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["bench", 'metrics=["cider(vraiant=d)"]'], "did you mean variant?"),
         (["bench", 'metrics=["cider(sigma=x)"]'], "sigma is 'x', not float"),
         (["bench", 'metrics=["cider(df=nowhere.json)"]'], "nowhere.json: cannot be read"),
-        (["bench", "metrics=[cider(df=x)]"], "metrics"),
+        (["bench", "metrics=[cider(df=x)]"], "x: cannot be read"),
+        (["bench", "metrics=cider,cider(df=x)"], "x: cannot be read"),
+        (["bench", "metrics=bleu_4", "cider"], "as in metrics=A,cider"),
+        (["bench", "--dataset", "demo"], "--dataset: options have no dashes; write dataset=VALUE"),
+        (["bench", "--dataset=demo"], "write dataset=demo"),
         (["bench", "foo=1"], "unknown option of captau bench 'foo'"),
         (["bench", "protocol.dimensoin=x"], "did you mean protocol.dimension"),
         (["bench", "protocol.dimension=x"], "unknown dimension of dataset demo 'x'"),
@@ -224,6 +219,42 @@ def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, messa
     assert message in one_line(err).replace("./thumb/", "").replace("thumb/", "")
     files = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert not files, "nothing half-written"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_terminal_of_80_columns_and_names_every_option(captau, command):
+    status, short, _ = captau(*command.split(), "--help")
+    assert status == 0
+    options = short[short.index("Options:") :]
+    assert max(map(len, options.splitlines())) <= 80
+    assert len(short.splitlines()) <= 40
+    names = set(re.findall(r"[\w-]+", options))
+    declared = COMMANDS[command].declared()
+    assert {part for o in declared for part in o.key.split(".")} <= names
+    _, full, _ = captau(*command.split(), "--help", "all")
+    assert full.startswith(f"captau {command}: ")
+    for option in declared:
+        assert f"  {option.key}=" in full
+        assert option.help.split()[-1] in full
+
+
+def test_the_overview_fits_a_terminal_of_80_columns(captau):
+    status, out, _ = captau("--help")
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_lists_have_commas_and_need_no_brackets(captau, tmp_path):
+    for number, metrics in enumerate(("metrics=[rouge_1,rouge_2]", "metrics=ROUGE-1,rouge_2")):
+        status, _, err = captau("bench", "dataset=demo", metrics, f"output_dir={number}")
+        assert status == 0, err
+    tables = [(tmp_path / d / "correlations.csv").read_bytes() for d in "01"]
+    assert tables[0] == tables[1]
+    status, out, _ = captau(
+        "bench", "dataset=demo,thumb", "protocol.coefficients=tau_b,tau_c", "--cfg", "job"
+    )
+    assert status == 0
+    assert "coefficients:\n  - tau_b\n  - tau_c" in out.replace("    -", "  -")
 
 
 def test_a_bug_of_captaus_is_a_traceback_and_not_a_line(captau, monkeypatch):
