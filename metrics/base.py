@@ -296,6 +296,11 @@ class Metric(ABC):
         return None
 
     @property
+    def rating_scale(self) -> tuple[float, float] | None:
+        """Return the lowest and the highest rating of the scores' scale; None where they only order captions."""
+        return None
+
+    @property
     def companions(self) -> tuple[str, ...]:
         """Specs of metrics that come out of the same computation, shown beside this one's scores."""
         return ()

@@ -186,6 +186,10 @@ class RaterMetric(Metric):
         return RaterCard.read(find_rater_folder(self.path))
 
     @property
+    def rating_scale(self) -> tuple[float, float] | None:
+        return self._recipe().rating_scale
+
+    @property
     def calibration(self) -> Calibration | None:
         """What to expect by score; None where its recipe calibrates nothing.
 

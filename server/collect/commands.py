@@ -41,16 +41,16 @@ def export(options: ExportOptions) -> None:
     """Write the answers of a study."""
     from ...benchmarks.runs.output_folder import OutputFolder
     from .export.export_files import export_files
-    from .web.site import open_site
+    from .web.site import open_snapshot
 
-    site = open_site(options.site_options(), create=False)
+    store = open_snapshot(options.site_options())
     try:
         with OutputFolder(options.output_dir, "collect-export") as folder:
-            rows = site.store.database.run_blocking(site.store.load_rows)
-            files = export_files(site.store, rows, options.form)
+            rows = store.database.run_blocking(store.load_rows)
+            files = export_files(store, rows, options.form)
             folder.write(files)
     finally:
-        site.store.database.close()
+        store.database.close()
     for name, content in files.items():
         print(f"{name}: {len(content):,} bytes")
     print(f"\nwritten to {folder.path}")

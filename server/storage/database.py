@@ -38,7 +38,7 @@ from .database_url import (
     parse_database_url,
     sqlite_path,
 )
-from .migration import migrate
+from .migration import check_revision, migrate
 
 Result = TypeVar("Result")
 Argument = TypeVar("Argument")
@@ -77,10 +77,12 @@ class Database:
         command_name: the command that it belongs to, for messages.
         report: receives a line about each change on opening.
         guest: whether this is a worker of a server that has it open already.
+        read_only: whether it is only read; each job sees a snapshot, while a server may be at work on it.
         pipelined: whether changes need not wait for PostgreSQL; their row counts are unknown then.
 
     Raises:
         InputError: if it cannot be opened, another server is at work on it, or a newer captau wrote it.
+        OutdatedTablesError: if it is read only, and its tables are not those of this captau.
     """
 
     def __init__(
@@ -91,18 +93,20 @@ class Database:
         report: Callable[[str], None] = lambda _: None,
         *,
         guest: bool = False,
+        read_only: bool = False,
         pipelined: bool = False,
     ) -> None:
         self.url: URL = parse_database_url(database)
-        self._command_name, self._guest = command_name, guest
+        self.is_read_only = read_only
+        self._command_name, self._is_locked = command_name, not (guest or read_only)
         self._is_pipelined = pipelined and not is_sqlite(self.url)
         self._pipeline: Any = None
         #: The driver's connection that holds PostgreSQL's advisory lock.
         self._locked_driver: Any = None
         with ExitStack() as cleanup:
-            if is_sqlite(self.url) and not guest:
+            if is_sqlite(self.url) and self._is_locked:
                 cleanup.callback(self._lock_file(database).release)
-            self._engine = open_engine(self.url)
+            self._engine = open_engine(self.url, read_only=read_only)
             cleanup.callback(self._engine.dispose)
             if self._is_pipelined:
                 event.listen(self._engine, "after_cursor_execute", self._sync_pipeline)
@@ -111,7 +115,9 @@ class Database:
                 cleanup.callback(self._connection.close)
                 if not is_sqlite(self.url):
                     self._lock_postgresql()  # nobody's tables change while they work
-                if not guest:
+                if read_only:
+                    check_revision(self._engine, migrations)
+                elif not guest:
                     migrate(self._engine, migrations, command_name, report)
             self._cleanup = cleanup.pop_all()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -182,9 +188,9 @@ class Database:
         return lock
 
     def _lock_postgresql(self) -> None:
-        """Take PostgreSQL's lock for as long as this connection lasts; a guest takes none."""
+        """Take PostgreSQL's lock for as long as this connection lasts; guests and readers take none."""
         driver: Any = self._connection.connection.driver_connection
-        if driver is not self._locked_driver and not self._guest:
+        if driver is not self._locked_driver and self._is_locked:
             statement = text(f"SELECT pg_try_advisory_lock({_ADVISORY_LOCK})")
             is_locked = self._connection.execute(statement).scalar()
             self._connection.commit()

@@ -49,11 +49,24 @@ def display_name(url: URL) -> str:
     return str(url.database) if is_sqlite(url) else url.render_as_string(hide_password=True)
 
 
-def open_engine(url: URL) -> Engine:
-    """Return an engine; an SQLite database is written through to the disk and locked by transactions."""
+def open_engine(url: URL, *, read_only: bool = False) -> Engine:
+    """Return an engine; an SQLite database is written through to the disk and locked by transactions.
+
+    Args:
+        url: the database.
+        read_only: whether transactions only read, each a snapshot, while another process writes.
+    """
     if not is_sqlite(url):
+        options: dict[str, Any] = (
+            {
+                "isolation_level": "REPEATABLE READ",
+                "execution_options": {"postgresql_readonly": True},
+            }
+            if read_only
+            else {}
+        )
         try:
-            return create_engine(url, pool_pre_ping=True)
+            return create_engine(url, pool_pre_ping=True, **options)
         except ImportError as error:
             raise InputError("PostgreSQL needs: pip install 'captau[server]'") from error
     engine = create_engine(url, connect_args={"check_same_thread": False, "isolation_level": None})
@@ -62,19 +75,18 @@ def open_engine(url: URL) -> Engine:
     def set_pragmas(connection: Any, record: Any) -> None:
         del record
         cursor = connection.cursor()
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "busy_timeout=10000",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
+        cursor.execute("PRAGMA busy_timeout=10000")
+        if read_only:
+            cursor.execute("PRAGMA query_only=ON")
+        else:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+                cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
     # By itself the driver would begin a transaction at the first change only.
     @event.listens_for(engine, "begin")
-    def begin_immediately(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
 

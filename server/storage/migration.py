@@ -5,11 +5,32 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
 
 from ...datasets.errors import InputError
 from .database_url import display_name, is_sqlite, sqlite_path
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+
+class OutdatedTablesError(InputError):
+    """A database has the tables of another version of captau."""
+
+
+def check_revision(engine: Engine, migrations: Path) -> None:
+    """Check that a database has the newest tables.
+
+    Raises:
+        OutdatedTablesError: if it does not.
+    """
+    revision, _ = _read_revision(engine)
+    newest = _read_scripts(migrations)[1].get_current_head()
+    if revision != newest:
+        raise OutdatedTablesError(f"{display_name(engine.url)}: tables {revision}, not {newest}")
 
 
 def migrate(
@@ -27,19 +48,11 @@ def migrate(
         InputError: if the database belongs to something else, or a newer captau wrote it.
     """
     from alembic import command
-    from alembic.config import Config
-    from alembic.migration import MigrationContext
-    from alembic.script import ScriptDirectory
 
-    config = Config()
-    config.set_main_option("script_location", str(migrations))
-    config.set_main_option("path_separator", "os")
-    script = ScriptDirectory.from_config(config)
+    config, script = _read_scripts(migrations)
     newest = script.get_current_head()
     name = display_name(engine.url)
-    with engine.connect() as connection:
-        revision = MigrationContext.configure(connection).get_current_revision()
-        tables = connection.dialect.get_table_names(connection)
+    revision, tables = _read_revision(engine)
     if revision == newest:
         return
     if revision is None and tables:
@@ -58,6 +71,25 @@ def migrate(
             report(f"{changes}; a copy of them as they were is the schema {schema}")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def _read_scripts(migrations: Path) -> tuple[Config, ScriptDirectory]:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations))
+    config.set_main_option("path_separator", "os")
+    return config, ScriptDirectory.from_config(config)
+
+
+def _read_revision(engine: Engine) -> tuple[str | None, list[str]]:
+    """Return a database's revision, None if captau did not make it, and its tables."""
+    from alembic.migration import MigrationContext
+
+    with engine.connect() as connection:
+        revision = MigrationContext.configure(connection).get_current_revision()
+        return revision, connection.dialect.get_table_names(connection)
 
 
 def _copy_file(path: Path, revision: str) -> Path:

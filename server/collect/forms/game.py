@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from ....benchmarks.scoring.catalog import resolve_metrics
 from ....datasets.errors import InputError
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.coco_captions import coco_id
 from ...web.language import Language
 from ..items.item_pool import ItemPool
-from ..items.units import StudyItem, StudyUnit
+from ..items.units import StudyUnit
 from . import game_rules
 from .counted_answers import CountedAnswers, csv_bytes
 from .form import (
     COUNTED_PHASES,
-    Floats,
     Form,
     FormFields,
     NextUnit,
     RaterProgress,
     SubmittedAnswer,
 )
+from .game_cold_start import N_COMPUTED, ColdStart
 from .game_rules import LEVELS, GameState, OpenPair, Rules
 from .wording import Dimension, Level, Wording
 
-#: The question, and each level's name and meaning in our own words (Table 2).
+#: The question, and each level's name, which the paper has none of, and its meaning as in Table 2.
 _WORDING = Wording(
     "How good is this caption of the picture?",
     dimensions=(
@@ -41,37 +39,42 @@ _WORDING = Wording(
                 Level(
                     5,
                     "Complete",
-                    "Everything that matters is named rightly: things, scene, what happens, and "
-                    "where. It also says what the whole is about.",
+                    "Objects, a general scene, and actions are correctly identified if present in the "
+                    "image. The caption describes what is seen and where things are in space. "
+                    "Interpretation of overall setting and/or event is included.",
                 ),
                 Level(
                     4,
                     "Good",
-                    "Right in what it says, with where things are, but something is missing, and it "
-                    "does not say what the whole is about.",
+                    "Objects and/or a general scene and/or an action are correctly identified but not "
+                    "every element is completely identified. The caption describes what is seen and where"
+                    " things are in space. There is no interpretation of an event.",
                 ),
                 Level(
                     3,
                     "Fair",
-                    "The things that matter are right, but not where they are, nor the setting, nor "
-                    "what happens.",
+                    "Relevant objects are correctly identified. The caption describes what is seen but "
+                    "not where objects are in space. There is no description of the overall setting and "
+                    "no interpretation of an event.",
                 ),
                 Level(
                     2,
                     "Flawed",
-                    "Some things are wrong or missing, yet it still gives an idea of the picture.",
+                    "Objects are partially correctly identified with some errors, but the caption is "
+                    "accurate enough to give an idea of what is happening in the image. The caption "
+                    "identifies most of the objects but might not identify everything. There is no "
+                    "interpretation of what anything means.",
                 ),
                 Level(
                     1,
                     "Wrong",
-                    "The things it names are not the things shown. It misleads.",
+                    "Objects are incorrectly identified. The caption gives the wrong idea about what is "
+                    "happening in the image.",
                 ),
             ),
         ),
     ),
 )
-#: The computed ratings that a pair starts with; people's ratings take their places.
-_N_COMPUTED = 2
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,12 @@ class GameForm(Form):
     rater_columns = ("points", "phase")
 
     rules: Rules = field(default_factory=Rules)
+    cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
     wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
-        """Read the rules in the section `game`."""
+        """Read the rules and the cold start in the section `game`."""
         game, defaults = study.section("game"), Rules()
         is_crowd = participants == "crowd"
         return cls(
@@ -107,6 +111,7 @@ class GameForm(Form):
                 if is_crowd
                 else game.optional_count("attempts"),
             ),
+            ColdStart.read(game),
             wording=cls.read_wording(study, language),
         )
 
@@ -159,20 +164,9 @@ class GameForm(Form):
     def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
         """Return the pairs with the computed ratings that they start with (section 3.2)."""
         self._check_pairs(len(units), study.section("items"))
-        game = study.section("game")
         items = [item for unit in units for item in unit.items]
-        if not game.is_list("cold_start") and game.text("cold_start", "") == "ratings":
-            means = [item.mean_rating for item in items if item.mean_rating is not None]
-            if len(means) < len(items):
-                raise game.error("cold_start", "not every item comes with ratings; name metrics")
-            computed = [[math.floor(mean + 0.5) for mean in means]]
-        else:
-            computed = _metric_levels(items, units, game)
-        columns = [computed[k % len(computed)] for k in range(_N_COMPUTED)]
-        computed_by_unit = zip(*columns, strict=True)
-        return [
-            replace(unit, fixed=fixed) for unit, fixed in zip(units, computed_by_unit, strict=True)
-        ]
+        levels = self.cold_start.compute_levels(items, study.section("game"))
+        return [replace(unit, fixed=fixed) for unit, fixed in zip(units, levels, strict=True)]
 
     def _check_pairs(self, n_units: int, source: YamlFields) -> None:
         """Check that there are as many pairs as the trial has."""
@@ -228,7 +222,7 @@ class GameForm(Form):
             _, outcome = game_rules.answer(state, key, rating, now, fixed, rules)
             return {**asdict(outcome), "score": 0}, progress
         others = others if answer.phase in COUNTED_PHASES else ()
-        previous = [*others, *fixed[min(len(others), _N_COMPUTED) :]]
+        previous = [*others, *fixed[min(len(others), N_COMPUTED) :]]
         state, outcome = game_rules.answer(
             _game_state(progress.state), key, rating, now, previous, rules
         )
@@ -275,33 +269,3 @@ def _game_state(state: Mapping[str, Any]) -> GameState:
     fields: dict[str, Any] = dict(state)
     open_pair = fields.pop("open")
     return GameState(**fields, open=OpenPair(**open_pair) if open_pair else None)
-
-
-def _metric_levels(
-    items: Sequence[StudyItem], units: Sequence[StudyUnit], game: YamlFields
-) -> list[list[int]]:
-    """Return each item's level by each of the metrics in `cold_start`.
-
-    Raises:
-        InputError: if these are not one or two metrics, or a metric cannot score the items.
-    """
-    specs = game.texts("cold_start", ("rouge_l", "cider"))
-    if not 1 <= len(specs) <= _N_COMPUTED:
-        raise game.error("cold_start", "one metric or two are expected")
-    rows = [
-        {"caption": item.caption, "references": list(item.references), "image": unit.image}
-        for item, unit in zip(items, units, strict=True)
-    ]
-    try:
-        return [_score_levels(metric.score(rows)) for metric in resolve_metrics(list(specs))]
-    except InputError as error:
-        raise game.error("cold_start", str(error)) from error
-
-
-def _score_levels(scores: Floats) -> list[int]:
-    """Return scores as levels: the worst fifth is 1, the best 5; equal scores get equal levels."""
-    ascending = np.sort(scores)
-    low = np.searchsorted(ascending, scores, side="left")
-    high = np.searchsorted(ascending, scores, side="right")
-    share = (low + high) / 2 / len(scores)
-    return np.clip(1 + np.floor(share * 5), 1, 5).astype(int).tolist()

@@ -102,7 +102,8 @@ def score(rating: int, previous: Sequence[float]) -> int:
 
     v = 1 + (1 + (n - 1) σ² / V_max) / n and d = |x - r| / v, with n counting this rating, σ² the
     (population) variance of the previous ones, and r their consensus; d < .25, .5, 1, 1.75 are worth
-    2, 1, 0, -1, and the rest -2.
+    2, 1, 0, -1, and the rest -2. With whole ratings nothing is worth 1: v is at most 2, so that a
+    distance of 1 has a d of 0.5 or more.
 
     Args:
         rating: x.

@@ -83,6 +83,8 @@ class StudyDatabase:
         """Return the study's secret; the first to open a database fills it."""
         settings = {row.key: row.value for row in c.execute(select(site_settings))}
         name, study = self.database.display_name, self.study
+        if "secret" not in settings and self.database.is_read_only:
+            raise InputError(f"{name}: it holds no study yet; captau collect begins one")
         if "secret" not in settings:
             settings = {
                 "study": study.name,

@@ -24,8 +24,14 @@ from .study_language import read_language
 PARTICIPANTS = ("open", "invitation", "crowd")
 
 
-def read_study(study: str, data_root: Path | None = None) -> Study:
+def read_study(study: str, data_root: Path | None = None, *, prepares_units: bool = True) -> Study:
     """Read a study by its name among captau's own, or from its file.
+
+    Args:
+        study: its name or file.
+        data_root: the folder of the datasets.
+        prepares_units: whether units get the ratings that they start with, which metrics may have to
+            compute; a database that holds the study has them.
 
     Raises:
         InputError: if there is none, its file has a fault (named with line and field), or an item has no
@@ -38,10 +44,12 @@ def read_study(study: str, data_root: Path | None = None) -> Study:
         path = Path(study).expanduser()
         if path.suffix not in (".yaml", ".yml"):
             raise unknown("study", study, [*own_studies, "FILE.yaml"])
-    return _read_study(read_yaml_fields(path), path.parent, data_root)
+    return _read_study(read_yaml_fields(path), path.parent, data_root, prepares_units)
 
 
-def _read_study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
+def _read_study(
+    top: YamlFields, folder: Path, data_root: Path | None, prepares_units: bool
+) -> Study:
     name = top.text("name")
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise top.error("name", f"'{name}': letters, digits, '_', '-' and '.' are expected")
@@ -73,7 +81,7 @@ def _read_study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
             limits.count("logins", default_limits.logins, 1),
             limits.count("requests", default_limits.requests, 1),
         ),
-        units=_read_units(top, form, folder, data_root),
+        units=_read_units(top, form, folder, data_root, prepares_units),
     )
     form.check_counts(top, study.ratings, study.per_rater)
     _check_attention(study, top)
@@ -82,7 +90,7 @@ def _read_study(top: YamlFields, folder: Path, data_root: Path | None) -> Study:
 
 
 def _read_units(
-    top: YamlFields, form: Form, folder: Path, data_root: Path | None
+    top: YamlFields, form: Form, folder: Path, data_root: Path | None, prepares_units: bool
 ) -> tuple[StudyUnit, ...]:
     source = top.section("items")
     frame, images = read_items(
@@ -101,7 +109,7 @@ def _read_units(
     rng = np.random.default_rng(source.count("seed", 0, 0))
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()
-    units = number_units([*special, *form.prepare_units(main, top)])
+    units = number_units([*special, *(form.prepare_units(main, top) if prepares_units else main)])
     check_images(units, source.location)
     return units
 

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from ....benchmarks.options.collect import CollectOptions
 from ....datasets.errors import InputError
 from ...storage.database import Database
+from ...storage.migration import OutdatedTablesError
 from ...web.admin_account import AdminAccount, password_from_environment
 from ...web.errors import SignInRequiredError, TooManyRequestsError
 from ...web.public_address import PublicAddress, parse_public_address
@@ -84,14 +85,11 @@ class StudySite(WebSite):
 CurrentSite = Annotated[StudySite, Depends(current_site)]
 
 
-def open_site(
-    options: CollectOptions, *, create: bool = True, wait: float | None = None
-) -> StudySite:
+def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySite:
     """Open a study in its database, ready to be served.
 
     Args:
         options: those of `captau collect`.
-        create: whether to create a missing database.
         wait: for simulated raters, another wait than the study's, and no limits.
 
     Raises:
@@ -103,16 +101,7 @@ def open_site(
         study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
     password = password_from_environment()
     public_address = parse_public_address(options.url)
-    address = options.database or f"collected/{study.name}.sqlite3"
-    if not create and "://" not in address and not Path(address).expanduser().is_file():
-        raise InputError(f"{address}: no such file; name the study's with database=FILE")
-    database = Database(
-        address,
-        FOLDER,
-        "captau collect",
-        lambda line: print(f"captau: {line}", file=sys.stderr),
-        pipelined=True,
-    )
+    database = _open_database(_database_address(options, study))
     try:
         site = StudySite(StudyStore(database, study), public_address)
         site.admin_account.adopt_password(password)
@@ -120,3 +109,45 @@ def open_site(
         database.close()
         raise
     return site
+
+
+def open_snapshot(options: CollectOptions) -> StudyStore:
+    """Open a study in its database to read it, while a site may be at work on it.
+
+    A database of an older captau is brought up to date first, which needs it for itself.
+
+    Args:
+        options: those of `captau collect`.
+
+    Raises:
+        InputError: on a fault of the study, or if the database is missing or holds another one.
+    """
+    study = read_study(options.study, options.data_root, prepares_units=False)
+    address = _database_address(options, study)
+    if "://" not in address and not Path(address).expanduser().is_file():
+        raise InputError(f"{address}: no such file; name the study's with database=FILE")
+    try:
+        database = _open_database(address, read_only=True)
+    except OutdatedTablesError:
+        _open_database(address).close()
+        database = _open_database(address, read_only=True)
+    try:
+        return StudyStore(database, study)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _database_address(options: CollectOptions, study: Study) -> str:
+    return options.database or f"collected/{study.name}.sqlite3"
+
+
+def _open_database(address: str, *, read_only: bool = False) -> Database:
+    return Database(
+        address,
+        FOLDER,
+        "captau collect",
+        lambda line: print(f"captau: {line}", file=sys.stderr),
+        read_only=read_only,
+        pipelined=not read_only,
+    )

@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 
+from captau.server.collect.migrations import FOLDER
 from captau.server.collect.simulation.browser import join_study
-from tests.server.collect.conftest import make_site, write_study
+from captau.server.storage.database import Database
+from tests.server.collect.conftest import make_site, serve_site, write_study
 
 MAIN = "from captau.benchmarks.cli.main import main; main()"
 
@@ -37,6 +39,29 @@ def test_the_command_serves_until_it_is_stopped_and_resumes(tmp_path):
     site = make_site(tmp_path, database=tmp_path / "kept" / "here.sqlite3")
     assert len(site.store.database.run_blocking(site.store.load_rows)["answers"]) == 1
     site.store.database.close()
+
+
+def test_answers_are_exported_while_the_site_runs(captau, tmp_path):
+    path = write_study(tmp_path, "good_bad")
+    site = make_site(tmp_path, database=tmp_path / "small.sqlite3")
+    arguments = ("collect", "export", f"study={path}", "database=small.sqlite3")
+    with serve_site(site) as url:
+        browser = join_study(url)
+        for number in (1, 2):
+            browser.post("/rate", {**browser.get("/rate").hidden, "answer": "good"})
+            status, _, fault = captau(*arguments, f"output_dir=gathered{number}")
+            assert status == 0, fault
+            rows = (tmp_path / f"gathered{number}" / "ratings.csv").read_text().splitlines()
+            assert len(rows) == 1 + number
+        status, _, fault = captau("collect", f"study={path}", "database=small.sqlite3", "port=0")
+        assert (status, "another captau collect is at work on it" in fault) == (2, True)
+
+
+def test_an_export_needs_a_study_in_the_database(captau, tmp_path):
+    path = write_study(tmp_path, "good_bad")
+    Database(str(tmp_path / "empty.sqlite3"), FOLDER, "captau collect").close()
+    status, _, fault = captau("collect", "export", f"study={path}", "database=empty.sqlite3")
+    assert (status, "it holds no study yet" in fault) == (2, True)
 
 
 def test_a_missing_extra_is_reported_in_one_line(tmp_path):

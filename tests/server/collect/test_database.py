@@ -21,6 +21,7 @@ from captau.server.collect.store.tables import metadata, site_settings
 from captau.server.storage.clock import Clock
 from captau.server.storage.database import Database, StoreError
 from captau.server.storage.database_url import parse_database_url
+from captau.server.storage.migration import OutdatedTablesError
 from captau.server.web.listener import listen
 from captau.server.web.sessions import MEMBER_AGE, Session, Sessions
 from tests.conftest import says
@@ -124,6 +125,38 @@ def test_acknowledged_changes_are_on_the_disk(database, tmp_path):
 def test_a_database_has_one_server_at_a_time(database, tmp_path):
     with says("x.sqlite3", "another captau collect is at work on it"):
         Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect")
+
+
+def test_a_reader_sees_what_is_committed_and_stops_nobody(database, tmp_path):
+    database.run_blocking(put("first"))
+    is_changing, may_commit = threading.Event(), threading.Event()
+
+    def change(c):
+        put("second")(c)
+        is_changing.set()
+        may_commit.wait()
+
+    reader = Database(str(tmp_path / "x.sqlite3"), FOLDER, "captau collect", read_only=True)
+    writer = threading.Thread(target=database.run_blocking, args=(change,))
+    writer.start()
+    is_changing.wait()
+    assert keys(reader) == {"first"}
+    with pytest.raises(StoreError, match="readonly"):
+        reader.run_blocking(put("third"))
+    may_commit.set()
+    writer.join()
+    assert keys(reader) == {"first", "second"}
+    reader.close()
+
+
+def test_a_reader_refuses_tables_of_another_version(tmp_path):
+    path = tmp_path / "old.sqlite3"
+    Database(str(path), FOLDER, "captau collect").close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    connection.close()
+    with pytest.raises(OutdatedTablesError, match="tables 0001"):
+        Database(str(path), FOLDER, "captau collect", read_only=True)
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(tmp_path):

@@ -29,7 +29,7 @@ def test_a_player_goes_from_consent_to_feedback(serve_small):
     feedback = browser.post("/rate", {**page.hidden, "rating": 1})
     assert 'data-turn="tutorial_done"' in feedback.text
     page = browser.get("/rate")
-    assert "0 points" in page.text
+    assert "<span>Pair 1 of 3, 0 points</span>" in page.text
     # Tutorial answers are kept apart from the dataset's.
     assert {a["phase"] for a in load_rows(site)["answers"]} == {"tutorial"}
     assert sum(u["given"] for u in load_rows(site)["units"]) == 0
@@ -44,6 +44,7 @@ def test_a_failed_trial_leads_to_probation_and_back(serve_small):
     for _ in range(40):
         page = browser.get("/rate")
         if "Practice" in page.text:
+            assert re.search(r"Practice [123] of 3, [0246] points", page.text)
             rating = 4
         else:  # as far off as can be, until the trial is failed
             unit = site.store.units[open_unit_id(site)]

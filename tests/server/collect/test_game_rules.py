@@ -49,13 +49,13 @@ def test_scores_match_algorithm_1_worked_by_hand(rating, previous, points):
 
 
 @given(st.integers(1, 5), st.lists(st.integers(1, 5), min_size=1, max_size=9))
-def test_scores_are_bounded_and_highest_at_the_consensus(rating, previous):
+def test_scores_are_never_one_and_highest_at_the_consensus(rating, previous):
     r = consensus(previous)
     assert r in LEVELS
     assert -2 <= score(rating, previous) <= score(r, previous) == 2
-    # v is at most 2 + 1/n < 3 at V_max, hence one level off is never worth the full two points.
+    # v is at most 1 + (1 + n - 1) / n = 2 at V_max, hence one level off has d >= 1/2: it is worth no point.
     assert pvariance(previous) <= 4
-    assert rating == r or score(rating, previous) <= 1
+    assert rating == r or score(rating, previous) <= 0
 
 
 EVENTS = st.lists(

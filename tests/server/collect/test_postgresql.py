@@ -59,6 +59,12 @@ def test_concurrent_raters_each_answer_once(postgresql_url, tmp_path):
         assert len(counts) == n_raters * 18
         with says("another captau collect is at work on it"):
             Database(postgresql_url, FOLDER, "captau collect")
+        # A reader disturbs nobody, and can change nothing.
+        reader = Database(postgresql_url, FOLDER, "captau collect", read_only=True)
+        assert len(reader.run_blocking(site.store.load_rows)["answers"]) == n_raters * 18
+        with pytest.raises(StoreError, match="read-only"):
+            reader.run_blocking(lambda c: c.execute(insert(site_settings).values(key="k")) and None)
+        reader.close()
     # Opened again it is as it was.
     reopened = make_site(tmp_path, database=postgresql_url)
     assert len(load_rows(reopened)["answers"]) == n_raters * 18
