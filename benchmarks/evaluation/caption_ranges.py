@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.own_references import find_own_references
 from ...datasets.writing_systems import find_script
 
 #: The quantiles between which a range lies, and its middle.
@@ -30,7 +31,7 @@ N_FREQUENT_WORDS = 50
 #: In other English texts, of other things, they are two thirds as frequent, in German ones a tenth.
 LANGUAGE_FACTOR = 1 / 3
 #: The least number of words of which the language is compared.
-FEWEST_WORDS = 100
+FEWEST_WORDS = 50
 #: Evidence with five references speaks of captions with half as many to twice as many.
 REFERENCES_FACTOR = 2
 _RANGES = "ranges.json"
@@ -73,6 +74,7 @@ class CaptionRange:
         frequent_words: the shares of the most frequent words of captions, lower-cased.
         n_words: the number of words of the captions.
         language, systems: of a dataset, its language and who wrote the captions; empty where that is not known.
+        n_copies: the number of captions that are one of their references, and are scored against it.
     """
 
     n_captions: int
@@ -84,6 +86,7 @@ class CaptionRange:
     n_words: int
     language: str = ""
     systems: str = ""
+    n_copies: int = 0
 
     def record(self) -> dict[str, Any]:
         """Return the fields as plain data."""
@@ -112,18 +115,21 @@ class CaptionRange:
                 f"{source}: the range of captions is malformed ({error}); measure it again"
             ) from error
 
-    def with_policy(self, references: str, k: int | None) -> CaptionRange:
-        """Return the range for scores under a protocol's policy over references.
+    def with_policy(
+        self, references: str, k: int | None, own_references: str = "keep"
+    ) -> CaptionRange:
+        """Return the range for scores under a protocol's policies over references.
 
         Args:
-            references, k: as in `Protocol`.
+            references, k, own_references: as in `Protocol`.
         """
-        if self.references is None:
-            return self
+        captions = self if own_references == "keep" else replace(self, n_copies=0)
+        if captions.references is None:
+            return captions
         most = k if references == "first_k" else 1 if references.endswith("_over_single") else None
         if most is None:
-            return self
-        return replace(self, references=Spread(*(min(most, n) for n in self.references)))
+            return captions
+        return replace(captions, references=Spread(*(min(most, n) for n in captions.references)))
 
     def __str__(self) -> str:
         lengths = (
@@ -135,7 +141,12 @@ class CaptionRange:
             reference = "reference" if one else "references"
             parts.append(f"{self.references} {reference} of {self.reference_words} words")
         parts.append(self.language or f"{self.script} script")
-        return ", ".join(parts) + (f"; {self.systems}" if self.systems else "")
+        sentences = [", ".join(parts), *filter(None, [self.systems])]
+        if self.n_copies:
+            sentences.append(
+                f"{self.n_copies:,} of {self.n_captions:,} are one of their references"
+            )
+        return "; ".join(sentences)
 
 
 def measure_range(items: pd.DataFrame) -> CaptionRange:
@@ -162,6 +173,7 @@ def measure_range(items: pd.DataFrame) -> CaptionRange:
         script=find_script(captions),
         frequent_words={word: round(count / n_words, 5) for word, count in frequent},
         n_words=n_words,
+        n_copies=find_own_references(items).n_copies,
     )
 
 

@@ -86,12 +86,13 @@ class _ComparableNumbers:
         """Whether the lengths of the captions are known."""
         return self.captions.caption_words is not None
 
-    def find_mismatch(self, captions: Sequence[CaptionRange], *, with_references: bool) -> str:
-        """Say in which way a user's captions lie outside the column's; empty where they lie within."""
-        mismatches = (
-            find_mismatch(self.captions, one, with_references=with_references) for one in captions
-        )
-        return next(filter(None, mismatches), "")
+    def find_mismatch(self, captions: Mapping[str, CaptionRange], *, with_references: bool) -> str:
+        """Say which of a user's captions lie outside the column's, and in which way; empty where all lie within."""
+        for name, ranges in captions.items():
+            mismatch = find_mismatch(self.captions, ranges, with_references=with_references)
+            if mismatch:
+                return f"({name}) {mismatch}" if name else mismatch
+        return ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Evidence:
     columns: Sequence[_ComparableNumbers]
 
     def apply_to(
-        self, captions: Sequence[CaptionRange], reference_free: Collection[str] = ()
+        self, captions: Mapping[str, CaptionRange], reference_free: Collection[str] = ()
     ) -> MetricReliability:
         """Look up each metric's correlation, as far as possible in one column of numbers.
 
@@ -141,7 +142,8 @@ class Evidence:
         against all references together.
 
         Args:
-            captions: the ranges of a user's captions, one a system and set of references.
+            captions: the ranges of a user's captions by system and set of references, whose name may be empty
+                where there is one.
             reference_free: the metrics for which references do not matter.
         """
         best = sorted(
@@ -199,7 +201,9 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
             if key not in columns:
                 is_usual = protocol.references == "all" and not protocol.systems
                 captions = published_range(number.dataset)
-                captions = captions.with_policy(protocol.references, protocol.k)
+                captions = captions.with_policy(
+                    protocol.references, protocol.k, protocol.own_references
+                )
                 columns[key] = _ComparableNumbers(
                     is_usual and number.dimension in _OVERALL, captions
                 )
@@ -271,7 +275,9 @@ def _run_range(finished: FinishedRun, dataset: str, protocol: str) -> CaptionRan
     protocols: dict[str, Any] = finished.run["protocols"]
     choices = protocols.get(dataset) or protocols.get(protocol) or {}
     captions = CaptionRange.from_record(record, f"{finished.folder}/run.json: {dataset}")
-    return captions.with_policy(choices.get("references", "all"), choices.get("k"))
+    return captions.with_policy(
+        choices.get("references", "all"), choices.get("k"), choices.get("own_references", "keep")
+    )
 
 
 def _describe_judgements(dataset: str, dimension: str) -> str:

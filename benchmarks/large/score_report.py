@@ -63,7 +63,7 @@ def _find_reliability(
         return MetricReliability()
     captions = CaptionRange.from_record(record["captions"], "distributions.json")
     reference_free = {metric.spec for metric in metrics if "references" not in metric.needs}
-    return evidence.apply_to([captions], reference_free).select(record["corpus"])
+    return evidence.apply_to({"": captions}, reference_free).select(record["corpus"])
 
 
 def make_table(

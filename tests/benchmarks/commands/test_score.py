@@ -304,7 +304,8 @@ def test_names_of_files(tmp_path: Path) -> None:
 def reliability_of(
     specs: list[str], captions: Sequence[CaptionRange] = (), reference_free: Sequence[str] = ()
 ) -> MetricReliability:
-    return load_evidence(specs, "published").apply_to(captions, reference_free)
+    ranges = {str(i) if len(captions) > 1 else "": c for i, c in enumerate(captions)}
+    return load_evidence(specs, "published").apply_to(ranges, reference_free)
 
 
 def test_trust_as_published() -> None:
@@ -349,7 +350,7 @@ FLICKR8K: dict[str, Any] = {
         ({"frequent_words": {"ein": 0.1, "in": 0.02}}, [OUTSIDE, OUTSIDE]),
         # Too few words to tell the language by.
         (
-            {"frequent_words": {"ein": 0.1}, "n_words": 99},
+            {"frequent_words": {"ein": 0.1}, "n_words": 49},
             ["τ_c 43.9 on flickr8k_expert", "τ_c 54.3 on flickr8k_expert"],
         ),
     ],
@@ -371,7 +372,7 @@ def test_captions_of_one_system_outside_the_range_are_enough() -> None:
     long = CaptionRange(n_captions=100, **{**FLICKR8K, "caption_words": Spread(90, 106, 150)})
     found = reliability_of(["cider"], [usual, long])
     assert found.by_spec == {}
-    assert found.outside["cider"].startswith("have 106 words, the judged ones 6 to 20")
+    assert found.outside["cider"].startswith("(1) have 106 words, the judged ones 6 to 20")
 
 
 def test_evidence_of_unknown_captions_says_so() -> None:
@@ -423,7 +424,7 @@ def test_reliability_of_one_metric_imports_no_other() -> None:
     code = """
         import sys
         from captau.benchmarks.evaluation.metric_reliability import load_evidence
-        assert list(load_evidence(["rouge_l"], "published").apply_to([]).by_spec) == ["rouge_l"]
+        assert list(load_evidence(["rouge_l"], "published").apply_to({}).by_spec) == ["rouge_l"]
         sys.exit("captau.metrics.text.cider" in sys.modules)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

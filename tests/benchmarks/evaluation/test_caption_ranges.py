@@ -51,13 +51,32 @@ def test_a_range_is_measured_by_words() -> None:
         script="latin",
         frequent_words={"a": 0.33333, "dog": 0.33333, "dogs": 0.16667, "runs": 0.16667},
         n_words=6,
+        n_copies=1,
     )
     assert (
-        str(measured) == "captions of 1 to 3 words, 1 to 2 references of 2 to 4 words, latin script"
+        str(measured)
+        == "captions of 1 to 3 words, 1 to 2 references of 2 to 4 words, latin script; "
+        "1 of 3 are one of their references"
     )
     assert measured.with_policy("mean_over_single", None).references == Spread(1, 1, 1)
     assert measured.with_policy("first_k", 1).references == Spread(1, 1, 1)
     assert measured.with_policy("all", None) == measured
+
+
+def test_a_range_says_how_many_captions_are_copies_unless_they_are_scored_without() -> None:
+    measured = measure_range(items_of([("A dog!", ("a dog", "a cat")), ("dogs", ("a dog",))]))
+    assert str(measured).endswith("latin script; 1 of 2 are one of their references")
+    assert measured.with_policy("all", None) == measured
+    for policy in ("drop", "leave_out"):
+        assert measured.with_policy("all", None, policy).n_copies == 0
+
+
+def test_fifty_words_of_another_language_are_enough() -> None:
+    evidence = published_ranges()["flickr8k_expert"]
+    german = measure_range(items_of([("ein Hund läuft über die grüne Wiese am Haus", ())] * 6))
+    assert find_mismatch(evidence, german, with_references=False).startswith("are not in English")
+    english = measure_range(items_of([("two children play in the snow with a red sled", ())] * 5))
+    assert find_mismatch(evidence, english, with_references=False) == ""
 
 
 @given(ROWS)
