@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....datasets.errors import InputError
-from ...base import UnavailableError
+from ...text.parts_of_speech import TaggedWord, tag_words
 
 NegativeKind = Literal["substitution", "random", "repetition", "permutation"]
 NEGATIVE_KINDS: tuple[NegativeKind, ...] = get_args(NegativeKind)
@@ -33,10 +31,6 @@ SIMILAR_SHARE = 0.5
 N_NEAREST = 3
 #: First letters of Penn Treebank's tags of the words that are substituted: verbs, nouns, adjectives.
 _SUBSTITUTED_TAGS = ("V", "N", "J")
-_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
-
-#: A word and its part of speech.
-TaggedWord = tuple[str, str]
 
 
 class Negatives:
@@ -197,25 +191,3 @@ def _permute(rng: np.random.Generator, words: Sequence[str]) -> list[str]:
         permuted = [words[int(i)] for i in rng.permutation(len(words))]
         if permuted != list(words):
             return permuted
-
-
-def tag_words(caption: str) -> list[TaggedWord]:
-    """Split a caption into words and punctuation marks, with Penn tags by TextBlob's tagger.
-
-    Raises:
-        UnavailableError: if TextBlob is not installed.
-    """
-    words = _WORD.findall(caption)
-    return [(str(word), str(part)) for word, part in _load_tagger()(words)] if words else []
-
-
-@cache
-def _load_tagger() -> Callable[[Sequence[str]], Any]:
-    try:
-        from textblob.en import parser
-    except ImportError as error:
-        raise UnavailableError(
-            "negative captions", "need textblob, which is not installed", "pip install textblob"
-        ) from error
-
-    return parser.find_tags
