@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import InputError
+from .marked_words import WORD_COLUMNS, check_words
 from .preferences import PEOPLE, PREFERENCE_COLUMNS, check_preferences
 from .splits import split_of
 
@@ -196,12 +197,14 @@ class CaptionSet:
         ratings: long form, columns `RATING_COLUMNS`.
         preferences: for pairwise sets, columns `PREFERENCE_COLUMNS` and `winner`, a row a judgement: a positive
             `strength` prefers a, a negative b, 0 is a tie; `winner` is derived from it.
+        words: for sets whose captions' words are marked, columns `WORD_COLUMNS`.
         card: the dataset's `Card`.
 
     Raises:
         InputError: on a missing column, a duplicate item, a candidate without references (where the
             card promises them), a rating that is NaN or outside its scale or rates no item, a
-            second rating by the same rater, or a faulty preference (`preferences.check_preferences`).
+            second rating by the same rater, a faulty preference (`preferences.check_preferences`), or marked words that
+            are not the caption's (`marked_words.check_words`).
     """
 
     def __init__(
@@ -211,16 +214,21 @@ class CaptionSet:
         preferences: pd.DataFrame | None = None,
         *,
         card: Card,
+        words: pd.DataFrame | None = None,
     ) -> None:
         self._items = _with_columns(items, ITEM_COLUMNS, "items", card)
         self._ratings = _with_columns(ratings, RATING_COLUMNS, "ratings", card)
         self._preferences = _with_columns(preferences, PREFERENCE_COLUMNS, "preferences", card)
+        self._words = _with_columns(words, WORD_COLUMNS, "words", card)
         self._card = card
         self._validate_items()
         self._validate_ratings()
         self._preferences = check_preferences(
             self._preferences, set(self._items["item_id"]), f"dataset {self.name}"
         )
+        if not self._words.empty:
+            captions = self._items.set_index("item_id")["caption"].to_dict()
+            check_words(self._words, captions, f"dataset {self.name}")
 
     # Copy-on-write (pandas 3) makes these copies cheap and keeps what is inside unchanged.
     @property
@@ -234,6 +242,10 @@ class CaptionSet:
     @property
     def preferences(self) -> pd.DataFrame:
         return self._preferences.copy(deep=False)
+
+    @property
+    def words(self) -> pd.DataFrame:
+        return self._words.copy(deep=False)
 
     @property
     def card(self) -> Card:
@@ -257,9 +269,9 @@ class CaptionSet:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over items, ratings and preferences: two equal sets have equal digests."""
+        """SHA-256 over items, ratings, preferences and words: two equal sets have equal digests."""
         h = hashlib.sha256()
-        for frame in (self._items.drop(columns="image"), self._ratings):
+        for frame in (self._items.drop(columns="image"), self._ratings, self._words):
             for row in frame.itertuples(index=False, name=None):
                 h.update(repr(row).encode("utf-8", "surrogatepass"))
         for *pair, rater, strength, winner in self._preferences.itertuples(index=False, name=None):

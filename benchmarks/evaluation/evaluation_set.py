@@ -121,6 +121,13 @@ class EvaluationSet:
             preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)
         ]
 
+    @cached_property
+    def words(self) -> pd.DataFrame:
+        """The words that people marked in the selected items, on the protocol's dimensions."""
+        words = self.caption_set.words
+        is_selected = words["item_id"].isin(self.items["item_id"])
+        return words[is_selected & words["dimension"].isin(self.protocol.dimension)]
+
     def points(self, dimension: str) -> pd.DataFrame:
         """Return the data points of a dimension: columns `item_id, value`, in the items' order.
 

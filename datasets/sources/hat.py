@@ -1,20 +1,30 @@
 """HAT: machine captions of COCO images with the words that people call hallucinated (Petryk et al. 2024).
 
 A caption's `hallucination` is 1 where it tells something that its image does not show, 0 where it does not: a fault,
-so that low scores are to find it.
+so that low scores are to find it. The words by which it does are `words`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..errors import InputError
+from ..marked_words import WORD_COLUMNS, find_mismatch
 from ..reading.json_files import field, read_json, texts
 from ..reading.source_files import find
 from ..registry import dataset
-from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, SourceFile, github, make_items
+from ..schema import (
+    RATING_COLUMNS,
+    CaptionSet,
+    Card,
+    Scale,
+    SourceFile,
+    github,
+    make_items,
+)
 from .coco_captions import coco_id
 
 _COMMIT = "7da6b90ebe392228ea532a84d78eab830c2b3cb2"
@@ -64,7 +74,7 @@ def load_hat(root: Path) -> CaptionSet:
     """Read HAT's captions.
 
     Raises:
-        InputError: where the file is missing or malformed.
+        InputError: where the file is missing or malformed, or the marked words are not the caption's.
     """
     path = find(root, CARD, CAPTIONS)
     rows = read_json(path)
@@ -74,12 +84,14 @@ def load_hat(root: Path) -> CaptionSet:
     captions: list[str] = []
     references: list[tuple[str, ...]] = []
     faults: list[float] = []
+    marked_words: list[list[tuple[str, bool]]] = []
     for number, row in enumerate(rows):
         where = f"{path}: entry {number}"
         images.append(coco_id(field(row, "image_path", str, where)))
         captions.append(field(row, "caption", str, where))
         references.append(texts(row, "references", where))
         faults.append(float(field(row, "contains_hallucination", bool, where)))
+        marked_words.append(_marked_words(row, captions[-1], where))
     items = make_items(images, captions, references)
     ratings = pd.DataFrame(
         [
@@ -88,4 +100,28 @@ def load_hat(root: Path) -> CaptionSet:
         ],
         columns=pd.Index(RATING_COLUMNS),
     )
-    return CaptionSet(items, ratings, card=CARD)
+    words = pd.DataFrame(
+        [
+            (item_id, position, word, DIMENSION, int(is_fault))
+            for item_id, caption_words in zip(items["item_id"], marked_words, strict=True)
+            for position, (word, is_fault) in enumerate(caption_words)
+        ],
+        columns=pd.Index(WORD_COLUMNS),
+    )
+    return CaptionSet(items, ratings, card=CARD, words=words)
+
+
+def _marked_words(row: Any, caption: str, where: str) -> list[tuple[str, bool]]:
+    """Return the words of a caption, each with whether it is hallucinated.
+
+    Raises:
+        InputError: where they are not the caption's words, in their order.
+    """
+    marked_words: list[tuple[str, bool]] = []
+    for entry in field(row, "grounding", list, where):
+        if not isinstance(entry, list) or list(map(type, entry)) != [str, bool]:
+            raise InputError(f"{where}: 'grounding' holds {entry!r}, not a word and true or false")
+        marked_words.append((entry[0], entry[1]))
+    if reason := find_mismatch([word for word, _ in marked_words], caption):
+        raise InputError(f"{where}: 'grounding': {reason}")
+    return marked_words

@@ -126,14 +126,18 @@ class _Chair(WordMetric):
             raise InputError(f"metric {self.spec}: the captions have no image_id to find labels by")
         objects_of = lru_cache(maxsize=65536)(lambda text: find_mentions(text, vocabulary))
         mentions: list[tuple[list[Mention], int]] = []
-        for index, (caption, references) in enumerate(zip(rows.captions, rows.references, strict=True)):
+        for index, (caption, references) in enumerate(
+            zip(rows.captions, rows.references, strict=True)
+        ):
             present = {m.object_name for reference in references for m in objects_of(reference)}
             if images is not None:
                 if images[index] not in labels:
                     raise InputError(f"{self.labels}: no labels of image '{images[index]}'")
                 present |= labels[images[index]]
             of_caption = objects_of(caption)
-            mentions.append(([m for m in of_caption if m.object_name not in present], len(of_caption)))
+            mentions.append(
+                ([m for m in of_caption if m.object_name not in present], len(of_caption))
+            )
         return mentions
 
 

@@ -31,7 +31,9 @@ def _load_tagger() -> Callable[[Sequence[str]], Any]:
         from textblob.en import parser
     except ImportError as error:
         raise UnavailableError(
-            "tagging words", "needs textblob, which is not installed", "pip install 'captau[neural]'"
+            "tagging words",
+            "needs textblob, which is not installed",
+            "pip install 'captau[neural]'",
         ) from error
 
     return parser.find_tags
