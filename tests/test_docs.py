@@ -280,6 +280,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         text = "\n".join(["IMAGE_KEY\tCAPTION_PRED\tROUNDED_AVG_USER_RATING", *rows, ""])
         write(root / "caption_quality" / f"OID-rated-image-captions.v1.{fold}.tsv", text)
+    hat = (
+        {
+            "caption": row.caption,
+            "grounding": [[word, k == row.Index % 3] for k, word in enumerate(row.caption.split())],
+            "contains_hallucination": row.Index % 3 < len(row.caption.split()),
+            "image_path": f"COCO_val2014_{int(coco[row.image_id]):012d}.jpg",
+            "references": list(row.references),
+        }
+        for row in [*items.itertuples(), next(items.assign(caption="").itertuples())]
+    )
+    write(root / datasets.card("hat").sources[0].path, list(hat))
     write_capeval1k(
         root,
         [

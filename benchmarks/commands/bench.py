@@ -22,11 +22,12 @@ from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
+from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions
 from ..options.shared import changes_of, names_of, statistics_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
-from ..runs.results import RANK_COLUMNS, JudgementTables, Results
+from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, JudgementTables, Results
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
@@ -169,6 +170,7 @@ def run(config: BenchOptions) -> Results:
         if config.statistics.disattenuate
         else None,
         judgements=_judgements(measured),
+        words=_words(measured),
         ranks=pd.DataFrame(
             [
                 (m.caption_set.name, dimension, coefficient, metric, rank)
@@ -237,3 +239,9 @@ def _judgements(measured: Sequence[MeasuredDataset]) -> JudgementTables:
         joined(RATING_COLUMNS, (m.selection.ratings for m in measured)),
         joined((*PREFERENCE_COLUMNS, "winner"), (m.selection.preferences for m in measured)),
     )
+
+
+def _words(measured: Sequence[MeasuredDataset]) -> pd.DataFrame | None:
+    """Return the words of the measured items that people mark and metrics blame; None where neither does."""
+    parts = [frame for m in measured for frame in blamed_words(m.selection, m.scored.blame)]
+    return pd.concat(parts, ignore_index=True)[list(BLAME_COLUMNS)] if parts else None

@@ -17,6 +17,7 @@ from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.virtual_raters import CEILINGS
 from .floors import FLOOR_NOTES, FLOORS
 from .measured_dataset import MeasuredDataset, row_key
+from .word_detection import word_dimension
 from .wording import (
     CORRECTION_LABELS,
     copies_note,
@@ -89,7 +90,8 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
 
 def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     frame = measured.correlations
-    has_dimensions = len(measured.protocol.dimension) > 1
+    of_ratings = frame.loc[frame["coefficient"] != "accuracy", "dimension"]
+    has_dimensions = len(measured.protocol.dimension) > 1 or of_ratings.nunique() > 1
     ranked = {key[1:] for key in measured.ranks}
     columns: list[_PrintedColumn] = []
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
@@ -120,12 +122,19 @@ def _notes(
     notes = ["Coefficients ×100."]
     if measured.caption_set.card.synthetic:
         notes.insert(0, synthetic_note("metrics"))
-    counts = frame.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
+    words = [word_dimension(dimension) for dimension in measured.protocol.dimension]
+    of_captions = frame[~frame["dimension"].isin(words)]
+    counts = of_captions.groupby("coefficient", sort=False)[["n_items", "n_ratings"]].max()
     unit = "preference pairs" if set(frame["coefficient"]) == {"accuracy"} else "data points"
     notes.append(
         f"{int(counts['n_items'].max()):,} items, {int(counts['n_ratings'].max()):,} {unit}; "
         f"protocol {measured.protocol.name}: {describe_protocol(measured.protocol)}."
     )
+    if len(of_words := frame[frame["dimension"].isin(words)]):
+        n_words = int(of_words["n_ratings"].max())
+        notes.append(
+            f"Of words: {n_words:,} words that people marked, and that metrics blame or not."
+        )
     notes += [note] if (note := copies_note(measured.selection)) else []
     if note := missing_splits_note(measured.caption_set, measured.protocol):
         notes.append(note)

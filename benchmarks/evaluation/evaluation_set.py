@@ -18,6 +18,7 @@ from ...metrics.base import Floats
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients import Coefficient, undefined_reason
+from ..statistics.detection import DETECTION_COEFFICIENTS
 from ..statistics.levels import correlate_at_level
 from ..statistics.remarks import Remark
 from ..statistics.weighted_coefficients import Ints
@@ -120,6 +121,12 @@ class EvaluationSet:
         return preferences[
             preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)
         ]
+
+    @property
+    def has_words(self) -> bool:
+        """Tell whether words of the selected items are marked, and count: they do in a pooled detection."""
+        is_detection = set(DETECTION_COEFFICIENTS) & set(self.protocol.coefficients)
+        return bool(is_detection) and self.protocol.level == "pooled" and not self.words.empty
 
     @cached_property
     def words(self) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Floats, Metric
+from ...metrics.word_metric import WordMetric
 from ..runs.progress_bar import StepProgress
 from ..runs.results import (
     SCORE_COLUMNS,
@@ -46,6 +48,7 @@ from ..statistics.significance import TEST_COEFFICIENTS
 from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows
 from .evaluation_set import EvaluationSet
 from .floors import FLOOR_NOTES, floor_scores
+from .word_detection import build_word_panels, word_rows
 from .wording import join_notes
 
 #: Point estimates alone, without intervals or ranks.
@@ -76,6 +79,15 @@ class ScoredDataset:
         return {
             metric.spec: (1.0 if metric.higher_is_better else -1.0) * self.by_metric[metric.spec]
             for metric in self.metrics
+        }
+
+    @cached_property
+    def blame(self) -> dict[str, list[Floats]]:
+        """By metric that blames words, an array for each item: a number for each of its words."""
+        return {
+            metric.spec: metric.blame(self.selection.items)
+            for metric in self.metrics
+            if isinstance(metric, WordMetric)
         }
 
     @property
@@ -212,6 +224,8 @@ def correlate_dataset(
         for name in (*metrics, *by_floor)
         for row in metric_rows(selection, name, scores[name], notes.get(name, ""))
     ]
+    word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
+    rows += word_rows(selection, word_panels, notes)
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
     rows += of_people.rows
     intervals: dict[RowKey, Interval] = {}
@@ -228,7 +242,9 @@ def correlate_dataset(
     elif statistics.uses_resampling:
         if tests:
             _check_comparable(selection, metrics, panels, tests)
-        uncertainty = _resample(panels, scored, statistics, tests, of_people, progress)
+        uncertainty = _resample(
+            [*panels, *word_panels], scored, statistics, tests, of_people, progress
+        )
         intervals = dict(uncertainty.intervals)
         ranks = uncertainty.compute_ranks(
             {row_key(r): r["value"] for r in rows if r["metric"] in metrics}
@@ -322,8 +338,9 @@ def _resample(
     progress: StepProgress,
 ) -> Uncertainty:
     metrics = [m.spec for m in scored.metrics]
-    n_pairs = len(metrics) * (len(metrics) - 1) // 2
-    steps = len(panels) * (count_blocks(statistics.replicates) + n_pairs)
+    n_blocks = count_blocks(statistics.replicates)
+    n_competing = [len(set(metrics) & set(panel.metrics)) for panel in panels]
+    steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
     progress.add_steps(steps, f"{scored.selection.name}: replicates")
     return measure_uncertainty(
         panels,

@@ -1,6 +1,6 @@
 """How well metrics that blame words find those that people mark: rows of `correlations.csv` and panels for intervals.
 
-`measured_dataset` calls both. A word is a data point, what people mark counts as -1 and blame lowers a word's score,
+`measured_dataset` calls both, `bench` writes `blamed_words`. A word is a data point, what people mark counts as -1 and blame lowers a word's score,
 as with every fault; images are resampled with all of their words.
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Floats
+from ..runs.results import PEOPLE_SOURCE
 from ..statistics.coefficients import correlate
 from ..statistics.detection import DETECTION_COEFFICIENTS
 from ..statistics.panels import RatingPanel, make_rating_panel
@@ -29,9 +30,9 @@ def word_dimension(dimension: str) -> str:
 
 
 def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[RatingPanel]:
-    """Join metrics' blame to the words that people marked, dimension by dimension; without either, none."""
+    """Join metrics' blame to the words that people marked, dimension by dimension."""
     coefficients = [c for c in selection.rating_coefficients if c in DETECTION_COEFFICIENTS]
-    if not blame or not coefficients:
+    if not blame:
         return []
     items = selection.items
     places = pd.Index(items["item_id"])
@@ -72,8 +73,9 @@ def word_rows(
         notes: added to each row's own, by metric.
     """
     n_items = selection.words.groupby("dimension", sort=False)["item_id"].nunique()
+    n_items.index = n_items.index.map(word_dimension)
     rows: list[Row] = []
-    for panel, count in zip(panels, n_items, strict=True):
+    for panel in panels:
         for metric, scores in panel.scores.items():
             for coefficient in panel.coefficients:
                 correlation = correlate(scores, panel.ratings, coefficient)
@@ -85,10 +87,33 @@ def word_rows(
                         "dimension": panel.dimension,
                         "coefficient": coefficient,
                         "value": correlation.value,
-                        "n_items": int(count),
+                        "n_items": int(n_items[panel.dimension]),
                         "n_ratings": len(scores),
                         "p_value": correlation.p_value,
                         "note": join_notes(correlation.note, notes.get(metric, "")),
                     }
                 )
     return rows
+
+
+def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.DataFrame]:
+    """Return the marked words, and those of each metric that blames words; columns `results.BLAME_COLUMNS`."""
+    names = {"dataset": selection.name}
+    parts = [selection.words.assign(source=PEOPLE_SOURCE, **names)] if len(selection.words) else []
+    items = selection.items
+    words = items["caption"].str.split()
+    counts = words.str.len().to_numpy()
+    for metric, item_blame in blame.items():
+        parts.append(
+            pd.DataFrame(
+                {
+                    **names,
+                    "item_id": np.repeat(items["item_id"].to_numpy(dtype=object), counts),
+                    "position": np.concatenate([np.arange(count) for count in counts]),
+                    "word": [word for caption_words in words for word in caption_words],
+                    "source": metric,
+                    "value": np.concatenate(item_blame),
+                }
+            )
+        )
+    return parts

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.images import find_image
+from ..runs.results import PEOPLE_SOURCE
 from .run_dataset import RunDataset
 
 #: The longer side of a picture, in pixels.
@@ -25,6 +26,8 @@ UNDEFINED = 65535
 STEPS = 10_000
 #: What of the room captions may take where there are pictures as well.
 SHARE = 0.7
+#: Words that are blamed less are not marked.
+MIN_BLAME = 0.05
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,7 @@ class _View:
                 "references": of_references,
             },
             "ratings": self._ratings(position),
+            "blamed": self._blamed_words(position),
             "compared": dimensions,
             "pairs": [
                 [position[a], position[b], dimension, winner]
@@ -211,6 +215,18 @@ class _View:
             "ranks": _base64(packed.astype("<u2").T),
             "pictures": {},
         }
+
+    def _blamed_words(self, position: dict[str, int]) -> dict[int, list[list[Any]]]:
+        """By item, each blamed word: its place in the caption, who blames it, and how much."""
+        words = self.part.words
+        words = words[(words["value"] >= MIN_BLAME) & words["item_id"].isin(position.keys())]
+        blamed: dict[int, list[list[Any]]] = {}
+        for word in words.itertuples():
+            source = str(word.source)
+            name = source if source == PEOPLE_SOURCE else self.part.label(source)
+            item = position[str(word.item_id)]
+            blamed.setdefault(item, []).append([word.position, name, round(float(word.value), 2)])
+        return blamed
 
     def _ratings(self, position: dict[str, int]) -> list[list[list[float]]]:
         """By dimension and item, in the raters' order."""

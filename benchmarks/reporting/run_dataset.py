@@ -86,6 +86,12 @@ class RunDataset:
         return preferences[preferences["dataset"] == self.dataset]
 
     @cached_property
+    def words(self) -> pd.DataFrame:
+        """The words of this dataset that people mark and metrics blame."""
+        words = self.run.words
+        return words[words["dataset"] == self.dataset]
+
+    @cached_property
     def scores(self) -> pd.DataFrame:
         """A row an item and a column a metric, companions after what was asked for; as computed."""
         scores = self.run.scores

@@ -17,6 +17,7 @@ from ...datasets.reading.source_files import sha256
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from .output_folder import RUN_FILE
 from .results import (
+    BLAME_COLUMNS,
     CORRELATION_COLUMNS,
     FORMAT,
     RANK_COLUMNS,
@@ -77,6 +78,13 @@ class FinishedRun:
     def preferences(self) -> pd.DataFrame:
         """Columns `dataset`, `PREFERENCE_COLUMNS` and `winner`, of runs of captau 0.1 as well."""
         return self._table("preferences.parquet", ("dataset", *PREFERENCE_COLUMNS, "winner"))
+
+    @cached_property
+    def words(self) -> pd.DataFrame:
+        """Columns `BLAME_COLUMNS`; empty where nobody marks or blames words."""
+        if not self.has_file("words.parquet"):
+            return pd.DataFrame(columns=pd.Index(BLAME_COLUMNS))
+        return self._table("words.parquet", BLAME_COLUMNS)
 
     @cached_property
     def ranks(self) -> pd.DataFrame:

@@ -34,6 +34,9 @@ CORRELATION_COLUMNS = (
     "note",
 )
 SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric", "score")
+#: `source` is a metric, or `PEOPLE_SOURCE` for the words that people mark; `value` is from 0 to 1, blamed most.
+BLAME_COLUMNS = ("dataset", "item_id", "position", "word", "source", "value")
+PEOPLE_SOURCE = "people"
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
     "dataset",
@@ -130,6 +133,7 @@ class Results:
             `DISATTENUATED_COLUMNS`; None where nobody asked.
         comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
         judgements: what people said of the items; None where a run spans protocols.
+        words: the words that people mark and metrics blame, columns `BLAME_COLUMNS`; None where neither does.
         ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
         summary: a closing line; empty where there is nothing to sum up.
     """
@@ -142,6 +146,7 @@ class Results:
     disattenuated: pd.DataFrame | None = None
     comparison: pd.DataFrame | None = None
     judgements: JudgementTables | None = None
+    words: pd.DataFrame | None = None
     ranks: pd.DataFrame | None = None
     summary: str = ""
 
@@ -159,6 +164,8 @@ class Results:
             files["disattenuated.csv"] = to_csv(self.disattenuated)
         if self.judgements is not None:
             files |= self.judgements.files()
+        if self.words is not None:
+            files["words.parquet"] = to_parquet(self.words)
         if self.ranks is not None:
             files["ranks.csv"] = to_csv(self.ranks)
         if self.comparison is not None:

@@ -100,7 +100,7 @@ def measure_uncertainty(
 
     Args:
         panels: the data points of each dimension, and the preferences.
-        metrics: the panels' metrics that compete for ranks.
+        metrics: the metrics that compete for ranks, in those panels that have them.
         options: the kind of intervals; they must resample.
         tests: the tests of differences.
         extras: further rows that need an interval, by the dimension on whose images they rest.
@@ -139,8 +139,9 @@ def measure_uncertainty(
                 statistic, values, replicates[name], panel.n_images, options
             )
             intervals |= zip(keys, row_intervals, strict=True)
+        competing = [metric for metric in metrics if metric in panel.metrics]
         differences += compare_metrics(
-            panel, metrics, prepared, replicates, options, tests, advance=advance
+            panel, competing, prepared, replicates, options, tests, advance=advance
         )
     return Uncertainty(options, intervals, differences)
 

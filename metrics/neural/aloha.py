@@ -149,6 +149,8 @@ def assign(nouns: Sequence[str], cosines: Floats) -> dict[str, float]:
         cosines: with those of the references, shape (n_nouns, n_reference_nouns).
     """
     support = dict.fromkeys(nouns, 0.0)
+    # Rounded, so that a noun that is in the references has 1 and not 1 less a rounding error.
+    cosines = np.round(cosines, 9)
     rows, columns = linear_sum_assignment(cosines, maximize=True)
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
         support[nouns[row]] = float(cosines[row, column])

@@ -236,6 +236,28 @@
     by("after").disabled = page >= pages - 1;
   };
 
+  /* A caption whose blamed words are marked, the stronger the surer; those that people mark are underlined. */
+  const marked = (item) => {
+    const caption = part.items.caption[item];
+    const blame = new Map();
+    for (const [place, name, value] of part.blamed[item] || []) {
+      blame.set(place, [...(blame.get(place) || []), { name, value }]);
+    }
+    let place = 0;
+    const pieces = caption.split(/(\s+)/).filter(Boolean).map((piece) => {
+      const blamers = /\S/.test(piece) ? blame.get(place++) : undefined;
+      if (!blamers) return piece;
+      const mark = make("mark", piece, {
+        title: blamers.map(({ name, value }) => `${name} ${value}`).join(", "),
+        class: blamers.some(({ name }) => name === "people") ? "people" : "",
+      });
+      const surest = Math.max(0, ...blamers.filter(({ name }) => name !== "people").map(({ value }) => value));
+      mark.style.setProperty("--blame", `${Math.round(100 * surest)}%`);
+      return mark;
+    });
+    return pieces.length ? pieces : ["(an empty caption)"];
+  };
+
   const fill = () => {
     const item = order[opened];
     const { items } = part;
@@ -253,7 +275,7 @@
       const values = part.ratings[at][item];
       if (values.length) fact(`${name} (${scale})`, `${values.map(written).join(", ")}; mean ${written(means[item])}`);
     });
-    by("caption-text").textContent = items.caption[item] || "(an empty caption)";
+    by("caption-text").replaceChildren(...marked(item));
     body.replaceChildren();
     const large = picture(item);
     if (large) body.append(large);
@@ -264,6 +286,13 @@
       texts.forEach((text) => list.append(make("li", text, { dir: "auto" })));
       body.append(make("h4", name), list);
     };
+    const sources = new Map();
+    const words = items.caption[item].split(/\s+/).filter(Boolean);
+    for (const [place, name, value] of part.blamed[item] || []) {
+      const word = value < 1 ? `${words[place]} (${value})` : words[place];
+      sources.set(name, [...(sources.get(name) || []), word]);
+    }
+    lists("Blamed words", [...sources].map(([name, blamed]) => `${name}: ${blamed.join(", ")}`));
     lists("References", part.references[items.references[item]]);
     lists("Compared with", (part.pairsOf.get(item) || []).map(([a, b, dimension, winner]) => {
       const won = winner === "tie" ? "people tied" : (winner === "a") === (a === item) ? "this one preferred" : "the other preferred";

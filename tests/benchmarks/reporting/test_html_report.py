@@ -453,6 +453,48 @@ def test_a_browser_shows_hostile_captions_as_they_stand(looked_at, hostile):
     assert page.locator("b, i").count() == 0
 
 
+@pytest.fixture(scope="module")
+def blamed(tmp_path_factory):
+    """A finished run with a caption of HAT's shape, whose sofa people mark and CHAIR blames; with a page."""
+    folder = tmp_path_factory.mktemp("blamed")
+    rows = [
+        {
+            "caption": caption,
+            "grounding": [[word, word == "couch"] for word in caption.split()],
+            "contains_hallucination": "couch" in caption,
+            "image_path": f"{number}.jpg",
+            "references": ["A dog."],
+        }
+        for number, caption in enumerate(["a dog", " the dog on a  couch", "a cat"])
+    ]
+    (folder / "hat").mkdir()
+    (folder / "hat" / "hat-trainval.json").write_text(json.dumps(rows))
+    captau.bench("hat", ["chair_s", "bleu_1"], data_root=folder, output_dir=folder / "run")
+    assert run_captau("report", f"run={folder / 'run'}") == 0
+    return folder / "run"
+
+
+def test_the_page_holds_the_words_that_are_blamed(blamed):
+    (part,) = embedded(blamed / "report.html")
+    assert part["blamed"] == {
+        "1": [[4, "people", 1.0], [4, "CHAIRs", 1.0]],
+        "2": [[1, "CHAIRs", 1.0]],
+    }
+
+
+def test_a_browser_marks_the_words_that_are_blamed(looked_at, blamed):
+    page = looked_at(blamed)
+    page.select_option("#order", label="as in the dataset")
+    page.locator("#list button").nth(1).press("Enter")
+    marks = page.locator("#caption-text mark")
+    assert marks.all_inner_texts() == ["couch"]
+    assert marks.first.get_attribute("title") == "people 1, CHAIRs 1"
+    assert page.locator("#caption-text").evaluate("e => e.textContent") == " the dog on a  couch"
+    said = page.locator("#caption").inner_text()
+    assert "people: couch" in said
+    assert "CHAIRs: couch" in said
+
+
 def test_a_phone_needs_no_sideways_scrolling(looked_at, demo):
     page = looked_at(demo, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -1,0 +1,131 @@
+"""Metrics that blame words against words that people mark, on files of our own in the shape of HAT."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from captau.benchmarks.commands.bench import bench
+from captau.datasets.sources.hat import CAPTIONS
+from captau.metrics.base import Floats
+from captau.metrics.rows import Rows
+from captau.metrics.word_metric import WordMetric
+from tests.conftest import says
+
+
+def entry(image: int, caption: str, faults: Sequence[str]) -> dict[str, object]:
+    return {
+        "caption": caption,
+        "grounding": [[word, word in faults] for word in caption.split()],
+        "contains_hallucination": bool(faults),
+        "image_path": f"COCO_val2014_{image:012d}.jpg",
+        "references": ["A dog and a cat."],
+    }
+
+
+ENTRIES = [
+    entry(1, "a dog and a bus .", ["bus"]),
+    entry(2, "a cat", []),
+    entry(3, "a blue car on it", ["blue", "car"]),
+    entry(4, "a dog eats", ["eats"]),
+]
+
+
+@pytest.fixture
+def hat(tmp_path: Path) -> Path:
+    path = tmp_path / CAPTIONS.path
+    path.parent.mkdir()
+    path.write_text(json.dumps(ENTRIES))
+    return tmp_path
+
+
+@dataclass(frozen=True)
+class Lengths(WordMetric):
+    """Blames long words, or one word too many."""
+
+    surplus: int = 0
+
+    @property
+    def name(self) -> str:
+        return "lengths"
+
+    def compute(self, rows: Rows) -> Floats:
+        return np.array([-max(map(len, caption.split())) for caption in rows.captions], dtype=float)
+
+    def compute_blame(self, rows: Rows) -> list[Floats]:
+        return [
+            np.array([len(word) / 9 for word in caption.split()] + [0.0] * self.surplus)
+            for caption in rows.captions
+        ]
+
+
+def test_words_are_detected_as_scikit_learn_has_it(hat: Path, tmp_path: Path) -> None:
+    results = bench("hat", [Lengths(), "bleu_1"], data_root=hat, output_dir=tmp_path / "out")
+    table = results.correlations
+    words = table[table["dimension"] == "hallucination of words"].set_index("coefficient")
+    assert set(words["metric"]) == {"lengths"}
+    marks = [word[1] for e in ENTRIES for word in e["grounding"]]  # pyright: ignore[reportGeneralTypeIssues]
+    lengths = [len(word[0]) for e in ENTRIES for word in e["grounding"]]  # pyright: ignore[reportGeneralTypeIssues]
+    expected = [average_precision_score(marks, lengths), roc_auc_score(marks, lengths)]
+    assert words["value"].tolist() == pytest.approx(expected)
+    assert words["n_ratings"].tolist() == [16, 16]
+    assert words["ci_low"].notna().all()
+    written = pd.read_parquet(tmp_path / "out" / "words.parquet")
+    assert written.groupby("source")["value"].sum().to_dict() == pytest.approx(
+        {"people": 4, "lengths": sum(lengths) / 9}
+    )
+
+
+def test_chair_blames_the_objects_that_people_mark(hat: Path) -> None:
+    """It blames bus and car, which people mark, of the four words that they mark: both precede every other word."""
+    table = bench("hat", "chair_s", data_root=hat).correlations
+    values = table.set_index(["dimension", "coefficient"])["value"]
+    precision = (1 / 1 + 2 / 2) / 4 + 2 / 4 * (
+        4 / 16
+    )  # the 14 words that are left are found together
+    assert values["hallucination of words", "average_precision"] == pytest.approx(precision)
+
+
+def test_blame_of_another_number_of_words_is_refused(hat: Path) -> None:
+    with says("metric lengths(surplus=1) blames 7 words of a caption of 6"):
+        bench("hat", Lengths(surplus=1), data_root=hat)
+
+
+@pytest.mark.parametrize(
+    ("grounding", "message"),
+    [
+        (
+            [["a", False], ["horse", True]],
+            "'grounding': the word 'horse' is not word 2 of the caption",
+        ),
+        ([["a", False]], "'grounding': the word 'cat' of the caption is not among them"),
+        ([["a", False], ["cat", False], ["!", True]], "the word '!' is not word 3 of the caption"),
+        ([["a", 0]], "'grounding' holds ['a', 0], not a word and true or false"),
+    ],
+)
+def test_marked_words_that_are_not_the_captions_are_refused(
+    grounding: list[object], message: str, hat: Path
+) -> None:
+    path = hat / CAPTIONS.path
+    path.write_text(json.dumps([{**ENTRIES[1], "grounding": grounding}]))
+    with says(f"{path}: entry 0: ", message):
+        bench("hat", "bleu_1", data_root=hat)
+
+
+def test_without_a_metric_that_blames_words_there_are_no_rows_of_words(hat: Path) -> None:
+    results = bench("hat", "bleu_1", data_root=hat)
+    assert set(results.correlations["dimension"]) == {"hallucination"}
+    assert results.tables[0].columns[:1] == ["AP"]
+
+
+def test_words_count_in_pooled_detection_alone(hat: Path) -> None:
+    for protocol in ({"coefficients": ["tau_b"]}, {"level": "by_image"}):
+        table = bench("hat", Lengths(), protocol=protocol, data_root=hat).correlations
+        assert set(table["dimension"]) == {"hallucination"}
