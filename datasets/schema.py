@@ -227,7 +227,7 @@ class CaptionSet:
             self._preferences, set(self._items["item_id"]), f"dataset {self.name}"
         )
         if not self._words.empty:
-            captions = self._items.set_index("item_id")["caption"].to_dict()
+            captions = dict(zip(self._items["item_id"], self._items["caption"], strict=True))
             check_words(self._words, captions, f"dataset {self.name}")
 
     # Copy-on-write (pandas 3) makes these copies cheap and keeps what is inside unchanged.

@@ -56,4 +56,4 @@ class WordMetric(Metric):
                     f"{distinct.label(index)}: metric {self.spec} blames {np.size(values)} words of a caption of "
                     f"{len(caption.split())}; one number for each word is expected"
                 )
-        return [np.asarray(blame[index], dtype=np.float64) for index in inverse]
+        return [np.asarray(blame[index], dtype=np.float64) for index in inverse.tolist()]

@@ -101,8 +101,8 @@ def blamed_words(selection: EvaluationSet, blame: BlameByMetric) -> list[pd.Data
     names = {"dataset": selection.name}
     parts = [selection.words.assign(source=PEOPLE_SOURCE, **names)] if len(selection.words) else []
     items = selection.items
-    words = items["caption"].str.split()
-    counts = words.str.len().to_numpy()
+    words = [caption.split() for caption in items["caption"].tolist()]
+    counts = list(map(len, words))
     for metric, item_blame in blame.items():
         parts.append(
             pd.DataFrame(

@@ -221,11 +221,10 @@ class _View:
         words = self.part.words
         words = words[(words["value"] >= MIN_BLAME) & words["item_id"].isin(position.keys())]
         blamed: dict[int, list[list[Any]]] = {}
-        for word in words.itertuples():
-            source = str(word.source)
+        columns = (words[column].tolist() for column in ("item_id", "position", "source", "value"))
+        for item_id, place, source, value in zip(*columns, strict=True):
             name = source if source == PEOPLE_SOURCE else self.part.label(source)
-            item = position[str(word.item_id)]
-            blamed.setdefault(item, []).append([word.position, name, round(float(word.value), 2)])
+            blamed.setdefault(position[item_id], []).append([place, name, round(value, 2)])
         return blamed
 
     def _ratings(self, position: dict[str, int]) -> list[list[list[float]]]:

@@ -463,7 +463,7 @@ def blamed(tmp_path_factory):
             "grounding": [[word, word == "couch"] for word in caption.split()],
             "contains_hallucination": "couch" in caption,
             "image_path": f"{number}.jpg",
-            "references": ["A dog."],
+            "references": ["A dog runs."],
         }
         for number, caption in enumerate(["a dog", " the dog on a  couch", "a cat"])
     ]
