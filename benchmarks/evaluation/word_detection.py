@@ -49,7 +49,7 @@ def build_word_panels(selection: EvaluationSet, blame: BlameByMetric) -> list[Ra
                     metric: np.array(
                         [
                             -item_blame[item][position]
-                            for item, position in zip(of_item, positions, strict=True)
+                            for item, position in zip(of_item.tolist(), positions, strict=True)
                         ]
                     )
                     for metric, item_blame in blame.items()
