@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import captau
+
 pytestmark = pytest.mark.wheel
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +25,10 @@ STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
     [
         ("vendor.github-actions", "action.yml"),
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
+        ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/bug.yml"),
+        ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/wrong_number.yml"),
+        ("vendor.github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("vendor.citation-file-format", "CITATION.cff"),
     ],
 )
 def test_github_takes_it(schema, file, tmp_path):
@@ -32,6 +38,12 @@ def test_github_takes_it(schema, file, tmp_path):
     (tmp_path / "bad.yml").write_text((ROOT / file).read_text(encoding="utf-8") + "\nrunz: 1\n")
     done = subprocess.run([*command, tmp_path / "bad.yml"], capture_output=True, check=False)
     assert done.returncode == 1
+
+
+def test_the_citation_names_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == captau.__version__
+    assert citation["license"] in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_every_input_is_used_and_none_is_pasted_into_a_script():
