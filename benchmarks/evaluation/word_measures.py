@@ -26,11 +26,13 @@ from .word_agreement import (
     precision_at_human_recall,
     safe_ratio,
 )
+from .word_parts import find_parts, part_rows
 from .wording import join_notes, synthetic_note
 
 WORD_COLUMNS = (
     "dataset",
     "word",
+    "part",
     "n_captions",
     "n_images",
     "precision",
@@ -116,6 +118,7 @@ def measure_words(
         {
             "dataset": people.name,
             "word": uses.words,
+            "part": _find_parts(people, uses.words, config),
             "n_captions": np.asarray(uses.counts.sum(axis=0), dtype=np.int64),
             "n_images": np.asarray((uses.counts > 0).sum(axis=0), dtype=np.int64),
             "precision": precision,
@@ -134,6 +137,13 @@ def measure_words(
     noun = "word" if len(unused) == 1 else "words"
     note = f"{len(unused)} {noun} of the scores that nobody uses left out" if unused else ""
     return WordMeasures(people, frame, by_k, fit_k(precision, recall), note)
+
+
+def _find_parts(people: ImageCaptions, words: Sequence[str], config: AgreeOptions) -> list[str]:
+    """Return the words' parts of speech; empty texts where the options do not ask for them."""
+    if not config.has_parts:
+        return [""] * len(words)
+    return find_parts((text for texts in people.captions.values() for text in texts), words)
 
 
 def _points(expected: ExpectedCounts, weights: Floats) -> pd.DataFrame:
@@ -213,6 +223,7 @@ def summary_rows(measures: WordMeasures) -> list[dict[str, Any]]:
         note = join_notes(note, measures.note)
         mean = float(at_recall.mean())
         rows.append(("precision_at_human_recall", mean, _std(at_recall), note))
+    rows += part_rows(frame)
     return [
         {
             "dataset": measures.people.name,

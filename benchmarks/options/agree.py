@@ -38,6 +38,7 @@ _KINDS_OF = {
     "words.n": ("words",),
     "words.scores": ("words",),
     "words.label": ("words",),
+    "words.parts": ("words",),
     "protocol.dimension": ("ratings",),
     "protocol.systems": ("ratings",),
     "protocol.split": ("ratings",),
@@ -79,6 +80,7 @@ captau agree dataset=flickr8k_expert protocol.split=test
 captau agree dataset=demo protocol.systems=[exact,terse] seed=7 draws=100
 captau agree kind=captions references=captions_val2014.json      Chen et al. 2015, Table I
 captau agree kind=words references=captions_val2014.json         its section 4.2
+captau agree kind=words references=captions_val2014.json words.parts=true    its Figure 3
 """
     notes: ClassVar[str] = """
 A dataset with one rating an item says nothing about agreement: its values are NaN, and the note gives the reason.
@@ -143,6 +145,12 @@ word_agreement.svg and .png.
         "a system's scores (CSV, JSON lines or Parquet: image_id, word, score), for its precision at human recall",
         key="words.scores",
         takes="FILE",
+    )
+
+    has_parts: bool = option(
+        False,
+        "true splits the words into nouns, verbs, adjectives and others, as Figure 3 does (with captau[neural])",
+        key="words.parts",
     )
 
     def __post_init__(self) -> None:

@@ -12,9 +12,14 @@ from ..evaluation.word_agreement import model_precision
 from ..evaluation.word_measures import WordMeasures, select_examples
 from .figure_files import can_draw, files_of
 
+#: The parts of speech with a panel of their own, in the order of the paper's Figure 3.
+_PANEL_PARTS = ("noun", "adjective", "verb")
+
 
 def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[str, bytes]:
     """Draw named words, all words with the model's curve, and fewer captions; a row a dataset.
+
+    Where the words' parts of speech are known, nouns, adjectives and verbs have panels of their own above.
 
     Args:
         measures: of each dataset.
@@ -27,14 +32,20 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
         return {}
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(15, 5 * len(measures)), layout="constrained")
-    grid = figure.subplots(len(measures), 3, squeeze=False)
-    for of_dataset, axes in zip(measures, grid, strict=True):
-        named, everything, fewer = axes
-        _draw_named(named, of_dataset, label)
+    has_parts = any(of_dataset.frame["part"].any() for of_dataset in measures)
+    n_rows = 2 if has_parts else 1
+    figure = Figure(figsize=(15, 5 * n_rows * len(measures)), layout="constrained")
+    grid = figure.subplots(n_rows * len(measures), 3, squeeze=False)
+    for of_dataset, axes in zip(measures, grid.reshape(len(measures), -1), strict=True):
+        *named, everything, fewer = axes[:5] if has_parts else axes
+        parts = _PANEL_PARTS if has_parts else ("",)
+        for axis, part in zip(named, parts, strict=True):
+            _draw_named(axis, of_dataset, label, part)
         _draw_all(everything, of_dataset)
         _draw_fewer(fewer, of_dataset)
-        for axis in axes:
+        for axis in axes[5:]:
+            axis.set_axis_off()
+        for axis in axes[:5]:
             axis.set_xlabel("human recall")
             axis.set_ylabel("human precision")
             axis.set_xlim(0, 1.02)
@@ -42,8 +53,13 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
     return files_of(figure, "word_agreement")
 
 
-def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str]) -> None:
-    examples = select_examples(measures.frame, label)
+def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: str) -> None:
+    """Draw words with their names: those of `label`, else examples, of a part of speech if it is not empty."""
+    frame = measures.frame
+    if part:
+        frame = frame[frame["part"] == part]
+    words = set(frame["word"])
+    examples = select_examples(frame, [word for word in label if word in words])
     axis.scatter(examples["recall"], examples["precision"], s=14)
     for word, x, y, height in _place_labels(examples):
         side, shift = ("right", -0.04) if x > 0.6 else ("left", 0.04)
@@ -56,7 +72,7 @@ def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str]) -> None
             fontsize="small",
             arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.5},
         )
-    axis.set_title(f"{measures.people.name}: some words")
+    axis.set_title(f"{measures.people.name}: {f'{part}s' if part else 'some words'}")
 
 
 def _draw_all(axis: Any, measures: WordMeasures) -> None:

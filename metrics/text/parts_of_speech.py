@@ -21,7 +21,11 @@ def tag_words(caption: str) -> list[TaggedWord]:
     Raises:
         UnavailableError: if TextBlob is not installed.
     """
-    words = _WORD.findall(caption)
+    return tag_parts(_WORD.findall(caption))
+
+
+def tag_parts(words: Sequence[str]) -> list[TaggedWord]:
+    """Tag the words of one text, in its order; see `tag_words`."""
     return [(str(word), str(part)) for word, part in _load_tagger()(words)] if words else []
 
 
