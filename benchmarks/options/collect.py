@@ -81,10 +81,11 @@ class ExportOptions(_StudyOptions):
 
     examples: ClassVar[str] = """
 captau collect export study=mine.yaml output_dir=gathered
+captau collect export study=mine.yaml form=participants
 captau agree dataset=file file.path=gathered/ratings.csv
 """
     notes: ClassVar[str] = """
-Raters are named by codes. The dashboard offers the same files while the study runs.
+Raters are named by codes. It only reads the database, so that the site may run; the dashboard offers the same files.
 """
     study: str = option(NEEDED, "the study", **_STUDY)
     database: str | None = option(
@@ -92,9 +93,9 @@ Raters are named by codes. The dashboard offers the same files while the study r
     )
     form: str = option(
         "captau",
-        "captau for captau's dataset=file, or paper for the form in which the paper's authors publish theirs, which "
-        "captau data import takes in",
-        takes="captau|paper",
+        "captau for captau's dataset=file; paper for the form in which the paper's authors publish theirs, which "
+        "captau data import takes in; participants for points and minutes of each; log for every answer in order",
+        takes="captau|paper|participants|log",
     )
 
 

@@ -16,9 +16,11 @@ from ..forms.form import Form
 from ..store.study_database import TableRows
 from ..store.study_store import StudyStore
 from .answer_collection import collect_answers
+from .participant_table import write_log, write_participants
 
-#: `captau` is for `dataset=file`, `paper` is what the form's authors publish.
-EXPORT_FORMATS = ("captau", "paper")
+#: `captau` is for `dataset=file`, `paper` is what the form's authors publish, `participants` is for paying
+#: them, `log` has every answer in the order in which they came.
+EXPORT_FORMATS = ("captau", "paper", "participants", "log")
 
 
 def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict[str, bytes]:
@@ -35,7 +37,11 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
     if export_format not in EXPORT_FORMATS:
         raise unknown("form", export_format, EXPORT_FORMATS)
     form, answers = store.form, collect_answers(store, rows)
-    if export_format == "captau" and form.exports_ratings:
+    if export_format == "participants":
+        files = {"participants.csv": write_participants(store, rows)}
+    elif export_format == "log":
+        files = {"log.csv": write_log(store, rows)}
+    elif export_format == "captau" and form.exports_ratings:
         files = _interchange_files(form, answers)
     else:
         if export_format == "paper":

@@ -92,6 +92,7 @@ class Form(ABC):
         exports_ratings: whether `form=captau` is a table of ratings, rather than the form's own files.
         has_points: whether raters win points, and may choose nicknames by default.
         gives_feedback: whether a page of feedback follows each answer.
+        starts_with_ratings: whether units start with ratings, which can be computed again.
         settles_disagreements: whether annotators settle where they differ.
         unit_noun: the plural that the dashboard counts units by.
         rater_columns: further columns of the dashboard's table of raters.
@@ -112,6 +113,7 @@ class Form(ABC):
     exports_ratings: ClassVar[bool] = True
     has_points: ClassVar[bool] = False
     gives_feedback: ClassVar[bool] = False
+    starts_with_ratings: ClassVar[bool] = False
     settles_disagreements: ClassVar[bool] = False
     unit_noun: ClassVar[str] = "captions"
     rater_columns: ClassVar[tuple[str, ...]] = ()

@@ -90,6 +90,7 @@ class GameForm(Form):
     has_attention_items = True
     has_points = True
     gives_feedback = True
+    starts_with_ratings = True
     rater_columns = ("points", "phase")
 
     rules: Rules = field(default_factory=Rules)

@@ -30,8 +30,8 @@ def pad_to_power_of_two(values: Iterable[T]) -> list[T]:
     return padded + padded[-1:] * ((1 << (len(padded) - 1).bit_length()) - len(padded))
 
 
-def log_event(c: Connection, now: float, action: str, rater_id: int, reason: str) -> None:
-    """Record an action of the admin."""
+def log_event(c: Connection, now: float, action: str, rater_id: int | None, reason: str) -> None:
+    """Record an action of the admin; `rater_id` is None where it concerns no rater."""
     c.execute(insert(events).values(at=now, action=action, rater=rater_id, why=reason))
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sqlalchemy import Connection, update
+
 from ...storage.database import Database
+from ...web.errors import RefusedError
 from ..study.definition import Study
 from .answer_log import AnswerLog
 from .assignment import Assignment
 from .disagreements import Disagreements
 from .participants import Participants
+from .statements import log_event
 from .study_database import StudyDatabase, TableRows
+from .tables import units
 
 
 class StudyStore(StudyDatabase):
@@ -20,6 +27,39 @@ class StudyStore(StudyDatabase):
         self.assignment = Assignment(self)
         self.answers = AnswerLog(self)
         self.disagreements = Disagreements(self)
+
+    async def replace_starting_ratings(self, study: Study) -> int:
+        """Replace the ratings that units start with by those of the study's file, read again.
+
+        Ratings of people, and the points that were won, stay.
+
+        Returns:
+            The number of units that start with other ratings now.
+
+        Raises:
+            RefusedError: if the file's items or rules are no longer those of the database.
+        """
+        if (study.name, study.digest) != (self.study.name, self.study.digest):
+            raise RefusedError(
+                "The study's file has other items or rules than the running study; undo that first."
+            )
+        changed = [
+            unit
+            for unit in study.units
+            if unit.pool == "main" and unit.fixed != self.units[unit.id].fixed
+        ]
+        now = self.clock()
+
+        def write(c: Connection) -> None:
+            for unit in changed:
+                fixed = list(unit.fixed)
+                c.execute(update(units).where(units.c.id == unit.id).values(fixed=fixed))
+            log_event(c, now, "starting ratings", None, f"{len(changed)} units have other ones")
+
+        await self.database.run(write)
+        for unit in changed:
+            self.units[unit.id] = replace(self.units[unit.id], fixed=unit.fixed)
+        return len(changed)
 
     async def load_all_rows(self) -> TableRows:
         """Return all rows that the dashboard and exports need, by table."""

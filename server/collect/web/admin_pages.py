@@ -100,6 +100,20 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     return site.render("invitations.html", session, links=links)
 
 
+@router.post("/starting-ratings", openapi_extra=_FORM)
+async def compute_starting_ratings(request: Request, site: CurrentSite) -> Response:
+    """Compute the ratings that units start with again, by the study's file as it is now."""
+    await site.read_form(request, site.require_admin(request))
+    if not site.study.form.starts_with_ratings:
+        raise NotFoundError
+    try:
+        study = await asyncio.to_thread(site.read_again)
+    except InputError as error:
+        raise RefusedError(str(error)) from error
+    await site.store.replace_starting_ratings(study)
+    return site.redirect("/admin")
+
+
 @router.get("/export/{export_format}")
 async def export(
     request: Request, export_format: Annotated[str, Path(max_length=20)], site: CurrentSite

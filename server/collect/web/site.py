@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -32,6 +34,7 @@ class StudySite(WebSite):
     Args:
         store: the study in its database.
         address: the site as visitors see it.
+        read_again: reads the study's file again, and computes the ratings that units start with.
 
     Attributes:
         join_limiter: counts new participants by address.
@@ -39,7 +42,9 @@ class StudySite(WebSite):
         agreement: the raters' agreement, for the dashboard.
     """
 
-    def __init__(self, store: StudyStore, address: PublicAddress) -> None:
+    def __init__(
+        self, store: StudyStore, address: PublicAddress, read_again: Callable[[], Study]
+    ) -> None:
         limits, study = store.study.limits, store.study
         template_globals = {
             "title": study.title,
@@ -56,7 +61,7 @@ class StudySite(WebSite):
             template_globals,
             study.form.wording.language,
         )
-        self.store = store
+        self.store, self.read_again = store, read_again
         self.join_limiter = RateLimiter(limits.joins, limits.joins / 60)
         self.request_limiter = RateLimiter(limits.requests * 3, limits.requests)
         self.agreement = AgreementCache()
@@ -103,7 +108,11 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     public_address = parse_public_address(options.url)
     database = _open_database(_database_address(options, study))
     try:
-        site = StudySite(StudyStore(database, study), public_address)
+        site = StudySite(
+            StudyStore(database, study),
+            public_address,
+            partial(read_study, options.study, options.data_root),
+        )
         site.admin_account.adopt_password(password)
     except BaseException:
         database.close()

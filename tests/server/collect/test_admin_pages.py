@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy import select
 
 from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.store.tables import site_settings
 from tests.server.collect.conftest import make_site, serve_site
-from tests.server.collect.visitors import finish_tutorial, load_rows, sign_in_admin
+from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
 
 
 def test_the_admin_chooses_a_password_once_and_signs_in_with_it(serve_small):
@@ -102,3 +104,52 @@ def test_exclusion_can_be_undone_and_deletion_cannot(serve_small):
     join_study(url, "Cid")
     assert number not in {r["id"] for r in load_rows(site)["raters"]}
     assert ann.post(f"/admin/raters/{number}/delete", reason).status == 200  # the page to sign in
+
+
+def test_computed_ratings_are_refreshed_while_the_game_runs(serve_small, tmp_path):
+    site, url = serve_small(game={"points": -100})
+    player = finish_tutorial(url, "Ann")
+    first = player.post("/rate", {**player.get("/rate").hidden, "rating": 3})
+    rows = load_rows(site)
+    before = {u["id"]: u["fixed"] for u in rows["units"]}
+    path = tmp_path / "study.yaml"
+    text = path.read_text(encoding="utf-8")
+    ratings = {unit.id: 1 + unit.id % 5 for unit in site.store.units.values()}
+    scores = [
+        {"image_id": u.image_id, "caption": u.items[0].caption, "score": ratings[u.id]}
+        for u in site.store.units.values()
+    ]
+    file = tmp_path / "scores.jsonl"
+    file.write_text("\n".join(map(json.dumps, scores)), encoding="utf-8")
+    metric = f'{{metric: "file(name=model,path={file})", low: 1, high: 5}}'
+    path.write_text(text.replace("- rouge_l", f"- {metric}"), encoding="utf-8")
+    admin = sign_in_admin(site, url)
+    page = admin.post("/admin/starting-ratings", admin.get("/admin").hidden)
+    main = {u.id for u in site.store.units.values() if u.pool == "main"}
+    n_changed = sum(before[i] != [ratings[i]] * 2 for i in main)
+    assert f"starting ratings: {n_changed} units have other ones" in page.text
+    for row in load_rows(site)["units"]:
+        fixed = [ratings[row["id"]]] * 2 if row["id"] in main else before[row["id"]]
+        assert row["fixed"] == fixed == list(site.store.units[row["id"]].fixed)
+    # Points stay; the next pair is compared with the new ratings.
+    assert load_rows(site)["raters"][0]["points"] == first.score
+    page = player.get("/rate")
+    rating = ratings[open_unit_id(site)]
+    feedback = player.post("/rate", {**page.hidden, "rating": rating})
+    assert (feedback.consensus, feedback.score) == (rating, 2)
+    # Other rules or items are another study.
+    path.write_text(text.replace("points: -100", "points: -99"), encoding="utf-8")
+    refused = admin.post("/admin/starting-ratings", admin.get("/admin").hidden)
+    assert (refused.status, "other items or rules" in refused.text) == (400, True)
+    path.write_text(text.replace("- rouge_l", "- rouge_9"), encoding="utf-8")
+    refused = admin.post("/admin/starting-ratings", admin.get("/admin").hidden)
+    assert (refused.status, "game.cold_start" in refused.text) == (400, True)
+    assert Browser(url).post("/admin/starting-ratings", {}).heading != "Dashboard"
+
+
+def test_other_forms_have_no_computed_ratings(serve_small):
+    site, url = serve_small("good_bad")
+    admin = sign_in_admin(site, url)
+    page = admin.get("/admin")
+    assert "Computed ratings" not in page.text
+    assert admin.post("/admin/starting-ratings", page.hidden).status == 404

@@ -1,0 +1,100 @@
+"""Tables of a study's participants, for paying them, and of all that they answered, for research."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..forms.counted_answers import csv_bytes
+from ..forms.form import RaterProgress
+from ..quality.rater_figures import compute_rater_figures
+from ..store.assignment import RESERVATION_SECONDS
+from ..store.study_database import TableRows
+from ..store.study_store import StudyStore
+
+Row = Mapping[str, Any]
+#: The feedback of a form that the log has columns of.
+_FEEDBACK = ("consensus", "mean", "score", "turn")
+
+
+def write_participants(store: StudyStore, rows: TableRows) -> bytes:
+    """Return a row for each participant, those without an answer and excluded ones too.
+
+    `minutes` is the time from showing to answering, over all phases; a page that stayed open for longer than
+    its reservation counts as one that was answered when that ended.
+    """
+    form, study = store.form, store.study
+    figures = compute_rater_figures(store, rows)
+    seconds = _seconds_by_rater(rows["answers"])
+    notes = {row["rater"]: row["note"] for row in rows["invitations"]}
+    columns = ["rater", *form.rater_columns, "answers", "minutes", "agreement", "distance", "known"]
+    columns += ["excluded"]
+    columns += {"invitation": ["invitation"], "crowd": ["completion"]}.get(study.participants, [])
+    table: list[list[Any]] = []
+    for rater in rows["raters"]:
+        rater_id, rater_figures = rater["id"], figures[rater["id"]]
+        cells = [
+            store.rater_code(rater_id),
+            *form.rater_cells(RaterProgress(rater["state"], rater["points"])),
+            rater_figures.n_answers,
+            f"{seconds.get(rater_id, 0.0) / 60:.1f}",
+            _number(rater_figures.correlation),
+            _number(rater_figures.distance),
+            f"{rater_figures.n_attention_right}/{rater_figures.n_attention}",
+            "" if rater["excluded_at"] is None else "yes",
+        ]
+        if study.participants == "invitation":
+            cells.append(notes.get(rater_id, ""))
+        elif study.participants == "crowd":
+            cells.append(store.completion_code(rater_id))
+        table.append(cells)
+    return csv_bytes(columns, table)
+
+
+def write_log(store: StudyStore, rows: TableRows) -> bytes:
+    """Return a row for each answer to a caption, of all phases, in the order in which they came.
+
+    `number` counts a rater's units, `minutes` is the time since the study's first answer. The consensus, mean,
+    score and change of phase are those that the rater was shown.
+    """
+    form, items_by_id = store.form, store.items_by_id()
+    excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
+    answers = sorted(rows["answers"], key=lambda row: (row["at"], row["id"]))
+    feedback_columns = _FEEDBACK if form.gives_feedback else ()
+    serves_by_rater: dict[int, dict[int, int]] = {}
+    table: list[list[Any]] = []
+    for answer in answers:
+        unit, item = items_by_id[answer["item"]]
+        serves = serves_by_rater.setdefault(answer["rater"], {})
+        ratings, feedback = form.ratings(answer["value"]), answer["told"] or {}
+        table.append(
+            [
+                store.rater_code(answer["rater"]),
+                serves.setdefault(answer["serve"], len(serves) + 1),
+                answer["phase"],
+                unit.image_id,
+                item.caption,
+                item.system or "",
+                *(_number(ratings.get(dimension)) for dimension in form.scales),
+                *(feedback.get(name, "") for name in feedback_columns),
+                f"{answer['seconds']:.1f}",
+                f"{(answer['at'] - answers[0]['at']) / 60:.2f}",
+                "yes" if answer["rater"] in excluded else "",
+            ]
+        )
+    columns = ["rater", "number", "phase", "image", "caption", "system", *form.scales]
+    columns += [*feedback_columns, "seconds", "minutes", "excluded"]
+    return csv_bytes(columns, table)
+
+
+def _seconds_by_rater(answers: Sequence[Row]) -> dict[int, float]:
+    """Return the time of each rater, over the units that they answered."""
+    by_serve = {(a["rater"], a["serve"]): min(a["seconds"], RESERVATION_SECONDS) for a in answers}
+    seconds: dict[int, float] = {}
+    for (rater_id, _), duration in by_serve.items():
+        seconds[rater_id] = seconds.get(rater_id, 0.0) + duration
+    return seconds
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"

@@ -1,0 +1,99 @@
+"""Tables of participants, for paying them, and of every answer, for research."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pytest
+
+from captau.server.collect.export.export_files import export_files
+from captau.server.collect.forms.game_rules import consensus, score
+from captau.server.collect.simulation.browser import join_study
+from tests.server.collect.visitors import finish_tutorial, load_rows, open_unit_id, sign_in_admin
+
+
+def read_table(site, export_format, name):
+    files = export_files(site.store, load_rows(site), export_format)
+    assert set(files) == {name, "run.json"}
+    return pd.read_csv(io.BytesIO(files[name]), keep_default_na=False)
+
+
+def test_the_game_s_log_has_the_consensus_shown_order_and_time(serve_small):
+    site, url = serve_small(ratings=6, items={"limit": 3}, game={"points": -100})
+    expected, ratings_by_unit = [], {}
+    for rating in (5, 2):
+        browser = finish_tutorial(url)
+        for _ in range(3):
+            page = browser.get("/rate")
+            unit = site.store.units[open_unit_id(site)]
+            ratings = ratings_by_unit.setdefault(unit.id, [])
+            previous = [*ratings, *unit.fixed[len(ratings) :]]
+            browser.post("/rate", {**page.hidden, "rating": rating})
+            expected.append((rating, consensus(previous), score(rating, previous)))
+            ratings.append(rating)
+    log = read_table(site, "log", "log.csv")
+    trial = log[log["phase"] == "trial"]
+    shown = zip(trial["overall"], trial["consensus"], trial["score"], strict=True)
+    assert list(shown) == expected
+    assert log["number"].tolist() == [1, 2, 3, 4, 5] * 2
+    assert log["phase"].tolist() == [*["tutorial"] * 2, *["trial"] * 3] * 2
+    assert log["turn"].tolist()[1] == "tutorial_done"
+    assert log["minutes"].is_monotonic_increasing
+    assert log["minutes"].iloc[0] == 0
+    assert log["rater"].nunique() == 2
+
+
+def test_participants_are_listed_with_points_phase_minutes_and_agreement(serve_small):
+    site, url = serve_small(ratings=6, items={"limit": 3}, game={"points": -100})
+    for rating in (5, 4):
+        browser = finish_tutorial(url)
+        for k in range(3):
+            browser.post("/rate", {**browser.get("/rate").hidden, "rating": rating - k})
+    join_study(url)  # and does nothing
+    rows = load_rows(site)
+    for answer in rows["answers"]:
+        answer["seconds"] = 30.0 if answer["phase"] == "tutorial" else 40_000.0
+    rows["raters"][0]["excluded_at"] = 1.0
+    files = export_files(site.store, rows, "participants")
+    table = pd.read_csv(io.BytesIO(files["participants.csv"]), keep_default_na=False)
+    assert table["rater"].tolist() == [site.store.rater_code(k) for k in (1, 2, 3)]
+    assert table["points"].tolist() == [rater["points"] for rater in rows["raters"]]
+    assert table["phase"].tolist() == ["playing", "playing", "tutorial"]
+    assert table["answers"].tolist() == [3, 3, 0]
+    # Two of the tutorial, half a minute each, and three pages left open, which count ten minutes each.
+    assert table["minutes"].tolist() == [31.0, 31.0, 0.0]
+    assert table["excluded"].tolist() == ["yes", "", ""]
+    assert "invitation" not in table
+
+
+def test_participants_are_listed_with_the_notes_of_their_invitations(serve_small):
+    site, url = serve_small("good_bad", participants="invitation")
+    admin = sign_in_admin(site, url)
+    for note in ("first class", "second class"):
+        page = admin.post("/admin/invitations", {**admin.get("/admin").hidden, "note": note})
+        token = page.text.split(f"{url}/i/")[1].split()[0].split("<")[0]
+        join_study(url, path=f"/i/{token}")
+    table = read_table(site, "participants", "participants.csv")
+    assert table["invitation"].tolist() == ["first class", "second class"]
+
+
+def test_a_crowd_s_participants_are_listed_with_their_codes(serve_small):
+    site, url = serve_small("four", participants="crowd", ratings=1, items={"limit": 1})
+    browser = join_study(url, path="/?worker=w1")
+    page = browser.get("/rate")
+    levels = {f"overall_{k}": 3 for k in range(1, len(page.captions) + 1)}
+    end = browser.post("/rate", {**page.hidden, **levels})
+    table = read_table(site, "participants", "participants.csv")
+    assert table["completion"].tolist()[0] in end.text
+    log = read_table(site, "log", "log.csv")
+    assert set(log["number"]) == {1}  # all captions of one page
+    assert "consensus" not in log
+
+
+@pytest.mark.parametrize("protocol", ["thumb", "ab", "references"])
+def test_every_form_has_both_tables(serve_small, protocol):
+    site, url = serve_small(protocol)
+    join_study(url)
+    assert len(read_table(site, "participants", "participants.csv")) == 1
+    assert len(read_table(site, "log", "log.csv")) == 0
