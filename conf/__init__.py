@@ -1,15 +1,23 @@
-"""Hydra's configuration: YAML by group, and the typed schemas that validate it."""
+"""Hydra's configuration: YAML by group, and the names that packages of others add to a group."""
 
 from __future__ import annotations
 
 from importlib import resources
+from importlib.metadata import entry_points
+
+#: Entry-point groups of packages that bring datasets or metrics; each entry is named as what it brings.
+PLUGINS = {"dataset": "captau.datasets", "metric": "captau.metrics"}
 
 
 def group(name: str) -> list[str]:
-    """The names in a config group, such as `dataset`; empty where there is no such group."""
+    """Return the names in a config group, such as `dataset`, plugins' included; empty for an unknown group."""
     folder = resources.files(__name__) / name
     if not folder.is_dir():
         return []
-    return sorted(
-        f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")
-    )
+    files = [f.name.removesuffix(".yaml") for f in folder.iterdir() if f.name.endswith(".yaml")]
+    return sorted({*files, *plugin_names(name)})
+
+
+def plugin_names(name: str) -> list[str]:
+    """Return the names that other packages' entry points add to a config group, sorted."""
+    return sorted(entry_points(group=PLUGINS[name]).names) if name in PLUGINS else []

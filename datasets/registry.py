@@ -1,7 +1,8 @@
 """The registry of datasets, and `load`, which reads one by its name.
 
-To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`. The reader takes the
-data folder, and options by name where it has any, and returns a `CaptionSet`.
+To add a dataset, put `@dataset(CARD)` over a reader in a module of `sources/`, or in a module of another package
+that the entry-point group `captau.datasets` names. The reader takes the data folder, and options by name where it
+has any, and returns a `CaptionSet`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import importlib
 import inspect
 import os
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,21 +19,30 @@ from typing import Any
 import platformdirs
 
 from .errors import MissingFileError, unknown
+from .plugins import import_plugins
 from .reading.source_files import way_to_get
 from .schema import CaptionSet, Card
 
 Reader = Callable[..., CaptionSet]
 
 _READERS: dict[str, tuple[Card, Reader]] = {}
+_PROTOCOLS: dict[str, Mapping[str, Any]] = {}
 
 
-def dataset(card: Card) -> Callable[[Reader], Reader]:
-    """Register a reader under its card's name."""
+def dataset(card: Card, protocol: Mapping[str, Any] | None = None) -> Callable[[Reader], Reader]:
+    """Register a reader under its card's name.
+
+    Args:
+        card: its description.
+        protocol: for a dataset of another package, what differs in its usual protocol from that of
+            `dataset=file`; captau's own datasets have a file in `conf/dataset/`.
+    """
 
     def register(reader: Reader) -> Reader:
         if card.name in _READERS:
             raise ValueError(f"dataset {card.name} is registered twice")
         _READERS[card.name] = (card, reader)
+        _PROTOCOLS[card.name] = dict(protocol or {})
         return reader
 
     return register
@@ -43,6 +53,7 @@ def _discover() -> None:
     package = importlib.import_module(f"{__package__}.sources")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
+    import_plugins("captau.datasets")
 
 
 def names() -> list[str]:
@@ -61,6 +72,12 @@ def card(name: str) -> Card:
     if not isinstance(name, str) or name not in _READERS:
         raise unknown("dataset", str(name), _READERS)
     return _READERS[name][0]
+
+
+def protocol_changes(name: str) -> Mapping[str, Any]:
+    """Return what a dataset of another package changes in the usual protocol of `dataset=file`."""
+    card(name)
+    return _PROTOCOLS[name]
 
 
 def data_root(root: str | Path | None = None) -> Path:

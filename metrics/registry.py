@@ -1,8 +1,8 @@
 """The registry of metrics, and the parser of what a person types for one.
 
-A module under `metrics/`, at any depth, puts `@register("name")` over its class. A person types the name, with
-the parameters that differ from their defaults in brackets: `cider`, `cider(variant=plain)`,
-`file(path=scores.csv,name=Mine)`.
+A module under `metrics/`, at any depth, puts `@register("name")` over its class; so does a module of another
+package that the entry-point group `captau.metrics` names. A person types the name, with the parameters that
+differ from their defaults in brackets: `cider`, `cider(variant=plain)`, `file(path=scores.csv,name=Mine)`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 from ..datasets.errors import InputError, unknown
+from ..datasets.plugins import import_plugins
 from .base import Metric, MetricClass
 from .spec_text import plain_name, split_at_commas
 
@@ -50,6 +51,7 @@ def import_modules(package: str) -> None:
 
 def _import_metrics() -> None:
     import_modules(__package__ or "")
+    import_plugins("captau.metrics")
 
 
 def metric_names() -> list[str]:

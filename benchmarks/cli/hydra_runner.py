@@ -28,10 +28,11 @@ from omegaconf import (
 )
 from omegaconf.errors import OmegaConfBaseException
 
-from ...conf import group
+from ...conf import group, plugin_names
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
 from ..options.shared import apply_environment
+from ..scoring.catalog import usual_protocol
 from .command import Command
 from .registry import COMMANDS
 
@@ -92,6 +93,13 @@ def register(command: Command) -> None:
         node=configuration_of(command),
         package="_global_",
     )
+    for dataset in plugin_names("dataset"):
+        ConfigStore.instance().store(
+            group="dataset",
+            name=dataset,
+            node={"protocol": usual_protocol(dataset)},
+            package=f"datasets.{dataset}",
+        )
 
 
 def composed_of(config: DictConfig) -> Composed:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
-from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
+from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS, CaptionSet
 from ...metrics.base import Metric
 from ..evaluation.correlation_tables import (
     correlation_table,
@@ -31,7 +31,7 @@ from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, JudgementTables, Results
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
-from ..scoring.locations import Locations
+from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
@@ -46,7 +46,7 @@ from ..statistics.virtual_raters import CEILINGS
 
 
 def bench(
-    dataset: str | Sequence[str] = "demo",
+    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
     metrics: str | Metric | Sequence[str | Metric] = "text",
     *,
     protocol: str | Mapping[str, Any] | None = None,
@@ -61,7 +61,8 @@ def bench(
     """Score datasets with metrics and correlate with people's ratings; `captau bench` from Python.
 
     Args:
-        dataset: one dataset's name, or several.
+        dataset: one dataset's name, or several; or `CaptionSet` objects of your own, which have the usual
+            protocol of `dataset=file`.
         metrics: suites, metric specs (`"cider(variant=plain)"`) or `Metric` objects.
         protocol: what differs from each dataset's usual protocol, such as
             `{"dimension": "recall", "coefficients": ["tau_c"]}`; see `Protocol`. Or the name of one
@@ -82,20 +83,26 @@ def bench(
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
-    datasets = names_of(dataset)
+    entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
+    loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
+    datasets = names_of([e.card.name if isinstance(e, CaptionSet) else e for e in entries])
     changes = changes_of(protocol)
     chosen_metrics = resolve_metrics(metrics)
     options = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
     config = BenchOptions(
-        datasets={name: Protocol.resolve(name, usual_protocol(name), changes) for name in datasets},
+        datasets={
+            name: Protocol.resolve(name, usual_protocol(OWN if name in loaded else name), changes)
+            for name in datasets
+        },
         metrics=chosen_metrics,
         locations=Locations(
             data_root=Path(data_root) if data_root else None,
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
             file_options=dict(file or {}),
+            loaded=loaded,
         ),
         configuration={
             "dataset": datasets,

@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from ...conf import group
+from ...conf import group, plugin_names
 from ...datasets.errors import InputError, unknown
+from ...datasets.registry import protocol_changes
 from ...metrics.base import Metric
 from ...metrics.registry import find_metric_name, metric, metric_names, registered_name
 
@@ -62,7 +63,7 @@ class MetricStyle:
 def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(instance)  # not its own name, which another class may bear
-    if name is None or name not in group("metric"):
+    if name is None or name not in group("metric") or name in plugin_names("metric"):
         return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
     table = read_config("metric", name)
     brackets = instance.spec.removeprefix(instance.name)
@@ -123,8 +124,10 @@ def optional_specs(selection: Any) -> frozenset[str]:
 
 
 def usual_protocol(dataset: str) -> dict[str, Any]:
-    """Return a dataset's usual protocol, from its file in `conf/dataset/`."""
+    """Return a dataset's usual protocol: its file in `conf/dataset/`, or what its package registered."""
     datasets = group("dataset")
     if dataset not in datasets:
         raise unknown("dataset", dataset, datasets)
+    if dataset in plugin_names("dataset"):
+        return {**read_config("dataset", "file")["protocol"], **protocol_changes(dataset)}
     return read_config("dataset", dataset)["protocol"]

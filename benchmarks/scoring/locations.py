@@ -30,6 +30,7 @@ class Locations:
         cache_scores: a folder or URL that holds scores instead of the cache folder.
         output_dir: the output folder; None makes a fresh one.
         file_options: options of the dataset `file`, such as its path and columns.
+        loaded: datasets that are in memory, by name; they are not read.
     """
 
     data_root: Path | None = None
@@ -38,9 +39,12 @@ class Locations:
     cache_scores: str | None = None
     output_dir: Path | None = None
     file_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    loaded: Mapping[str, CaptionSet] = field(default_factory=dict[str, CaptionSet])
 
     def load(self, dataset: str) -> CaptionSet:
         """Load a dataset from these places."""
+        if dataset in self.loaded:
+            return self.loaded[dataset]
         return load(dataset, self.data_root, **(self.file_options if dataset == OWN else {}))
 
     def store(self) -> ScoreStore:
