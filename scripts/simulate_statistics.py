@@ -100,6 +100,7 @@ def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
         dimensions=("one", "two"),
         dimension=rng.integers(2, size=len(image)),
         outcomes=right,
+        counted={metric: np.ones(len(image), dtype=bool) for metric in right},
         mean_dimension="mean",
     )
 

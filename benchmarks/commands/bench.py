@@ -151,6 +151,7 @@ def run(config: BenchOptions) -> Results:
                     progress,
                     ceilings=config.ceilings,
                     floors=config.floors,
+                    pair_floors=True,
                     statistics=config.statistics,
                     tests=config.tests,
                 )

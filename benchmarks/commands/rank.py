@@ -9,17 +9,22 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
+from ..evaluation.preference_ranking import rank_by_preferences
+from ..evaluation.preference_tables import preference_tables
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.system_ranking import (
+    BEST_WORST_COLUMNS,
+    ORDER_COLUMNS,
     WEIGHTED,
     SystemRanking,
     check_systems,
     count_best_worst,
+    places_of,
     rank_systems,
     weigh_dimensions,
 )
 from ..options.rank import RankOptions
-from ..reporting.system_figure import system_figure
+from ..reporting.system_figure import system_figure, win_figures
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
@@ -27,23 +32,22 @@ from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import installation_advice
 from ..statistics.bootstrap import count_blocks
 
-ORDER_COLUMNS = (
-    "dataset",
-    "dimension",
-    "metric",
-    "coefficient",
-    "value",
-    "ci_low",
-    "ci_high",
-    "n_systems",
-)
 #: Coefficients of a metric's means per system with people's.
 ORDER_COEFFICIENTS = ("tau_b", "pearson", "pairwise_accuracy")
 
 
 @dataclass(frozen=True)
+class _RankedDataset:
+    """What a dataset adds to the run's output: tables as CSV files by name, printed tables, and figures by name."""
+
+    frames: Mapping[str, pd.DataFrame]
+    tables: list[ResultTable]
+    figures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
 class _DatasetRanking:
-    """The results of one dataset.
+    """The results of one dataset, ranked by ratings.
 
     Attributes:
         study: the dataset.
@@ -64,30 +68,89 @@ def run(options: RankOptions) -> RunOutput:
     """Rank the systems of datasets.
 
     Returns:
-        `systems.csv`, `best_worst.csv`, `system_tests.csv` and `metric_orders.csv`.
+        `systems.csv`, `best_worst.csv`, `system_tests.csv` and `metric_orders.csv`; of preferences `wins.csv` and
+        `elo.csv` besides.
 
     Raises:
-        InputError: on missing or malformed data, a dataset without ratings or with fewer than two systems, or a
-            dimension that it does not have.
+        InputError: on missing or malformed data, a dataset with fewer than two systems, with neither ratings nor
+            preferences or not those of `rank.by`, or without a dimension that was named.
     """
     clock = RunClock()
     with StepProgress(None) as progress:
-        studies = load_studies(options, progress)
+        studies = load_studies(options, progress, needs_ratings=options.by == "ratings")
         for study in studies:
             check_systems(study.selection)
-        rankings = [_rank_dataset(study, options) for study in studies]
+        parts = [
+            _rank_by_preferences(study, options)
+            if _uses_preferences(study, options.by)
+            else _rank_by_ratings(study, options)
+            for study in studies
+        ]
     frames = {
-        "systems.csv": [ranking.people.systems for ranking in rankings],
-        "best_worst.csv": [ranking.best_worst for ranking in rankings],
-        "system_tests.csv": [ranking.people.tests for ranking in rankings],
-        "metric_orders.csv": [ranking.orders for ranking in rankings],
+        name: pd.concat(tables, ignore_index=True)
+        for name in dict.fromkeys(name for part in parts for name in part.frames)
+        if (tables := [part.frames[name] for part in parts if name in part.frames])
     }
+    figures: dict[str, bytes] = {}
+    for part in parts:
+        figures |= part.figures
     return RunOutput(
-        {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()},
+        frames,
         study_record("rank", options, studies) | clock.record(),
-        [table for ranking in rankings for table in _tables(ranking, options)],
-        system_figure(pd.concat(frames["systems.csv"], ignore_index=True)),
+        [table for part in parts for table in part.tables],
+        system_figure(frames["systems.csv"]) | figures,
         installation_advice([study.missing for study in studies]),
+    )
+
+
+def _uses_preferences(study: StudiedDataset, source: str | None) -> bool:
+    """Tell whether a dataset is ranked by preferences: where that is typed, or it has no ratings.
+
+    Raises:
+        InputError: where it has no preferences either.
+    """
+    if source != "preferences" and study.selection.protocol.dimension:
+        return False
+    if study.selection.preferences.empty:
+        needed = "preferences" if source else "ratings and no preferences"
+        raise InputError(f"dataset {study.name}: it has no {needed} to rank systems by")
+    return True
+
+
+def _rank_by_preferences(study: StudiedDataset, options: RankOptions) -> _RankedDataset:
+    statistics, progress = options.statistics, study.progress
+    if statistics.uses_resampling:
+        progress.add_steps(count_blocks(statistics.replicates), f"{study.name}: replicates")
+    scores = study.scores()
+    ranking = rank_by_preferences(
+        study.selection, scores, statistics, options.ties, progress.advance
+    )
+    labels = {metric.spec: metric_style(metric).label for metric in study.metrics}
+    return _RankedDataset(
+        {
+            "systems.csv": ranking.systems,
+            "best_worst.csv": pd.DataFrame(columns=pd.Index(BEST_WORST_COLUMNS)),
+            "system_tests.csv": ranking.tests,
+            "metric_orders.csv": ranking.orders,
+            "wins.csv": ranking.wins,
+            "elo.csv": ranking.elo,
+        },
+        preference_tables(study.selection, ranking, labels, statistics, options.ties),
+        win_figures(ranking.battles, study.name),
+    )
+
+
+def _rank_by_ratings(study: StudiedDataset, options: RankOptions) -> _RankedDataset:
+    ranking = _rank_dataset(study, options)
+    return _RankedDataset(
+        {
+            "systems.csv": ranking.people.systems,
+            "best_worst.csv": ranking.best_worst,
+            "system_tests.csv": ranking.people.tests,
+            "metric_orders.csv": ranking.orders,
+        },
+        _tables(ranking, options),
+        {},
     )
 
 
@@ -105,7 +168,9 @@ def _rank_dataset(study: StudiedDataset, options: RankOptions) -> _DatasetRankin
     scored = score_dataset(
         replace(selection, protocol=protocol), study.metrics, study.store, study.progress
     )
-    correlations = correlate_dataset(scored, study.progress, statistics=statistics).correlations
+    correlations = correlate_dataset(
+        scored, study.progress, compares=False, statistics=statistics
+    ).correlations
     systems = selection.keys["system"]
     means = {spec: scores.groupby(systems).mean() for spec, scores in scored.oriented.items()}
     orders = correlations.assign(n_systems=systems.nunique())[list(ORDER_COLUMNS)]
@@ -201,12 +266,12 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     rows: list[tuple[str, list[str]]] = []
     for dimension, table in people.groupby("dimension", sort=False):
         means = table.set_index("system")["value"]
-        rows.append((f"people: {dimension}", [*_places(means, systems), ""]))
+        rows.append((f"people: {dimension}", [*places_of(means, systems), ""]))
     dimension = str(ranking.orders["dimension"].iloc[-1])
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     for metric in ranking.study.metrics:
-        places = _places(ranking.metric_means[metric.spec], systems)
+        places = places_of(ranking.metric_means[metric.spec], systems)
         share = format_number(float(shares[metric.spec]), 100, 0)
         rows.append((metric_style(metric).label, [*places, share]))
     return ResultTable(
@@ -216,9 +281,3 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         rows,
         notes=[f"Pairs alike: pairs of systems whose mean scores are in the order of {dimension}."],
     )
-
-
-def _places(means: pd.Series, systems: Sequence[str]) -> list[str]:
-    """Return each system's place by its mean, 1 for the greatest; systems with equal means share one."""
-    places = means.rank(method="min", ascending=False)
-    return ["" if pd.isna(places[system]) else f"{places[system]:.0f}" for system in systems]

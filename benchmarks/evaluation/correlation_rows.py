@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..statistics.coefficients import Coefficient, preference_accuracy
+from ...metrics.base import Floats
+from ..statistics.coefficients import Coefficient, correlate, preference_accuracy
 from ..statistics.intervals import ExtraRow
 from ..statistics.preferences import MEAN_DIMENSION
 from ..statistics.rating_table import RatingTable
 from ..statistics.remarks import Note, Remark, Undefined, remark
 from ..statistics.virtual_raters import CEILINGS, compute_ceilings
 from .evaluation_set import EvaluationSet
+from .judged_pairs import GRADED_COEFFICIENTS, JudgedPairs, both_orders
 from .wording import join_notes
 
 Row = dict[str, Any]
@@ -60,44 +62,74 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
             correlation = rated.correlate(selection.protocol, coefficient)
             cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
             rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
-    if selection.uses_preferences:
-        rows += _accuracy_rows(selection, scores)
+    if len(selection.judged_pairs.frame) or selection.uses_preferences:
+        rows += _pair_rows(selection, selection.judged_pairs.differences(scores))
     if not rows:
         selection.require_ratings(
             "it has preferences and no ratings; set protocol.coefficients=[accuracy]"
         )
+    return _complete(rows, selection, metric, note)
+
+
+def pair_floor_rows(
+    selection: EvaluationSet, floor: str, differences: Floats, note: str
+) -> list[Row]:
+    """Return the rows of a floor of preferences.
+
+    Args:
+        differences: as `JudgedPairs.floors` returns them.
+    """
+    return _complete(_pair_rows(selection, differences), selection, floor, note)
+
+
+def _complete(rows: list[Row], selection: EvaluationSet, metric: str, note: str) -> list[Row]:
     names = _names(selection, metric)
     return [{**names, **row, "note": join_notes(row["note"], note)} for row in rows]
 
 
-def _accuracy_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
-    """Return the accuracy on each dimension of preferences, and the mean of the dimensions."""
-    preferences = selection.preferences
-    is_tie = preferences["winner"] == "tie"
-    undefined_ids = scores.index[scores.isna()]
-    is_gap = preferences[["item_a", "item_b"]].isin(undefined_ids).any(axis=1)
-    left_out = is_tie | is_gap if selection.protocol.undefined == "drop" else is_tie
+def _pair_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
+    """Return the accuracy on each dimension of preferences and their mean, and coefficients of graded ones."""
+    judged = selection.judged_pairs
+    is_gap = np.isnan(differences)
+    if selection.protocol.undefined == "drop":
+        judged, differences = judged.without(is_gap), differences[~is_gap]
+    rows = _accuracy_rows(selection, judged, differences) if selection.uses_preferences else []
+    coefficients = [c for c in selection.rating_coefficients if c in GRADED_COEFFICIENTS]
+    for dimension in judged.graded_dimensions if coefficients else ():
+        pairs = judged.frame[judged.frame["dimension"] == dimension]
+        x = both_orders(differences[pairs.index])
+        y = both_orders(judged.strengths[pairs.index])
+        for name in coefficients:
+            # Points that stand there twice have no p-value.
+            coefficient = replace(correlate(x, y, name), p_value=float("nan"))
+            coefficient = coefficient.with_remarks(remark(Note.BOTH_ORDERS))
+            rows.append(_pair_row(dimension, name, coefficient, pairs))
+    return rows
+
+
+def _accuracy_rows(selection: EvaluationSet, judged: JudgedPairs, differences: Floats) -> list[Row]:
     rows: list[Row] = []
-    for dimension in dict.fromkeys(preferences["dimension"]):
-        in_dimension = preferences["dimension"] == dimension
-        pairs = preferences[in_dimension & ~left_out]
-        n_decided = int((in_dimension & ~is_tie).sum())
-        n_ties, n_dropped = int((in_dimension & is_tie).sum()), n_decided - len(pairs)
-        accuracy = preference_accuracy(scores, pairs)
-        if n_ties:
-            accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_ties))
-        if n_dropped:
-            counts = {"n_dropped": n_dropped, "n_pairs": n_decided}
+    counted: list[pd.DataFrame] = [judged.frame.iloc[:0]]
+    everything = selection.judged_pairs
+    for number, outcomes in enumerate(judged.outcomes(differences)):
+        dimension = judged.dimensions[number]
+        accuracy = preference_accuracy(outcomes, judged.ties)
+        if n_tied := judged.n_tied[dimension]:
+            accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_tied))
+        n_pairs = int((everything.dimension == number).sum())
+        if n_dropped := n_pairs - len(outcomes.values):
+            counts = {"n_dropped": n_dropped, "n_pairs": n_pairs}
             accuracy = accuracy.with_remarks(remark(Note.DROPPED_PAIRS, **counts))
-        rows.append(_accuracy_row(dimension, accuracy, pairs))
+        counted.append(judged.frame[judged.dimension == number][outcomes.is_counted])
+        rows.append(_pair_row(dimension, "accuracy", accuracy, counted[-1]))
     mean = _mean_accuracy({row["dimension"]: row["value"] for row in rows})
-    return [*rows, _accuracy_row(MEAN_DIMENSION, mean, preferences[~left_out])]
+    return [*rows, _pair_row(MEAN_DIMENSION, "accuracy", mean, pd.concat(counted))]
 
 
-def _accuracy_row(dimension: str, accuracy: Coefficient, pairs: pd.DataFrame) -> Row:
+def _pair_row(dimension: str, coefficient: str, result: Coefficient, pairs: pd.DataFrame) -> Row:
     n_items = pd.concat([pairs["item_a"], pairs["item_b"]]).nunique()
-    cells = _cells(accuracy, n_items, len(pairs))
-    return {"dimension": dimension, "coefficient": "accuracy", **cells}
+    cells = _cells(result, n_items, len(pairs))
+    return {"dimension": dimension, "coefficient": coefficient, **cells}
 
 
 def _mean_accuracy(by_dimension: Mapping[str, float]) -> Coefficient:

@@ -97,9 +97,10 @@ def _columns(measured: MeasuredDataset) -> list[_PrintedColumn]:
     grouped: Any = frame.groupby(["dimension", "coefficient"], sort=False)
     for (dimension, coefficient), rows in grouped:
         head, latex_head, _, _ = COEFFICIENT_STYLE[coefficient]
-        if has_dimensions or coefficient == "accuracy":
-            head = f"{dimension} {head}"
-            latex_head = f"{dimension.replace('_', ' ')} {latex_head}"
+        if has_dimensions or dimension not in measured.protocol.dimension:
+            label = measured.caption_set.card.label(dimension)
+            head = f"{label} {head}"
+            latex_head = f"{label.replace('_', ' ')} {latex_head}"
         contents = [("value", head, latex_head)]
         if coefficient != "accuracy" or dimension == MEAN_DIMENSION:
             if rows["ci_low"].notna().any():
@@ -136,6 +137,11 @@ def _notes(
             f"Of words: {n_words:,} words that people marked, and that metrics blame or not."
         )
     notes += [note] if (note := copies_note(measured.selection)) else []
+    tied = {d: n for d, n in measured.selection.judged_pairs.n_tied.items() if n}
+    if tied and measured.selection.uses_preferences:
+        label = measured.caption_set.card.label
+        counts_of_ties = ", ".join(f"{label(d)} {n:,}" for d, n in tied.items())
+        notes.append(f"Pairs left out on which people tied: {counts_of_ties}.")
     if note := missing_splits_note(measured.caption_set, measured.protocol):
         notes.append(note)
     k = measured.protocol.k or 0

@@ -22,6 +22,7 @@ from ..statistics.detection import DETECTION_COEFFICIENTS
 from ..statistics.levels import correlate_at_level
 from ..statistics.remarks import Remark
 from ..statistics.weighted_coefficients import Ints
+from .judged_pairs import JudgedPairs
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,18 @@ class EvaluationSet:
         words = self.caption_set.words
         is_selected = words["item_id"].isin(self.items["item_id"])
         return words[is_selected & words["dimension"].isin(self.protocol.dimension)]
+
+    @cached_property
+    def judged_pairs(self) -> JudgedPairs:
+        """The comparisons that count."""
+        protocol = self.protocol
+        images = self.keys["image_id"]
+        return JudgedPairs.select(self.preferences, protocol.ratings, protocol.ties, images)
+
+    @cached_property
+    def all_pairs(self) -> JudgedPairs:
+        """The comparisons, those included that people tie, whatever `protocol.ties` says."""
+        return replace(self, protocol=replace(self.protocol, ties="calibrated")).judged_pairs
 
     def points(self, dimension: str) -> pd.DataFrame:
         """Return the data points of a dimension: columns `item_id, value`, in the items' order.

@@ -41,11 +41,10 @@ from ..statistics.intervals import (
     measure_uncertainty,
     wilson_intervals,
 )
-from ..statistics.panels import Panel, RatingPanel, make_preference_panel, make_rating_panel
-from ..statistics.preferences import MEAN_DIMENSION
+from ..statistics.panels import Panel, RatingPanel, make_rating_panel
 from ..statistics.rating_table import RatingTable
 from ..statistics.significance import TEST_COEFFICIENTS
-from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows
+from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows, pair_floor_rows
 from .evaluation_set import EvaluationSet
 from .floors import FLOOR_NOTES, floor_scores
 from .word_detection import build_word_panels, word_rows
@@ -198,6 +197,8 @@ def correlate_dataset(
     *,
     ceilings: bool = False,
     floors: bool = False,
+    pair_floors: bool = False,
+    compares: bool = True,
     statistics: StatisticsOptions = NO_INTERVALS,
     tests: Sequence[str] = (),
 ) -> MeasuredDataset:
@@ -208,6 +209,8 @@ def correlate_dataset(
         progress: advanced by each block of replicates and pair of metrics.
         ceilings: whether to add rows of `virtual_raters.CEILINGS`.
         floors: whether to add rows of `floors.FLOORS`.
+        pair_floors: whether to add rows of `floors.PAIR_FLOORS` to coefficients of preferences.
+        compares: whether every two metrics are compared, for rank clusters and tests.
         statistics: the kind of intervals and ranks.
         tests: of differences, beside the bootstrap, on which rank clusters rest.
 
@@ -226,12 +229,20 @@ def correlate_dataset(
     ]
     word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
     rows += word_rows(selection, word_panels, notes)
+    pairs = selection.judged_pairs
+    by_pair_floor = (
+        {name: d for name, d in pairs.floors(selection.items).items() if name not in by_floor}
+        if (floors or pair_floors) and selection.uses_preferences and len(pairs.frame)
+        else {}
+    )
+    for name, pair_differences in by_pair_floor.items():
+        rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
     rows += of_people.rows
     intervals: dict[RowKey, Interval] = {}
     ranks: Mapping[RowKey, int] = {}
     differences = None
-    panels = build_panels(selection, scores) if _needs_panels(statistics) else []
+    panels = build_panels(selection, scores, by_pair_floor) if _needs_panels(statistics) else []
     if statistics.interval == "fisher":
         if selection.protocol.level != "pooled":
             raise InputError(
@@ -244,6 +255,7 @@ def correlate_dataset(
             _check_comparable(selection, metrics, panels, tests)
         uncertainty = _resample(
             [*panels, *word_panels], scored, statistics, tests, of_people, progress
+            panels, scored, statistics, tests, of_people, progress, compares=compares
         )
         intervals = dict(uncertainty.intervals)
         ranks = uncertainty.compute_ranks(
@@ -292,12 +304,17 @@ def join_scores(measured: Sequence[MeasuredDataset]) -> pd.DataFrame:
     return pd.concat([m.scored.frame for m in measured], ignore_index=True)
 
 
-def build_panels(selection: EvaluationSet, scores: Mapping[str, pd.Series]) -> list[Panel]:
+def build_panels(
+    selection: EvaluationSet,
+    scores: Mapping[str, pd.Series],
+    pair_differences: Mapping[str, Floats] | None = None,
+) -> list[Panel]:
     """Join scores to each rated dimension's data points, and to the preferences.
 
     Args:
         selection: the items.
         scores: by metric and item id, more is better.
+        pair_differences: further rows of the preferences, see `JudgedPairs.floors`.
     """
     items, protocol = selection.items, selection.protocol
     columns = {m: series.to_numpy(dtype=np.float64) for m, series in scores.items()}
@@ -315,14 +332,12 @@ def build_panels(selection: EvaluationSet, scores: Mapping[str, pd.Series]) -> l
         )
         for dimension in (protocol.dimension if coefficients else ())
     ]
-    pairs = selection.preferences
-    if selection.uses_preferences and len(pairs):
-        dimensions = list(dict.fromkeys(pairs["dimension"]))
-        decided = pairs[pairs["winner"] != "tie"]
-        panels.append(
-            make_preference_panel(items, decided, columns, dimensions, MEAN_DIMENSION, drop=drop)
-        )
-    return panels
+    pairs = selection.judged_pairs
+    if pairs.frame.empty:
+        return panels
+    differences = {metric: pairs.differences(series) for metric, series in scores.items()}
+    differences |= pair_differences or {}
+    return panels + pairs.panels(differences, protocol.coefficients, drop=drop)
 
 
 def _needs_panels(statistics: StatisticsOptions) -> bool:
@@ -336,11 +351,16 @@ def _resample(
     tests: Sequence[str],
     ceilings: Ceilings,
     progress: StepProgress,
+    *,
+    compares: bool,
 ) -> Uncertainty:
     metrics = [m.spec for m in scored.metrics]
     n_blocks = count_blocks(statistics.replicates)
     n_competing = [len(set(metrics) & set(panel.metrics)) for panel in panels]
     steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
+    metrics = [m.spec for m in scored.metrics] if compares else []
+    n_pairs = len(metrics) * (len(metrics) - 1) // 2
+    steps = len(panels) * (count_blocks(statistics.replicates) + n_pairs)
     progress.add_steps(steps, f"{scored.selection.name}: replicates")
     return measure_uncertainty(
         panels,

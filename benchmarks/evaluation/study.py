@@ -30,7 +30,7 @@ StudyOptions = SensitivityOptions | ComplementOptions | ThresholdsOptions | Rank
 
 @dataclass(frozen=True)
 class StudiedDataset:
-    """A dataset with ratings, and the metrics that are studied on it.
+    """A dataset, and the metrics that are studied on it.
 
     Attributes:
         selection: the items that the protocol selects.
@@ -69,22 +69,27 @@ class StudiedDataset:
         ).oriented
 
 
-def load_studies(config: StudyOptions, progress: StepProgress) -> list[StudiedDataset]:
+def load_studies(
+    config: StudyOptions, progress: StepProgress, *, needs_ratings: bool = True
+) -> list[StudiedDataset]:
     """Load a command's datasets.
 
     Raises:
-        InputError: where a dataset has no ratings, or the protocol no coefficient of them.
+        InputError: where ratings are needed, and a dataset has none or the protocol no coefficient of them.
     """
-    return [_load(config, name, progress) for name in config.datasets]
+    return [_load(config, name, progress, needs_ratings) for name in config.datasets]
 
 
-def _load(config: StudyOptions, name: str, progress: StepProgress) -> StudiedDataset:
+def _load(
+    config: StudyOptions, name: str, progress: StepProgress, needs_ratings: bool
+) -> StudiedDataset:
     selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
-    selection.require_ratings("it has preferences and no ratings to correlate with")
+    if needs_ratings:
+        selection.require_ratings("it has preferences and no ratings to correlate with")
     missing = find_unavailable(config.metrics, config.optional, selection.items)
     metrics = [m for m in config.metrics if m not in missing]
     coefficients = selection.rating_coefficients
-    if not coefficients:
+    if needs_ratings and not coefficients:
         raise InputError(
             f"dataset {selection.name}: protocol.coefficients has none of ratings; name one"
         )

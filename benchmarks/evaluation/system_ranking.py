@@ -43,6 +43,16 @@ SYSTEM_TEST_COLUMNS = (
     "p_value",
     "p_corrected",
 )
+ORDER_COLUMNS = (
+    "dataset",
+    "dimension",
+    "metric",
+    "coefficient",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_systems",
+)
 BEST_WORST_COLUMNS = ("dataset", "dimensions", "system", "best", "worst")
 #: The dimension that `rank.weights` adds.
 WEIGHTED = "weighted"
@@ -118,11 +128,11 @@ def rank_systems(
         panel = SystemPanel.from_statistics(corpus, tuple(means), n_images)
         comparison = compare_on_images(panel, statistics, advance)
         intervals, differences = comparison.intervals, comparison.differences
-    tests = _make_tests(selection.name, means, differences, statistics.correction)
+    tests = make_tests(selection.name, means, differences, statistics.correction)
     rows: list[dict[str, Any]] = []
     for dimension, ratings in means.items():
         values = {system: ratings.mean(system) for system in systems}
-        ranks = _rank(values, tests[tests["dimension"] == dimension], statistics)
+        ranks = rank_values(values, tests[tests["dimension"] == dimension], statistics)
         for system in sorted(systems, key=lambda s: -np.nan_to_num(values[s], nan=-np.inf)):
             interval = intervals.get(system, {}).get(dimension, Interval())
             rows.append(
@@ -211,7 +221,7 @@ def _stack(statistics: Sequence[Statistic]) -> Statistic:
     return lambda weights: np.concatenate([statistic(weights) for statistic in statistics])
 
 
-def _make_tests(
+def make_tests(
     dataset: str,
     dimensions: Iterable[str],
     differences: Sequence[MetricDifference],
@@ -239,7 +249,7 @@ def _make_tests(
     return pd.DataFrame(rows, columns=pd.Index(SYSTEM_TEST_COLUMNS))
 
 
-def _rank(
+def rank_values(
     values: Mapping[str, float], tests: pd.DataFrame, statistics: StatisticsOptions
 ) -> dict[str, int]:
     """Return each rated system's rank; systems that share one do not differ significantly.
@@ -283,3 +293,9 @@ def count_best_worst(selection: EvaluationSet, dimensions: Sequence[str]) -> pd.
         .assign(dataset=selection.name, dimensions="+".join(dimensions))
     )
     return counts[list(BEST_WORST_COLUMNS)]
+
+
+def places_of(means: pd.Series, systems: Sequence[str]) -> list[str]:
+    """Return each system's place by its mean, 1 for the greatest; systems with equal means share one."""
+    places = means.rank(method="min", ascending=False)
+    return ["" if pd.isna(places[system]) else f"{places[system]:.0f}" for system in systems]

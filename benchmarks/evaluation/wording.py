@@ -72,6 +72,8 @@ def describe_protocol(protocol: Protocol) -> str:
         parts.append(f"own references {protocol.own_references}")
     if protocol.normalise != "none":
         parts.append(f"normalise {protocol.normalise}")
+    if protocol.ties != "half":
+        parts.append(f"ties {protocol.ties}")
     if protocol.level != "pooled":
         parts.append(f"level {protocol.level}")
     if protocol.systems:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ...datasets.errors import InputError
 from ..scoring.protocol import ALL_DIMENSIONS, Protocol
 from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.bradley_terry import TIE_MODELS
 from .declaration import Composed, option, part
 from .shared import (
     DATASETS,
@@ -17,10 +18,14 @@ from .shared import (
     PROTOCOL,
     MeasuringOptions,
     check_not_fisher,
+    one_of,
     protocols_of,
     statistics_part,
     words_of,
 )
+
+#: What systems can be ranked by.
+SOURCES = ("ratings", "preferences")
 
 
 def _weights_of(value: Any, _: str) -> dict[str, float]:
@@ -55,9 +60,10 @@ captau rank dataset=thumb
 captau rank dataset=thumb statistics.level=0.9         the intervals that Kasai et al. 2022 print
 captau rank dataset=thumb 'rank.weights={precision: 0.5, recall: 0.5}'
 captau rank dataset=file file.path=ratings.csv file.system=system
+captau rank dataset=file file.path=pairs.csv rank.ties=rao_kupper      preferences between two captions
 """
     writes: ClassVar[str] = """
-Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv, table.md, table.tex, run.json.
+Writes systems.csv, best_worst.csv, system_tests.csv, metric_orders.csv; by preferences wins.csv and elo.csv; table.md, table.tex, run.json.
 docs/rank.md explains what they hold.
 """
 
@@ -70,6 +76,18 @@ docs/rank.md explains what they hold.
         key="rank.weights",
         read=_weights_of,
         takes="{..}",
+    )
+    by: str | None = option(
+        None,
+        "ratings or preferences (default: ratings where the dataset has them)",
+        key="rank.by",
+        check=one_of(SOURCES),
+    )
+    ties: str = option(
+        "davidson",
+        "the model of people's ties between two captions: davidson, rao_kupper",
+        key="rank.ties",
+        check=one_of(TIE_MODELS),
     )
     best_worst: tuple[str, ...] = option(
         None,

@@ -217,6 +217,11 @@ class ProtocolChanges:
     normalise: str | None = option(
         None, "the text rule for captions and references before they are scored: none, thumb"
     )
+    ties: str | None = option(
+        None,
+        "of preferences: half (people's ties left out, a metric's count half), drop (both left out), calibrated "
+        "(people's ties count, and a metric ties within a threshold)",
+    )
 
 
 @dataclass

@@ -18,6 +18,7 @@ from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
 from ..statistics.coefficients import COEFFICIENTS
 from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
+from ..statistics.preferences import TIE_POLICIES
 
 RATING_POLICIES = ("per_rating", "mean", "rounded_mean", "median")
 REFERENCE_POLICIES = ("all", "mean_over_single", "max_over_single", "first_k")
@@ -64,6 +65,7 @@ class Protocol:
             (`drop`), or are scored without that reference (`leave_out`).
         normalise: captions and references are scored as they are (`none`), or by the text rule of
             `datasets.normalisation` with that name.
+        ties: of preferences, see `statistics.preferences.judge_differences`: `half`, `drop` or `calibrated`.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Protocol:
     level: str = "pooled"
     own_references: str = dataclasses.field(default="keep", metadata=_LATER)
     normalise: str = dataclasses.field(default="none", metadata=_LATER)
+    ties: str = dataclasses.field(default="half", metadata=_LATER)
 
     def __post_init__(self) -> None:
         for field, choices in (
@@ -89,6 +92,7 @@ class Protocol:
             ("level", LEVELS),
             ("own_references", OWN_REFERENCE_POLICIES),
             ("normalise", tuple(NORMALISATIONS)),
+            ("ties", TIE_POLICIES),
         ):
             if getattr(self, field) not in choices:
                 raise unknown(f"value of protocol.{field}", str(getattr(self, field)), choices)
@@ -153,7 +157,15 @@ class Protocol:
         )
 
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
-        """Return this protocol for one dataset: the dimension `all` stands for all that it has."""
+        """Return this protocol for one dataset.
+
+        The dimension `all` stands for all that it has; the accuracy on preferences is left out where there are
+        ratings alone, and other coefficients.
+        """
+        coefficients = tuple(c for c in self.coefficients if c != "accuracy")
+        is_superfluous = 0 < len(coefficients) < len(self.coefficients)
+        if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
+            return dataclasses.replace(self, coefficients=coefficients).for_dataset(caption_set)
         if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
@@ -162,7 +174,7 @@ class Protocol:
     def from_record(cls, record: Mapping[str, Any]) -> Protocol:
         """Return the protocol of a finished run, as its `run.json` has it.
 
-        Options that came later than the run have their defaults: `level` and `own_references`.
+        Options that came later than the run have their defaults: `level`, `own_references` and `ties`.
 
         Raises:
             TypeError: where there is an unknown option, or one is missing.
@@ -273,7 +285,7 @@ class Protocol:
             ratings = caption_set.ratings
             points = ratings.loc[ratings["dimension"] == dimension[0], "item_id"]
         else:
-            preferences = caption_set.preferences
+            preferences = caption_set.preferences.drop_duplicates("pair_id")
             points = pd.concat([preferences["item_a"], preferences["item_b"]])
             if self.dimension:
                 points = points.iloc[:0]

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from .detection import DETECTION_COEFFICIENTS, chance_level, is_detection, prepare_detection
 from .pair_counts import calibrate_ties, count_pairs
-from .preferences import pair_outcomes
+from .preferences import PairOutcomes
 from .remarks import Note, Remark, Remarked, Undefined, remark
 
 Floats = NDArray[np.float64]
@@ -156,31 +155,36 @@ def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
     calibration = calibrate_ties(groups)
     if calibration is None:
         return Coefficient.undefined(remark(Undefined.TOO_MANY_VALUES))
-    note = remark(Note.TIED_IF_EQUAL)
-    if calibration.threshold:
-        note = remark(Note.TIED_WITHIN, threshold=calibration.threshold)
-    return Coefficient(calibration.value, remarks=(note,))
+    return Coefficient(calibration.value, remarks=(_threshold_note(calibration.threshold),))
 
 
-def preference_accuracy(scores: pd.Series, preferences: pd.DataFrame) -> Coefficient:
-    """Return the share of pairs whose preferred caption has the greater score; a tied score counts half.
+def preference_accuracy(outcomes: PairOutcomes, ties: str = "half") -> Coefficient:
+    """Return the share of pairs on which a metric agrees with people, under a rule of ties.
 
-    Half is what breaking ties at random gives on average, as Hessel et al. 2021, section 4.2, do. Pairs on
-    which people tied are left out. The p-value is the binomial test's against one half.
+    The p-value is the binomial test's against one half; of `calibrated`, where there are three answers, there is none.
 
     Args:
-        scores: by item id, more is better.
-        preferences: columns `item_a, item_b, winner`.
+        outcomes: from `preferences.judge_differences`.
+        ties: the rule by which they were made.
     """
-    decided = preferences[preferences["winner"] != "tie"]
-    if decided.empty:
+    counted = outcomes.values[outcomes.is_counted]
+    n_pairs = len(counted)
+    if not n_pairs:
         return Coefficient.undefined(remark(Undefined.NO_PREFERENCES))
-    outcomes = pair_outcomes(scores, decided)
-    if n_undefined := int(np.isnan(outcomes).sum()):
+    if n_undefined := int(np.isnan(counted).sum()):
         return Coefficient.undefined(
-            remark(Undefined.UNDEFINED_PAIRS, n_undefined=n_undefined, n_pairs=len(decided))
+            remark(Undefined.UNDEFINED_PAIRS, n_undefined=n_undefined, n_pairs=n_pairs)
         )
-    p_value = scipy.stats.binomtest(round(outcomes.sum()), len(decided), 0.5).pvalue
-    n_tied = int((outcomes == 0.5).sum())
-    remarks = (remark(Note.HALF_COUNTED_PAIRS, n_pairs=n_tied),) if n_tied else ()
-    return Coefficient(float(outcomes.mean()), float(p_value), remarks=remarks)
+    if ties == "calibrated":
+        return Coefficient(outcomes.accuracy, remarks=(_threshold_note(outcomes.threshold),))
+    p_value = scipy.stats.binomtest(round(counted.sum()), n_pairs, 0.5).pvalue
+    n_tied = int(((outcomes.values if ties == "drop" else counted) == 0.5).sum())
+    note = Note.LEFT_OUT_TIES if ties == "drop" else Note.HALF_COUNTED_PAIRS
+    remarks = (remark(note, n_pairs=n_tied),) if n_tied else ()
+    return Coefficient(outcomes.accuracy, float(p_value), remarks=remarks)
+
+
+def _threshold_note(threshold: float) -> Remark:
+    if threshold:
+        return remark(Note.TIED_WITHIN, threshold=threshold)
+    return remark(Note.TIED_IF_EQUAL)

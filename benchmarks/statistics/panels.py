@@ -1,7 +1,7 @@
 """Panels: metrics and people's judgements on the same data points, as the tests of `significance` take them.
 
-`evaluation` makes them of a dataset with `make_rating_panel` and `make_preference_panel`; to compare by another
-statistic, subclass `Panel` as `scoring.system_comparison` does.
+`evaluation` makes them of a dataset's ratings with `make_rating_panel` and of its preferences with
+`judged_pairs.JudgedPairs`; to compare by another statistic, subclass `Panel` as `scoring.system_comparison` does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .bootstrap import number_images
-from .preferences import pair_outcomes
 from .remarks import Undefined
 from .weighted_coefficients import Floats, Ints, Statistic, prepare_accuracies
 from .weighted_levels import prepare_at_level
@@ -157,12 +156,14 @@ class PreferencePanel(Panel):
         dimensions: their names.
         dimension: each pair's, from 0, shape (n_points,).
         outcomes: each metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_points,).
+        counted: whether a pair counts for a metric's accuracy, shape (n_points,).
         mean_dimension: the name of the mean of the dimensions.
     """
 
     dimensions: tuple[str, ...]
     dimension: Ints
     outcomes: Mapping[str, Floats]
+    counted: Mapping[str, Mask]
     mean_dimension: str
 
     @property
@@ -182,6 +183,7 @@ class PreferencePanel(Panel):
             np.tile(self.dimension[mask], len(metrics)),
             np.concatenate(units),
             len(self.dimensions),
+            np.concatenate([self.counted[metric][mask] for metric in metrics]),
         )
 
     def standardise(self, a: str, b: str, mask: Mask) -> PreferencePanel | None:
@@ -222,42 +224,4 @@ def make_rating_panel(
         scores={metric: values[item] for metric, values in scores.items()},
         ratings=points["value"].to_numpy(dtype=np.float64),
         level=level,
-    )
-
-
-def make_preference_panel(
-    items: pd.DataFrame,
-    pairs: pd.DataFrame,
-    scores: Mapping[str, Floats],
-    dimensions: Sequence[str],
-    mean_dimension: str,
-    *,
-    drop: bool,
-) -> PreferencePanel:
-    """Make a panel of preference pairs on which people decided; the image of a pair is its first caption's.
-
-    Args:
-        items: the benchmark's, with `item_id, image_id`.
-        pairs: columns `item_a, item_b, dimension, winner`, without ties.
-        scores: of each metric, more is better, shape (n_items,).
-        dimensions, mean_dimension: see `PreferencePanel`.
-        drop: see `Panel.drops_undefined`.
-    """
-    index = pd.Index(items["item_id"])
-    image, n_images = number_images(
-        items["image_id"].iloc[index.get_indexer(pd.Index(pairs["item_a"]))]
-    )
-    return PreferencePanel(
-        image=image,
-        n_images=n_images,
-        item=np.arange(len(pairs), dtype=np.int64),
-        system=None,
-        drops_undefined=drop,
-        dimensions=tuple(dimensions),
-        dimension=pd.Index(dimensions).get_indexer(pd.Index(pairs["dimension"])).astype(np.int64),
-        outcomes={
-            metric: pair_outcomes(pd.Series(values, index=index), pairs)
-            for metric, values in scores.items()
-        },
-        mean_dimension=mean_dimension,
     )

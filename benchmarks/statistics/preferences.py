@@ -1,4 +1,4 @@
-"""Preferences: outcomes of pairs of captions, Wilson's interval of accuracies, and McNemar's test of two metrics."""
+"""Preferences: outcomes of pairs of captions under each rule of ties, Wilson's interval of accuracies, and McNemar's test of two metrics."""
 
 from __future__ import annotations
 
@@ -19,21 +19,90 @@ CONFIDENCE = 0.95
 MEAN_DIMENSION = "mean"
 
 
-def pair_outcomes(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
-    """Return for each pair 1 where the preferred caption has the greater score, 0 the lesser, 1/2 a tie.
+#: What becomes of ties: `Protocol.ties`.
+TIE_POLICIES = ("half", "drop", "calibrated")
+
+
+@dataclass(frozen=True)
+class PairOutcomes:
+    """How a metric judges pairs, beside people.
+
+    Attributes:
+        values: right 1, wrong 0, a metric's tie 1/2, shape (n_pairs,); NaN where a score is undefined.
+        is_counted: whether a pair counts for the accuracy, shape (n_pairs,).
+        threshold: the greatest difference of scores that is a tie.
+    """
+
+    values: Floats
+    is_counted: NDArray[np.bool_]
+    threshold: float = 0.0
+
+    @property
+    def accuracy(self) -> float:
+        """The mean of the pairs that count; NaN where there are none, or one is undefined."""
+        counted = self.values[self.is_counted]
+        return float(counted.mean()) if len(counted) else math.nan
+
+
+def pair_differences(scores: pd.Series, preferences: pd.DataFrame) -> Floats:
+    """Return the first caption's score less the second's; NaN where one is undefined.
 
     Args:
         scores: by item id, more is better.
-        preferences: columns `item_a, item_b, winner`; a winner each.
+        preferences: columns `item_a, item_b`.
 
     Returns:
-        Shape (n_pairs,); NaN where a score is undefined.
+        Shape (n_pairs,).
     """
     a, b = (np.asarray(scores.loc[preferences[s]], float) for s in ("item_a", "item_b"))
-    # Compared, not subtracted: two infinite scores are tied, and their difference is NaN.
-    wins = np.where(preferences["winner"] == "a", a > b, b > a)
-    outcomes = np.where(a == b, 0.5, wins.astype(float))
-    return np.where(np.isnan(a) | np.isnan(b), np.nan, outcomes)
+    # Two infinite scores are tied, and their difference is NaN.
+    with np.errstate(invalid="ignore"):
+        return np.where(a == b, 0.0, a - b)
+
+
+def judge_differences(differences: Floats, strengths: Floats, ties: str = "half") -> PairOutcomes:
+    """Hold differences of scores against people's preferences.
+
+    Args:
+        differences: shape (n_pairs,), more favours the first caption; NaN where undefined.
+        strengths: shape (n_pairs,), positive where people prefer the first caption, 0 where they tie.
+        ties: `half` leaves out the pairs that people tie and counts a metric's tie half, which is what breaking
+            ties at random gives on average (Hessel et al. 2021, section 4.2); `drop` leaves out the metric's ties
+            too; `calibrated` asks the metric to tie where people do, with the threshold of `calibrate_pairs`.
+    """
+    is_undefined = np.isnan(differences)
+    threshold = 0.0
+    if ties == "calibrated":
+        threshold = calibrate_pairs(differences[~is_undefined], strengths[~is_undefined])
+    signs = np.where(np.abs(differences) <= threshold, 0.0, np.sign(differences))
+    values = (signs == np.sign(strengths)).astype(np.float64)
+    is_counted = np.ones(len(values), dtype=bool)
+    if ties != "calibrated":
+        is_counted = strengths != 0
+        is_counted &= (signs != 0) | is_undefined if ties == "drop" else True
+        values[signs == 0] = 0.5
+    return PairOutcomes(np.where(is_undefined, np.nan, values), is_counted, threshold)
+
+
+def calibrate_pairs(differences: Floats, strengths: Floats) -> float:
+    """Return the threshold of ties that agrees best with people's preferences and ties.
+
+    That of acc_eq (Deutsch et al. 2023, "Ties Matter") on pairs that people judged as pairs: among 0 and the sizes
+    of all finite differences the smallest of those that do best.
+
+    Args:
+        differences, strengths: shape (n_pairs,); neither is NaN.
+    """
+    sizes = np.abs(differences)
+    # What is gained where a pair becomes a tie.
+    gains = (strengths == 0).astype(np.int64)
+    gains -= (np.sign(differences) == np.sign(strengths)) & (strengths != 0)
+    order = np.argsort(sizes, kind="stable")
+    sizes, totals = sizes[order], np.cumsum(gains[order])
+    is_last = np.append(sizes[1:] > sizes[:-1], True)[: len(sizes)] & np.isfinite(sizes)
+    thresholds = np.append(0.0, sizes[is_last])
+    at_zero = int(totals[sizes == 0][-1]) if (sizes == 0).any() else 0
+    return float(thresholds[np.argmax(np.append(at_zero, totals[is_last]))])
 
 
 def wilson_interval(
@@ -87,7 +156,7 @@ class McNemar:
 
 
 def mcnemar(first: Floats, second: Floats) -> McNemar:
-    """Test two metrics' `pair_outcomes` with McNemar's test (1947), ties counting half.
+    """Test the outcomes of two metrics (`PairOutcomes.values`) with McNemar's test (1947), ties counting half.
 
     With d the difference of a pair's outcomes, it asks whether Σd is 0. Without ties the exact
     p-value is the binomial one and the asymptotic one is χ² = (b - c)² / (b + c), without continuity

@@ -73,6 +73,8 @@ class Note(Enum):
     CHANCE_LEVEL = "{chance:.3f} by chance"
     HALF_COUNTED_PAIRS = "{n_pairs} tied pairs count half"
     DROPPED_POINTS = "{n_dropped} of {n_points} data points dropped: undefined score"
+    LEFT_OUT_TIES = "{n_pairs} pairs left out that the metric ties"
+    BOTH_ORDERS = "each pair in both orders"
     TIED_PAIRS = "{n_pairs} pairs left out on which people tied"
     DROPPED_PAIRS = "{n_dropped} of {n_pairs} pairs dropped: undefined score"
     MEAN_OF_DIMENSIONS = "mean of the dimensions"

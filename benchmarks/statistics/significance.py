@@ -330,6 +330,7 @@ def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
     results: list[PairedTest] = []
     for number in (*range(len(panel.dimensions)), None):
         points = pair.points if number is None else pair.points & (panel.dimension == number)
+        points = points & panel.counted[pair.a] & panel.counted[pair.b]
         test = mcnemar(panel.outcomes[pair.a][points], panel.outcomes[pair.b][points])
         counts = {"n_better": test.first_better, "n_worse": test.second_better}
         note = remark(Note.MCNEMAR, **counts, n_pairs=test.n_pairs, asymptotic=test.asymptotic)

@@ -264,7 +264,11 @@ def prepare_coefficients(
 
 
 def prepare_accuracies(
-    outcomes: ArrayLike, dimension: ArrayLike, unit: ArrayLike, n_dimensions: int
+    outcomes: ArrayLike,
+    dimension: ArrayLike,
+    unit: ArrayLike,
+    n_dimensions: int,
+    is_counted: ArrayLike | None = None,
 ) -> Statistic:
     """Return the accuracy in each dimension of preference pairs, and last their mean, as a statistic.
 
@@ -273,16 +277,18 @@ def prepare_accuracies(
         dimension: of each pair, from 0, shape (n_pairs,).
         unit: the unit whose weight each pair takes, shape (n_pairs,).
         n_dimensions: the number of dimensions.
+        is_counted: whether a pair counts at all, shape (n_pairs,); None for every pair.
     """
     values = np.asarray(outcomes, dtype=np.float64)
     dimensions = np.asarray(dimension, dtype=np.int64)
     units = _units(unit, len(values))
     n_units = int(units.max(initial=-1)) + 1
+    counts = np.ones(len(values)) if is_counted is None else np.asarray(is_counted, np.float64)
     wins, count = (
         np.bincount(
             dimensions * n_units + units, weights, minlength=n_dimensions * n_units
         ).reshape(n_dimensions, n_units)
-        for weights in (values, np.ones(len(values)))
+        for weights in (np.where(counts > 0, values, 0.0), counts)
     )
 
     def statistic(weights: Floats) -> Floats:

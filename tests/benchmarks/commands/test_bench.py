@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import captau
+from captau.benchmarks.evaluation.floors import PAIR_FLOORS
 from captau.benchmarks.runs.output_folder import COMMAND_FILES, OutputFolder
 from captau.benchmarks.runs.results import CORRELATION_COLUMNS, SCORE_COLUMNS, to_json
 from captau.benchmarks.scoring.catalog import resolve_metrics
@@ -33,7 +34,7 @@ def test_files_and_columns_are_the_contract(run):
     scores = pd.read_parquet(folder / "scores.parquet")
     assert tuple(scores.columns) == SCORE_COLUMNS
     assert len(scores) == 360 * len(QUICK)
-    assert set(results.correlations["metric"]) == {*QUICK, *CEILINGS}
+    assert set(results.correlations["metric"]) == {*QUICK, *CEILINGS, *PAIR_FLOORS}
 
 
 def test_values_are_in_their_natural_range(run):
@@ -123,12 +124,13 @@ def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
     (tmp_path / "flat.py").write_text("def flat(items):\n    return [1.0] * len(items)\n")
     monkeypatch.chdir(tmp_path)
     results = captau.bench("demo", "python(flat:flat)")
-    rated = results.correlations.query(
-        "coefficient != 'accuracy' and metric == 'python(flat:flat)'"
-    )
+    (metric,) = results.scores["metric"].unique()
+    flat = results.correlations[results.correlations["metric"] == metric]
+    rated = flat.query("coefficient != 'accuracy'")
+    assert len(rated) == 2
     assert rated["value"].isna().all()
     assert rated["note"].str.contains("all scores are equal").all()
-    accuracy = results.correlations.query("coefficient == 'accuracy' and dimension == 'mean'")
+    accuracy = flat.query("coefficient == 'accuracy' and dimension == 'mean'")
     assert accuracy["value"].item() == 0.5
 
 
@@ -241,7 +243,7 @@ def test_accuracy_leaves_out_what_is_undefined_and_counts_what_it_uses(tmp_path,
     def accuracy(undefined):
         protocol = {"undefined": undefined, "coefficients": ["accuracy"]}
         frame = captau.bench("demo", "python(gap3:gap)", protocol=protocol).correlations
-        return frame[frame["coefficient"] == "accuracy"].set_index("dimension")
+        return frame[~frame["metric"].isin(PAIR_FLOORS)].set_index("dimension")
 
     kept = pairs[(pairs["item_a"] != gone) & (pairs["item_b"] != gone) & (pairs["winner"] != "tie")]
     dropped = accuracy("drop")

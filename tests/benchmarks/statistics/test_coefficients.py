@@ -17,6 +17,8 @@ from captau.benchmarks.statistics.coefficients import (
     correlate,
     preference_accuracy,
 )
+from captau.benchmarks.statistics.preferences import judge_differences, pair_differences
+from captau.datasets.preferences import STRENGTHS
 
 OF_RATINGS = ("tau_c", "tau_b", "spearman", "pearson")
 
@@ -145,7 +147,7 @@ def test_infinite_scores_of_a_pair_are_tied() -> None:
     scores = pd.Series({"a": INF, "b": INF, "c": -INF})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = preference_accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
+        found = accuracy(scores, preferences(("a", "b", "a"), ("a", "c", "a")))
     assert (found.value, found.note) == (0.75, "1 tied pairs count half")
 
 
@@ -211,6 +213,13 @@ def preferences(*rows: tuple[str, str, str]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=["item_a", "item_b", "winner"])
 
 
+def accuracy(scores: pd.Series, rows: pd.DataFrame, ties: str = "half") -> Coefficient:
+    strengths = rows["winner"].map(STRENGTHS).to_numpy(dtype=float)
+    return preference_accuracy(
+        judge_differences(pair_differences(scores, rows), strengths, ties), ties
+    )
+
+
 SCORES = pd.Series({"low": 0.1, "also_low": 0.1, "high": 0.9, "none": NAN})
 
 
@@ -223,14 +232,42 @@ def test_accuracy_worked_by_hand() -> None:
         ("low", "also_low", "a"),
         ("high", "low", "tie"),
     )
-    found = preference_accuracy(SCORES, told)
+    found = accuracy(SCORES, told)
     assert found.value == 2.5 / 4
     assert found.note == "1 tied pairs count half"
+    # Without the metric's tie: 2 / 3.
+    dropped = accuracy(SCORES, told, "drop")
+    assert dropped.value == 2 / 3
+    assert dropped.note == "1 pairs left out that the metric ties"
+    # With a threshold of 0 the first two are right; one of 0.8 would tie all, and only people's tie were right.
+    calibrated = accuracy(SCORES, told, "calibrated")
+    assert calibrated.value == 2 / 5
+    assert calibrated.note == "equal scores alone are tied"
+    assert math.isnan(calibrated.p_value)
+
+
+@laws
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-2, 2)), min_size=1, max_size=12),
+)
+def test_calibrated_ties_are_the_best_of_all_thresholds(pairs: list[tuple[int, int]]) -> None:
+    """Each threshold in turn, as in acc_eq (Deutsch et al. 2023); the smallest of the best."""
+    differences, strengths = np.array(pairs, dtype=float).T
+    thresholds = sorted({0.0, *np.abs(differences)})
+    shares = [
+        float(
+            (np.where(abs(differences) <= t, 0, np.sign(differences)) == np.sign(strengths)).mean()
+        )
+        for t in thresholds
+    ]
+    outcomes = judge_differences(differences, strengths, "calibrated")
+    assert outcomes.accuracy == max(shares)
+    assert outcomes.threshold == thresholds[shares.index(max(shares))]
 
 
 def test_accuracy_p_value() -> None:
     """Three of three under a fair coin, two-sided: 2 / 2^3."""
-    found = preference_accuracy(SCORES, preferences(*[("high", "low", "a")] * 3))
+    found = accuracy(SCORES, preferences(*[("high", "low", "a")] * 3))
     assert found == Coefficient(1.0, 0.25)
 
 
@@ -243,7 +280,7 @@ def test_accuracy_p_value() -> None:
     ],
 )
 def test_accuracy_undefined_says_why(rows: list[tuple[str, str, str]], reason: str) -> None:
-    found = preference_accuracy(SCORES, preferences(*rows))
+    found = accuracy(SCORES, preferences(*rows))
     assert math.isnan(found.value)
     assert math.isnan(found.p_value)
     assert found.note == f"undefined: {reason}"
@@ -259,10 +296,10 @@ def test_accuracy_undefined_says_why(rows: list[tuple[str, str, str]], reason: s
 def test_accuracy_laws(scores: list[int], told: list[tuple[int, int, str]]) -> None:
     by_item = pd.Series(scores, index=[f"i{k}" for k in range(len(scores))], dtype=float)
     rows = preferences(*[(f"i{a}", f"i{b % len(scores)}", w) for a, b, w in told])
-    found = preference_accuracy(by_item, rows).value
+    found = accuracy(by_item, rows).value
     assert 0 <= found <= 1
-    assert preference_accuracy(-by_item, rows).value == pytest.approx(1 - found)
-    assert preference_accuracy(np.exp(by_item), rows).value == found
+    assert accuracy(-by_item, rows).value == pytest.approx(1 - found)
+    assert accuracy(np.exp(by_item), rows).value == found
     swapped = rows.rename(columns={"item_a": "item_b", "item_b": "item_a"})
-    assert preference_accuracy(by_item, swapped).value == pytest.approx(1 - found)
-    assert preference_accuracy(0 * by_item, rows).value == 0.5
+    assert accuracy(by_item, swapped).value == pytest.approx(1 - found)
+    assert accuracy(0 * by_item, rows).value == 0.5

@@ -16,9 +16,10 @@ from statsmodels.stats.proportion import proportion_confint
 import captau
 from captau.benchmarks.statistics.preferences import (
     McNemar,
+    judge_differences,
     mcnemar,
     mean_interval,
-    pair_outcomes,
+    pair_differences,
     wilson_interval,
 )
 from tests.conftest import run_captau
@@ -28,20 +29,23 @@ NAN = float("nan")
 
 def test_outcomes_worked_by_hand() -> None:
     scores = pd.Series({"low": 1.0, "also": 1.0, "high": 2.0, "none": NAN, "inf": math.inf})
-    told = pd.DataFrame(
+    pairs = pd.DataFrame(
         [
-            ("high", "low", "a"),
-            ("high", "low", "b"),
-            ("low", "also", "a"),
-            ("low", "none", "a"),
-            ("inf", "inf", "b"),
-            ("low", "inf", "b"),
+            ("high", "low", 1),
+            ("high", "low", -2),
+            ("low", "also", 1),
+            ("low", "none", 1),
+            ("inf", "inf", -1),
+            ("low", "inf", -1),
+            ("high", "low", 0),
         ],
-        columns=["item_a", "item_b", "winner"],
+        columns=["item_a", "item_b", "strength"],
     )
-    assert pair_outcomes(scores, told).tolist() == pytest.approx(
-        [1, 0, 0.5, NAN, 0.5, 1], nan_ok=True
-    )
+    differences = pair_differences(scores, pairs)
+    assert differences.tolist() == pytest.approx([1, 1, 0, NAN, 0, -math.inf, 1], nan_ok=True)
+    outcomes = judge_differences(differences, pairs["strength"].to_numpy(dtype=float))
+    assert outcomes.values[:6].tolist() == pytest.approx([1, 0, 0.5, NAN, 0.5, 1], nan_ok=True)
+    assert outcomes.is_counted.tolist() == [True] * 6 + [False]
 
 
 def test_wilson_of_a_published_example() -> None:
@@ -156,7 +160,10 @@ def test_compare_tests_preferences(tmp_path) -> None:
         if dimension != "mean":
             pairs = pairs[pairs["dimension"] == dimension]
         right = [
-            pair_outcomes(scores.loc[scores["metric"] == m, "score"], pairs)
+            judge_differences(
+                pair_differences(scores.loc[scores["metric"] == m, "score"], pairs),
+                pairs["strength"].to_numpy(),
+            ).values
             for m in ("rouge_1", "rouge_l")
         ]
         wanted = mcnemar(*right)

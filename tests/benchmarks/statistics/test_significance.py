@@ -157,6 +157,7 @@ def preferences(
         dimensions=tuple(f"c{k}" for k in range(max(dimension) + 1)),
         dimension=np.array(dimension),
         outcomes={metric: np.array(values) for metric, values in right.items()},
+        counted={metric: np.ones(len(image), dtype=bool) for metric in right},
         mean_dimension="mean",
     )
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from captau.benchmarks.statistics.coefficients import correlate, preference_accuracy
+from captau.benchmarks.statistics.coefficients import correlate
+from captau.benchmarks.statistics.preferences import judge_differences, pair_differences
 from captau.benchmarks.statistics.weighted_coefficients import (
     Moments,
     RankedPairs,
@@ -168,4 +169,7 @@ def test_accuracy_equals_that_of_the_benchmark():
     found = prepare_accuracies(right, np.zeros(len(told)), np.arange(len(told)), 1)(
         np.ones((len(told), 1))
     )
-    assert found[0, 0] == pytest.approx(preference_accuracy(lengths, told).value, abs=1e-15)
+    assert found[0, 0] == pytest.approx(
+        judge_differences(pair_differences(lengths, told), told["strength"].to_numpy()).accuracy,
+        abs=1e-15,
+    )

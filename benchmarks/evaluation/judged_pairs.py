@@ -1,0 +1,203 @@
+"""Comparisons of two captions as data points: outcomes for a metric, floors, and what people reach.
+
+`EvaluationSet.judged_pairs` makes them; `correlation_rows` and `measured_dataset` measure metrics on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ..statistics.bootstrap import number_images
+from ..statistics.panels import Panel, PreferencePanel, RatingPanel
+from ..statistics.preferences import (
+    MEAN_DIMENSION,
+    PairOutcomes,
+    judge_differences,
+    pair_differences,
+)
+from ..statistics.weighted_coefficients import Floats, Ints
+from .floors import count_words
+
+#: Coefficients of graded preferences with differences of scores.
+GRADED_COEFFICIENTS = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson")
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """The comparisons that a protocol counts, a row a data point.
+
+    Attributes:
+        frame: columns `pair_id, item_a, item_b, dimension, strength`.
+        ties: the protocol's.
+        n_tied: by dimension, how many comparisons are left out on which people tied.
+        image: the number of each comparison's image, that of its first caption, shape (n_pairs,).
+        n_images: the number of images.
+    """
+
+    frame: pd.DataFrame
+    ties: str
+    n_tied: Mapping[str, int]
+    image: Ints
+    n_images: int
+
+    @classmethod
+    def select(
+        cls, preferences: pd.DataFrame, ratings: str, ties: str, image_of_item: pd.Series
+    ) -> JudgedPairs:
+        """Make data points of preferences.
+
+        Args:
+            preferences: as `CaptionSet.preferences`.
+            ratings: `per_rating`, where each rater's answer is a point; else what makes one of a pair's answers.
+            ties: `half`, `drop` or `calibrated`; the first two leave out what people tie.
+            image_of_item: image ids by item id.
+        """
+        frame = _summarise(preferences, ratings)
+        is_tied = (frame["strength"] == 0).to_numpy()
+        n_tied = dict.fromkeys(frame["dimension"], 0)
+        if ties != "calibrated":
+            n_tied |= frame.loc[is_tied, "dimension"].value_counts().to_dict()
+            frame = frame[~is_tied]
+        image, n_images = number_images(image_of_item.loc[frame["item_a"]])
+        return cls(frame.reset_index(drop=True), ties, n_tied, image, n_images)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The judged dimensions, those included in which people tied every pair."""
+        return tuple(self.n_tied)
+
+    @cached_property
+    def dimension(self) -> Ints:
+        """The number of each comparison's dimension, shape (n_pairs,)."""
+        codes = pd.Index(self.dimensions).get_indexer(pd.Index(self.frame["dimension"]))
+        return codes.astype(np.int64)
+
+    @cached_property
+    def strengths(self) -> Floats:
+        """Shape (n_pairs,)."""
+        return self.frame["strength"].to_numpy(dtype=np.float64)
+
+    @property
+    def graded_dimensions(self) -> list[str]:
+        """The dimensions in which people prefer more and less strongly."""
+        sizes = self.frame["strength"].abs()
+        counts = sizes[sizes > 0].groupby(self.frame["dimension"], sort=False).nunique()
+        return [d for d in self.dimensions if counts.get(d, 0) > 1]
+
+    def differences(self, scores: pd.Series) -> Floats:
+        """Return the first caption's score less the second's, shape (n_pairs,); NaN where one is undefined."""
+        return pair_differences(scores, self.frame)
+
+    def outcomes(self, differences: Floats) -> list[PairOutcomes]:
+        """Return the outcomes of each dimension's comparisons."""
+        return [
+            judge_differences(differences[is_own], self.strengths[is_own], self.ties)
+            for is_own in (self.dimension == number for number in range(len(self.dimensions)))
+        ]
+
+    def floors(self, items: pd.DataFrame) -> dict[str, Floats]:
+        """Return the differences of the floors of `floors.PAIR_FLOORS`.
+
+        Args:
+            items: columns `item_id, caption`.
+        """
+        return {
+            "floor_length": self.differences(count_words(items)),
+            "floor_position": np.ones(len(self.frame)),
+        }
+
+    def panels(
+        self, differences: Mapping[str, Floats], coefficients: Sequence[str], *, drop: bool
+    ) -> list[Panel]:
+        """Return the panel of accuracies, and one of each graded dimension's other coefficients.
+
+        Args:
+            differences: of each metric.
+            coefficients: the protocol's.
+            drop: see `Panel.drops_undefined`.
+        """
+        panels: list[Panel] = []
+        if "accuracy" in coefficients and len(self.dimensions):
+            panels.append(self._accuracy_panel(differences, drop=drop))
+        graded = [c for c in coefficients if c in GRADED_COEFFICIENTS]
+        return panels + [
+            self._graded_panel(differences, dimension, graded, drop=drop)
+            for dimension in (self.graded_dimensions if graded else ())
+        ]
+
+    def _accuracy_panel(self, differences: Mapping[str, Floats], *, drop: bool) -> PreferencePanel:
+        values: dict[str, Floats] = {}
+        counted: dict[str, np.ndarray] = {}
+        for metric, column in differences.items():
+            values[metric] = np.full(len(self.frame), np.nan)
+            counted[metric] = np.zeros(len(self.frame), dtype=bool)
+            for number, outcomes in enumerate(self.outcomes(column)):
+                values[metric][self.dimension == number] = outcomes.values
+                counted[metric][self.dimension == number] = outcomes.is_counted
+        return PreferencePanel(
+            image=self.image,
+            n_images=self.n_images,
+            item=np.arange(len(self.frame), dtype=np.int64),
+            system=None,
+            drops_undefined=drop,
+            dimensions=self.dimensions,
+            dimension=self.dimension,
+            outcomes=values,
+            counted=counted,
+            mean_dimension=MEAN_DIMENSION,
+        )
+
+    def _graded_panel(
+        self,
+        differences: Mapping[str, Floats],
+        dimension: str,
+        coefficients: Sequence[str],
+        *,
+        drop: bool,
+    ) -> RatingPanel:
+        is_own = (self.frame["dimension"] == dimension).to_numpy()
+        image, n_images = number_images(self.image[is_own].tolist())
+        return RatingPanel(
+            image=np.tile(image, 2),
+            n_images=n_images,
+            item=np.tile(np.arange(is_own.sum(), dtype=np.int64), 2),
+            system=None,
+            drops_undefined=drop,
+            dimension=dimension,
+            coefficients=tuple(coefficients),
+            scores={m: both_orders(column[is_own]) for m, column in differences.items()},
+            ratings=both_orders(self.strengths[is_own]),
+        )
+
+    def without(self, is_left_out: np.ndarray) -> JudgedPairs:
+        """Return the comparisons without some, shape (n_pairs,)."""
+        frame = self.frame[~is_left_out].reset_index(drop=True)
+        return replace(self, frame=frame, image=self.image[~is_left_out])
+
+
+def both_orders(values: Floats) -> Floats:
+    """Return the differences of pairs, and of the same pairs with the captions exchanged.
+
+    With both, a coefficient does not depend on which caption of a pair stands first.
+    """
+    return np.concatenate([values, -values])
+
+
+def _summarise(preferences: pd.DataFrame, ratings: str) -> pd.DataFrame:
+    """Return one row an answer, or one row a pair and dimension, with the mean or median of its strengths.
+
+    Halves are rounded away from 0, so that neither caption gains by standing first.
+    """
+    columns = ["pair_id", "item_a", "item_b", "dimension", "strength"]
+    if ratings == "per_rating":
+        return preferences[columns]
+    grouped = preferences.groupby(columns[:-1], sort=False)["strength"]
+    strengths = grouped.median() if ratings == "median" else grouped.mean()
+    if ratings == "rounded_mean":
+        strengths = np.sign(strengths) * np.floor(strengths.abs() + 0.5)
+    return strengths.reset_index()

@@ -1,0 +1,250 @@
+"""Captioning systems compared by people's preferences: Bradley–Terry strengths with intervals and tests.
+
+`captau rank` calls `rank_by_preferences`; `statistics.bradley_terry` has the models, `system_battles` the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse.csgraph import connected_components
+
+from ..statistics.bootstrap import (
+    Interval,
+    StatisticsOptions,
+    jackknife,
+    resample,
+    resampling_interval,
+)
+from ..statistics.bradley_terry import Strengths, fit_strengths
+from ..statistics.significance import MetricDifference, PairedTest, two_sided_p_value
+from ..statistics.system_orders import ORDER_MEASURES, compare_orders, draw_systems
+from ..statistics.weighted_coefficients import Floats
+from .evaluation_set import EvaluationSet
+from .system_battles import Battles, BattleSet
+from .system_ranking import (
+    ORDER_COLUMNS,
+    SYSTEM_COLUMNS,
+    SystemRanking,
+    check_systems,
+    make_tests,
+    rank_values,
+)
+
+#: The models of ties, as texts name them.
+MODEL_NAMES = {"davidson": "Davidson's", "rao_kupper": "Rao and Kupper's"}
+
+
+@dataclass(frozen=True)
+class PreferenceRanking(SystemRanking):
+    """People's comparison of systems two at a time.
+
+    Attributes:
+        battles: the comparisons.
+        fits: the strengths, by dimension.
+        wins: columns `WIN_COLUMNS`.
+        elo: columns `ELO_COLUMNS`.
+        orders: columns `ORDER_COLUMNS`: each metric's and floor's means per system against people's order.
+        means: of metrics and floors, by name and system, more is better.
+    """
+
+    battles: BattleSet
+    fits: Mapping[str, Strengths]
+    wins: pd.DataFrame
+    elo: pd.DataFrame
+    orders: pd.DataFrame
+    means: Mapping[str, pd.Series]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Values with their replicates.
+
+    Attributes:
+        values: shape (n_values,).
+        replicates: shape (n_values, n_replicates); without columns where nothing is resampled.
+        left_out: the jackknife's values, for BCa alone.
+    """
+
+    values: Floats
+    replicates: Floats
+    left_out: Floats | None
+
+    def part(self, rows: slice) -> _Sample:
+        """Return some of the values."""
+        left_out = None if self.left_out is None else self.left_out[rows]
+        return _Sample(self.values[rows], self.replicates[rows], left_out)
+
+    def interval(self, weights: Floats, options: StatisticsOptions) -> Interval:
+        """Return the interval of a weighted sum of the values."""
+        if not self.replicates.size:
+            return Interval()
+        left_out = None if self.left_out is None else weights @ self.left_out
+        return resampling_interval(
+            float(weights @ self.values),
+            weights @ self.replicates,
+            options,
+            left_out,
+        )
+
+
+def rank_by_preferences(
+    selection: EvaluationSet,
+    scores: Mapping[str, pd.Series],
+    statistics: StatisticsOptions,
+    tie_model: str,
+    advance: Callable[[], None] | None = None,
+) -> PreferenceRanking:
+    """Compare systems by people's preferences, and the orders that metrics make with people's.
+
+    People's ties count, whatever `protocol.ties` says of metrics; grades do not.
+
+    Args:
+        selection: the items, each with a system.
+        scores: by metric and item id, more is better.
+        statistics: how intervals and tests are made; without resampling there are neither.
+        tie_model: one of `bradley_terry.TIE_MODELS`.
+        advance: called after each block of replicates.
+
+    Raises:
+        InputError: where an item has no system, no comparison is of two systems, or systems never meet.
+    """
+    check_systems(selection)
+    battles = BattleSet.make(selection)
+    systems, dataset = battles.systems, selection.name
+    ones = np.ones((battles.n_images, 1))
+    fits = [fit_strengths(*b.count(ones), tie_model) for b in battles.by_dimension]
+    means = battles.means(selection.items, scores)
+
+    def statistic(weights: Floats) -> Floats:
+        strengths = [
+            fit_strengths(*b.count(weights), tie_model, fit).values
+            for b, fit in zip(battles.by_dimension, fits, strict=True)
+        ]
+        return np.concatenate([*strengths, *(mean(weights) for mean in means.values())])
+
+    values = statistic(ones)[:, 0]
+    sample = _Sample(values, np.empty((len(values), 0)), None)
+    if statistics.uses_resampling and battles.n_images > 1:
+        count = statistics.replicates, statistics.seed
+        (replicates,) = resample([statistic], battles.n_images, *count, advance=advance)
+        left_out = jackknife(statistic, battles.n_images) if statistics.interval == "bca" else None
+        sample = _Sample(values, replicates, left_out)
+    parts = [
+        sample.part(slice(start, start + len(systems)))
+        for start in range(0, len(values), len(systems))
+    ]
+    by_people = list(zip(battles.by_dimension, parts, strict=False))
+    by_metric = dict(zip(means, parts[len(fits) :], strict=True))
+    compared = [_compare(dataset, b, part, statistics) for b, part in by_people]
+    return PreferenceRanking(
+        pd.concat([rows for rows, _ in compared], ignore_index=True).astype({"rank": "Int64"}),
+        pd.concat([tests for _, tests in compared], ignore_index=True),
+        battles,
+        {b.dimension: fit for b, fit in zip(battles.by_dimension, fits, strict=True)},
+        pd.concat([b.win_rows(dataset) for b in battles.by_dimension], ignore_index=True),
+        pd.concat(
+            [b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension], ignore_index=True
+        ),
+        _order_rows(dataset, {b.dimension: p for b, p in by_people}, by_metric, statistics),
+        {name: pd.Series(part.values, index=list(systems)) for name, part in by_metric.items()},
+    )
+
+
+def _compare(
+    dataset: str, battles: Battles, sample: _Sample, statistics: StatisticsOptions
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of `systems.csv`, the best system first, and of `system_tests.csv`, of one dimension."""
+    systems = battles.systems
+    unit = np.eye(len(systems))
+    differences = [
+        MetricDifference(
+            *("", battles.dimension, systems[i], systems[j], "bootstrap"),
+            *(float(sample.values[i]), float(sample.values[j])),
+            PairedTest(
+                two_sided_p_value((unit[i] - unit[j]) @ sample.replicates),
+                sample.interval(unit[i] - unit[j], statistics),
+            ),
+            n_points=len(battles.signs),
+            n_images=battles.n_images,
+        )
+        for i, j in (combinations(range(len(systems)), 2) if sample.replicates.size else ())
+    ]
+    tests = make_tests(dataset, [battles.dimension], differences, statistics.correction)
+    strengths = dict(zip(systems, sample.values.tolist(), strict=True))
+    ranks = rank_values(strengths, tests, statistics) if np.isfinite(sample.values).all() else {}
+    reason = unbounded_reason(battles) if not ranks else ""
+    rows: list[dict[str, Any]] = []
+    for i in np.argsort(-np.nan_to_num(sample.values, nan=-np.inf), kind="stable"):
+        interval = sample.interval(unit[i], statistics)
+        rows.append(
+            {
+                "dataset": dataset,
+                "dimension": battles.dimension,
+                "system": systems[i],
+                "value": sample.values[i],
+                "ci_low": interval.low,
+                "ci_high": interval.high,
+                "rank": ranks.get(systems[i]),
+                "n_items": int(battles.n_items[i]),
+                "n_judgements": int(battles.n_judgements[i]),
+                "note": reason or interval.note,
+            }
+        )
+    return pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS)), tests
+
+
+def unbounded_reason(battles: Battles) -> str:
+    """Say which systems are never beaten nor tied by the others, so that the likelihood has no maximum."""
+    wins, ties = battles.totals
+    beats = wins + ties > 0
+    _, labels = connected_components(beats, directed=True, connection="strong")
+    for group in range(labels.max() + 1):
+        is_own = labels == group
+        if not beats[~is_own][:, is_own].any():
+            names = ", ".join(s for s, own in zip(battles.systems, is_own, strict=True) if own)
+            return (
+                f"undefined: no other system beats or ties {names}, so that strengths have no bound"
+            )
+    return "undefined: strengths have no bound"
+
+
+def _order_rows(
+    dataset: str,
+    by_people: Mapping[str, _Sample],
+    by_metric: Mapping[str, _Sample],
+    statistics: StatisticsOptions,
+) -> pd.DataFrame:
+    """Return how far each metric's means per system are in people's order; intervals over systems and images."""
+    percentile = StatisticsOptions(level=statistics.level)
+    rows: list[dict[str, Any]] = []
+    for dimension, people in by_people.items():
+        n_systems, n_replicates = people.replicates.shape
+        drawn = draw_systems(n_systems, n_replicates, statistics.seed)
+        ones = np.ones((n_systems, 1))
+        for metric, sample in by_metric.items():
+            values = compare_orders(people.values[:, None], sample.values[:, None], ones)
+            replicates = compare_orders(people.replicates, sample.replicates, drawn)
+            for measure in ORDER_MEASURES:
+                value = float(values[measure][0])
+                interval = Interval()
+                if n_replicates:
+                    interval = resampling_interval(value, replicates[measure], percentile)
+                rows.append(
+                    {
+                        "dataset": dataset,
+                        "dimension": dimension,
+                        "metric": metric,
+                        "coefficient": measure,
+                        "value": value,
+                        "ci_low": interval.low,
+                        "ci_high": interval.high,
+                        "n_systems": n_systems,
+                    }
+                )
+    return pd.DataFrame(rows, columns=pd.Index(ORDER_COLUMNS))

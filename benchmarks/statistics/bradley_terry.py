@@ -1,0 +1,233 @@
+"""Strengths of systems from comparisons of two: Bradley–Terry models with ties, and Elo ratings beside them.
+
+`evaluation.preference_ranking` fits a whole block of bootstrap replicates at once with `fit_strengths`.
+
+With strengths λ and d = λ_i - λ_j, `davidson` (Davidson 1970) makes i win with a probability in proportion to
+exp(d / 2), j to exp(-d / 2), and a tie to ν; `rao_kupper` (Rao and Kupper 1967) makes i win with probability
+1 / (1 + θ exp(-d)) and j with 1 / (1 + θ exp(d)), the rest being ties. Without ties both are Bradley and Terry's 1952.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TIE_MODELS = ("davidson", "rao_kupper")
+#: Newton steps; a dozen are enough where there is a maximum.
+MAX_STEPS = 100
+#: The largest step of a log strength at once.
+MAX_STEP = 1.0
+#: A gradient per comparison at which a fit is finished.
+TOLERANCE = 1e-10
+#: The change of an Elo rating after a game that was as good as lost, and the ratings' start.
+ELO_K = 32.0
+ELO_START = 1000.0
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """Fits of several samples.
+
+    Attributes:
+        values: log strengths with mean 0, shape (n_systems, n_samples); NaN where there is no maximum.
+        tie: ν of `davidson` or θ of `rao_kupper`, shape (n_samples,).
+    """
+
+    values: Floats
+    tie: Floats
+
+
+def fit_strengths(
+    wins: Floats, ties: Floats, model: str = "davidson", start: Strengths | None = None
+) -> Strengths:
+    """Fit strengths to samples of comparisons by maximum likelihood, with Newton's method.
+
+    A sample has a maximum where the systems cannot be parted into two groups of which one never wins or ties against
+    the other (Ford 1957); without one its strengths are NaN.
+
+    Args:
+        wins: how often the row's system beats the column's, shape (n_systems, n_systems, n_samples).
+        ties: how often the two tie, symmetric, of the same shape.
+        model: one of `TIE_MODELS`.
+        start: the fit of one similar sample, to begin with.
+
+    Raises:
+        ValueError: on another model.
+    """
+    if model not in TIE_MODELS:
+        raise ValueError(f"no model '{model}'")
+    n_systems, _, n_samples = wins.shape
+    has_maximum = np.array(
+        [_is_strongly_connected(wins[:, :, i] + ties[:, :, i]) for i in range(n_samples)]
+    )
+    values = np.full((n_systems, n_samples), np.nan)
+    tie = np.full(n_samples, np.nan)
+    if has_maximum.any():
+        fit = _Davidson if model == "davidson" else _RaoKupper
+        chosen = fit(
+            np.moveaxis(wins[:, :, has_maximum], 2, 0), np.moveaxis(ties[:, :, has_maximum], 2, 0)
+        )
+        values[:, has_maximum], tie[has_maximum] = chosen.maximise(start)
+    return Strengths(values, tie)
+
+
+def _is_strongly_connected(beats: Floats) -> bool:
+    return connected_components(beats > 0, directed=True, connection="strong")[0] == 1
+
+
+def find_groups(comparisons: Floats) -> list[list[int]]:
+    """Return the groups of systems that meet each other, directly or through others.
+
+    Args:
+        comparisons: how often two systems meet, symmetric, shape (n_systems, n_systems).
+    """
+    n_groups, labels = connected_components(comparisons > 0, directed=False)
+    return [np.flatnonzero(labels == group).tolist() for group in range(n_groups)]
+
+
+class _Model:
+    """Newton's method for a batch of samples; subclasses have the likelihood of their ties.
+
+    Args:
+        wins, ties: shape (n_samples, n_systems, n_systems).
+    """
+
+    #: The parameter of ties at the start, and where a sample has none.
+    no_ties: float
+    tie_start: float
+
+    def __init__(self, wins: Floats, ties: Floats) -> None:
+        self.wins, self.ties = wins, ties
+        self.n = (wins + wins.transpose(0, 2, 1) + ties).sum(axis=(1, 2)) / 2
+        self.has_ties = ties.any(axis=(1, 2))
+
+    def gradient(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and negative Hessian, shapes (n_samples, m) and (n_samples, m, m), the tie's last."""
+        raise NotImplementedError
+
+    def maximise(self, start: Strengths | None) -> tuple[Floats, Floats]:
+        """Return strengths, shape (n_systems, n_samples), and the ties' parameter on its natural scale."""
+        n_samples, n_systems, _ = self.wins.shape
+        strengths = np.zeros((n_samples, n_systems))
+        tie = np.where(self.has_ties, self.tie_start, self.no_ties)
+        if start is not None and np.isfinite(start.values[:, 0]).all():
+            strengths += start.values[:, 0]
+            if np.isfinite(logarithm := np.log(start.tie[0])) and logarithm:
+                tie = np.where(self.has_ties, logarithm, self.no_ties)
+        for _ in range(MAX_STEPS):
+            gradient, curvature = self.gradient(strengths, tie)
+            # The mean strength is free, and a sample without ties has no parameter of them.
+            curvature[:, :-1, :-1] += 1.0
+            gradient[~self.has_ties, -1] = 0.0
+            curvature[~self.has_ties, -1, :] = curvature[~self.has_ties, :, -1] = 0.0
+            curvature[~self.has_ties, -1, -1] = 1.0
+            if (np.abs(gradient).max(axis=1) <= TOLERANCE * self.n).all():
+                break
+            step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+            step *= (MAX_STEP / np.maximum(np.abs(step).max(axis=1), MAX_STEP))[:, None]
+            strengths = strengths + step[:, :-1]
+            tie = self.move_tie(tie, step[:, -1])
+        strengths -= strengths.mean(axis=1, keepdims=True)
+        return strengths.T, np.exp(tie)
+
+    def move_tie(self, tie: Floats, step: Floats) -> Floats:
+        """Return the logarithm of the ties' parameter after a step."""
+        return tie + step
+
+
+class _Davidson(_Model):
+    no_ties = -np.inf
+    tie_start = -1.0
+
+    def gradient(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
+        half = (strengths[:, :, None] - strengths[:, None, :]) / 2
+        nu = np.exp(tie)[:, None, None]
+        total = np.exp(half) + np.exp(-half) + nu
+        met = self.wins + self.wins.transpose(0, 2, 1) + self.ties
+        win, draw = np.exp(half) / total, nu / total
+        # A win is worth 1/2 for the winner and -1/2 for the loser, a tie 0.
+        expected = (win - win.transpose(0, 2, 1)) / 2
+        variance = (1 - draw) / 4 - expected**2
+        observed = (self.wins - self.wins.transpose(0, 2, 1)).sum(axis=2) / 2
+        gradient = np.concatenate(
+            [
+                observed - (met * expected).sum(axis=2),
+                ((self.ties - met * draw).sum(axis=(1, 2)) / 2)[:, None],
+            ],
+            axis=1,
+        )
+        cross = -(met * expected * draw).sum(axis=2)
+        corner = (met * draw * (1 - draw)).sum(axis=(1, 2)) / 2
+        return gradient, _curvature(met * variance, cross, corner)
+
+
+class _RaoKupper(_Model):
+    no_ties = 0.0
+    tie_start = 0.5
+
+    def gradient(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
+        # A tie is likely in proportion to a win of either; θ² - 1 is the rest.
+        difference = strengths[:, :, None] - strengths[:, None, :]
+        points = self.wins + self.ties
+        miss = 1 / (1 + np.exp(difference - tie[:, None, None]))
+        lost, spread = points * miss, points * miss * (1 - miss)
+        n_ties = self.ties.sum(axis=(1, 2)) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = 1 / -np.expm1(-2 * tie)
+        growth = np.where(self.has_ties, growth, 1.0)
+        gradient = np.concatenate(
+            [
+                (lost - lost.transpose(0, 2, 1)).sum(axis=2),
+                (2 * n_ties * growth - lost.sum(axis=(1, 2)))[:, None],
+            ],
+            axis=1,
+        )
+        cross = -(spread - spread.transpose(0, 2, 1)).sum(axis=2)
+        corner = spread.sum(axis=(1, 2)) + 4 * n_ties * growth * (growth - 1)
+        return gradient, _curvature(spread + spread.transpose(0, 2, 1), cross, corner)
+
+    def move_tie(self, tie: Floats, step: Floats) -> Floats:
+        # θ stays above 1.
+        return np.where(self.has_ties, np.maximum(tie + step, tie / 2), self.no_ties)
+
+
+def _curvature(between: Floats, cross: Floats, corner: Floats) -> Floats:
+    """Join the negative Hessian of strengths, of strengths with the ties' parameter, and of that."""
+    n_samples, n_systems, _ = between.shape
+    matrix = np.empty((n_samples, n_systems + 1, n_systems + 1))
+    matrix[:, :-1, :-1] = -between
+    index = np.arange(n_systems)
+    off_diagonal = between.sum(axis=2) - between[:, index, index]
+    matrix[:, index, index] = off_diagonal
+    matrix[:, :-1, -1] = matrix[:, -1, :-1] = cross
+    matrix[:, -1, -1] = corner
+    return matrix
+
+
+def elo_ratings(first: Ints, second: Ints, outcomes: Floats, orders: Ints) -> Floats:
+    """Compute Elo ratings after all games, in several orders of the games.
+
+    Args:
+        first, second: the numbers of both systems of each game, shape (n_games,).
+        outcomes: 1 where the first wins, 0 where the second does, 1/2 for a tie, shape (n_games,).
+        orders: indices of games, shape (n_orders, n_games).
+
+    Returns:
+        Shape (n_systems, n_orders).
+    """
+    n_systems = int(max(first.max(initial=-1), second.max(initial=-1))) + 1
+    ratings = np.full((n_systems, len(orders)), ELO_START)
+    column = np.arange(len(orders))
+    for games in orders.T:
+        i, j = first[games], second[games]
+        expected = 1 / (1 + 10 ** ((ratings[j, column] - ratings[i, column]) / 400))
+        change = ELO_K * (outcomes[games] - expected)
+        ratings[i, column] += change
+        ratings[j, column] -= change
+    return ratings
