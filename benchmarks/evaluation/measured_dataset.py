@@ -229,12 +229,7 @@ def correlate_dataset(
     ]
     word_panels = build_word_panels(selection, scored.blame) if selection.has_words else []
     rows += word_rows(selection, word_panels, notes)
-    pairs = selection.judged_pairs
-    by_pair_floor = (
-        {name: d for name, d in pairs.floors(selection.items).items() if name not in by_floor}
-        if (floors or pair_floors) and selection.uses_preferences and len(pairs.frame)
-        else {}
-    )
+    by_pair_floor = _pair_floors(selection, by_floor) if floors or pair_floors else {}
     for name, pair_differences in by_pair_floor.items():
         rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
@@ -254,8 +249,9 @@ def correlate_dataset(
         if tests:
             _check_comparable(selection, metrics, panels, tests)
         uncertainty = _resample(
-            [*panels, *word_panels], scored, statistics, tests, of_people, progress
-            panels, scored, statistics, tests, of_people, progress, compares=compares
+            [*panels, *word_panels],
+            *(scored, statistics, tests, of_people, progress),
+            compares=compares,
         )
         intervals = dict(uncertainty.intervals)
         ranks = uncertainty.compute_ranks(
@@ -279,6 +275,14 @@ def correlate_dataset(
         _disattenuated(selection, panels if statistics.disattenuate else [], statistics),
         of_people.remark,
     )
+
+
+def _pair_floors(selection: EvaluationSet, by_floor: Mapping[str, pd.Series]) -> dict[str, Floats]:
+    """Return the floors of preferences that are no floors of captions, as differences of pairs."""
+    pairs = selection.judged_pairs
+    if not selection.uses_preferences or pairs.frame.empty:
+        return {}
+    return {name: d for name, d in pairs.floors(selection.items).items() if name not in by_floor}
 
 
 def _wilson_intervals(
@@ -354,13 +358,10 @@ def _resample(
     *,
     compares: bool,
 ) -> Uncertainty:
-    metrics = [m.spec for m in scored.metrics]
+    metrics = [m.spec for m in scored.metrics] if compares else []
     n_blocks = count_blocks(statistics.replicates)
     n_competing = [len(set(metrics) & set(panel.metrics)) for panel in panels]
     steps = sum(n_blocks + n * (n - 1) // 2 for n in n_competing)
-    metrics = [m.spec for m in scored.metrics] if compares else []
-    n_pairs = len(metrics) * (len(metrics) - 1) // 2
-    steps = len(panels) * (count_blocks(statistics.replicates) + n_pairs)
     progress.add_steps(steps, f"{scored.selection.name}: replicates")
     return measure_uncertainty(
         panels,
