@@ -108,6 +108,6 @@ def test_bad_input_is_one_line_and_status_2(words, message, tmp_path, capsys):
     assert "\n" not in error
 
 
-def test_a_dataset_of_preferences_alone_is_refused(data_root, tmp_path, capsys):
+def test_a_dataset_whose_systems_are_not_known_is_refused(data_root, tmp_path, capsys):
     assert run_captau("rank", "dataset=pascal50s", f"output_dir={tmp_path / 'out'}") == 2
-    assert "dataset pascal50s: it has preferences and no ratings" in capsys.readouterr().err
+    assert "dataset pascal50s: it has items whose system is not known" in capsys.readouterr().err
