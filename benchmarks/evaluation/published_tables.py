@@ -270,6 +270,13 @@ def _author_score_cells(rebuilder: TableRebuilder, table: PaperTable, label: str
             keys = ["image_id", "caption"]
             values = selection.items[keys].merge(scored[is_of_column], "left", on=keys)["value"]
             scores = pd.Series(values.to_numpy(), index=selection.items["item_id"])
+            n_unscored = 0 if selection.uses_preferences else int(values.isna().sum())
+            if n_unscored:
+                raise InputError(
+                    f"dataset fleur: the file of {options['part']} has no score of {n_unscored:,} of "
+                    f"{len(values):,} captions of {table.dataset}; captau data verify dataset=fleur says whether it "
+                    "is the authors'"
+                )
             dimension = options.get("dimension") or selection.protocol.dimension[0]
             for correlation in metric_rows(selection, row, scores, ""):
                 key = correlation["dimension"], correlation["coefficient"]

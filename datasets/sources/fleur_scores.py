@@ -123,7 +123,10 @@ def read_scores(path: Path) -> list[ScoredImage]:
             try:
                 _add_line(blocks[-1], key, value.strip())
             except ValueError:
-                raise InputError(f"{path}:{number}: '{key}' is '{value}', not a number") from None
+                expected = "0 or 1" if key == "label" else "a number from 0 to 1"
+                raise InputError(
+                    f"{path}:{number}: '{key}' is '{value}', not {expected}; get the file anew"
+                ) from None
             if max(len(blocks[-1].raw), len(blocks[-1].smoothed)) > len(blocks[-1].captions):
                 raise InputError(f"{path}:{number}: a score without a caption of its own")
     for block in blocks:
@@ -138,9 +141,11 @@ def read_scores(path: Path) -> list[ScoredImage]:
 
 
 def _add_line(block: ScoredImage, key: str, value: str) -> None:
-    if key == "label":
-        block.label = int(value)
-    elif key == "caption":
+    if key == "caption":
         block.captions.append(value)
+    elif key == "label":
+        block.label = ("0", "1").index(value)
+    elif 0 <= (score := float(value)) <= 1:
+        (block.raw if key == "model score" else block.smoothed).append(score)
     else:
-        (block.raw if key == "model score" else block.smoothed).append(float(value))
+        raise ValueError(value)

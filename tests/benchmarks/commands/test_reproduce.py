@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -221,6 +223,21 @@ def test_papers_without_their_data_are_an_error_that_says_how_to_get_them(tmp_pa
     assert run_captau("reproduce", "paper=iicr_2023", *where) == 2
     assert "captau data fetch dataset=flickr8k_expert" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_authors_scores_of_other_captions_are_an_error(data_root, tmp_path, capsys):
+    for folder in ("flickr8k", "pascal50s"):
+        (tmp_path / folder).symlink_to(data_root / folder)
+    shutil.copytree(data_root / "fleur", tmp_path / "fleur")
+    path = tmp_path / "fleur" / "fleur_flickr8k_expert.txt"
+    blocks = path.read_text(encoding="utf-8").split("\n\n")
+    path.chmod(0o600)
+    path.write_text("\n\n".join(blocks[100:]), encoding="utf-8")
+    where = [f"data.root={tmp_path}", f"output_dir={tmp_path / 'out'}"]
+    assert run_captau("reproduce", "paper=fleur_2024", *where) == 2
+    assert capsys.readouterr().err.startswith(
+        "captau: dataset fleur: the file of flickr8k_expert has no score of 100 of 5,664 captions"
+    )
 
 
 def test_printed_means_are_the_means_of_the_printed_categories():

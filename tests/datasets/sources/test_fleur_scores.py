@@ -67,6 +67,8 @@ def test_every_caption_has_the_number_that_was_said_and_the_smoothed_one(root: P
         ("our score : 1\n", (":1:", "'our score' before any 'image file'")),
         ("image file : 1.jpg\nour score : 1\n", (":2:", "a score without a caption")),
         ("image file : 1.jpg\ncaption : a\nour score : high\n", (":3:", "'high', not a number")),
+        ("image file : 1.jpg\ncaption : a\nour score : nan\n", (":3:", "'nan', not a number")),
+        ("image file : 1.jpg\nlabel : 7\n", (":2:", "'label' is '7', not 0 or 1")),
         ("image file : 1.jpg\ncaption : a\nour score : 1\n", ("'1.jpg'", "get it anew")),
         (PAIR[: PAIR.index("caption : A cat")], ("'1.jpg'", "has not 2 captions")),
     ],
