@@ -179,7 +179,7 @@ def _names(path: Path, column: str, values: Iterable[Any]) -> list[str]:
 
 def _needed(path: Path, name: str, values: Any) -> Any:
     if values is None:
-        raise InputError(f"{path}: no '{name}'; it is needed, see docs/judges_and_files.md")
+        raise InputError(f"{path}: no '{name}'; it is needed, see docs/metrics_from_files.md")
     return values
 
 

@@ -41,7 +41,7 @@ class FromFiles(Metric):
             raise UnavailableError(
                 f"metric {self.name}",
                 "needs a file",
-                f"give {field}=FILE, or put it at {name} (its layout: docs/judges_and_files.md)",
+                f"give {field}=FILE, or put it at {name} (its layout: docs/metrics_from_files.md)",
             )
         return path
 

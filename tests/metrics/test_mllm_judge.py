@@ -21,8 +21,11 @@ from PIL import Image
 
 from captau.benchmarks.scoring.catalog import resolve_metrics
 from captau.conf import group
-from captau.metrics.neural import endpoint
-from captau.metrics.neural.mllm_judge import PROMPTS, MllmJudge, UnusableError, score_of
+from captau.metrics.neural.judge import endpoint
+from captau.metrics.neural.judge import metric as judge_metric
+from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
+from captau.metrics.neural.judge.metric import MllmJudge
+from captau.metrics.neural.judge.presets import load_preset
 from captau.metrics.registry import metric
 from captau.metrics.rows import Rows
 from tests.conftest import AWKWARD, says
@@ -99,14 +102,14 @@ FIVE = ("5", {"5": 0.6, "0": 0.4})
     ],
 )
 def test_smoothing(places, expected):
-    assert score_of(completion(*places), smooth=True) == pytest.approx(expected, abs=1e-9)
+    assert score_of(completion(*places)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_without_smoothing_the_number_stands():
     answer = completion(*sure("0", "."), EIGHT, FIVE)
-    assert score_of(answer, smooth=False) == 0.85
+    assert score_of(answer, smoothing="none") == 0.85
     del answer["choices"][0]["logprobs"]
-    assert score_of(answer, smooth=False) == 0.85
+    assert score_of(answer, smoothing="none") == 0.85
 
 
 @pytest.mark.parametrize(
@@ -124,17 +127,17 @@ def test_without_smoothing_the_number_stands():
         (["0.5"], "has no text"),
     ],
 )
-@pytest.mark.parametrize("smooth", [True, False])
-def test_an_answer_without_a_number(content, message, smooth):
+@pytest.mark.parametrize("smoothing", ["digits", "none"])
+def test_an_answer_without_a_number(content, message, smoothing):
     answer = completion(*sure("x"))
     answer["choices"][0]["message"]["content"] = content
     with pytest.raises(UnusableError, match=message):
-        score_of(answer, smooth=smooth)
+        score_of(answer, smoothing=smoothing)
 
 
 def test_an_answer_that_was_cut_off_says_so():
     with pytest.raises(UnusableError, match="cut off by max_tokens"):
-        score_of(completion(*sure("Let me"), finish="length"), smooth=True)
+        score_of(completion(*sure("Let me"), finish="length"))
 
 
 @pytest.mark.parametrize(
@@ -155,8 +158,8 @@ def test_an_answer_without_probabilities(logprobs):
     answer = completion(content="0.5")
     answer["choices"][0]["logprobs"] = logprobs
     with pytest.raises(UnusableError, match=r"logprobs|spell"):
-        score_of(answer, smooth=True)
-    assert score_of(answer, smooth=False) == 0.5
+        score_of(answer)
+    assert score_of(answer, smoothing="none") == 0.5
 
 
 # An endpoint
@@ -257,7 +260,7 @@ def pauses(monkeypatch):
 
 
 def judge(stub, **changes):
-    return MllmJudge(**{"model": "m", "url": stub.url, "inputs": "references", **changes})
+    return MllmJudge(**{"model": "m", "url": stub.url, "preset": "references", **changes})
 
 
 def rows(n=1):
@@ -274,7 +277,7 @@ def kept(cache):
 def test_what_is_sent_and_what_comes_back(stub, tmp_path, monkeypatch):
     monkeypatch.setenv(endpoint.KEY, SECRET)
     Image.new("RGB", (3, 2), "red").save(tmp_path / "red.jpg")
-    one = judge(stub, inputs="image_and_references", model="llava")
+    one = judge(stub, preset="reffleur", model="llava")
     row = {**rows()[0], "caption": "a\tdog {references}", "image": str(tmp_path / "red.jpg")}
     assert one.score([row]) == pytest.approx([0.77], abs=1e-9)
     ((path, headers, body),) = stub.asked
@@ -291,23 +294,27 @@ def test_what_is_sent_and_what_comes_back(stub, tmp_path, monkeypatch):
     kind, data = picture["image_url"]["url"].split(";base64,")
     assert kind == "data:image/jpeg"
     assert base64.b64decode(data) == (tmp_path / "red.jpg").read_bytes()
-    parts = PROMPTS["image_and_references"].split("{references}")
+    parts = load_preset("reffleur").prompt.split("{references}")
     assert text["text"] == parts[0] + "a cat\ntwo cats" + parts[1].replace(
         "{caption}", "a dog {references}"
     )
 
 
 @pytest.mark.parametrize(
-    ("inputs", "needs"),
+    ("preset", "needs"),
     [
-        ("image", {"images"}),
+        ("fleur", {"images"}),
+        ("reffleur", {"images", "references"}),
         ("references", {"references"}),
-        ("image_and_references", {"images", "references"}),
+        ("clair", {"references"}),
+        ("gveval_ref_free", {"images"}),
+        ("gveval_ref_only", {"references"}),
+        ("gveval_combined", {"images", "references"}),
     ],
 )
-def test_what_each_kind_needs(inputs, needs):
-    assert MllmJudge("m", inputs=inputs).needs == needs
-    assert ("{references}" in PROMPTS[inputs]) == ("references" in needs)
+def test_what_each_preset_needs(preset, needs):
+    assert MllmJudge("m", preset=preset).needs == needs
+    assert ("{references}" in load_preset(preset).prompt) == ("references" in needs)
 
 
 def test_without_smoothing_no_probabilities_are_asked_for(stub):
@@ -339,7 +346,7 @@ def test_nothing_is_asked_twice(stub, tmp_path, cache):
 
 
 def test_an_image_goes_by_its_content(stub, tmp_path):
-    one = judge(stub, inputs="image")
+    one = judge(stub, preset="fleur")
     for name, colour in (("a.png", "red"), ("b.png", "red"), ("a.png", "blue")):
         Image.new("RGB", (2, 2), colour).save(tmp_path / name)
         one.score([{"caption": "a dog", "image": str(tmp_path / name)}])
@@ -487,7 +494,7 @@ def test_nothing_is_lost_where_the_run_is_interrupted(stub, cache, monkeypatch):
         if done == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("captau.metrics.neural.mllm_judge.advance_to", lambda _: interrupt)
+    monkeypatch.setattr("captau.metrics.neural.judge.metric.advance_to", lambda _: interrupt)
     with pytest.raises(KeyboardInterrupt):
         judge(stub, concurrency=1).score(rows(9))
     there = len(kept(cache))
@@ -501,9 +508,9 @@ def test_nothing_is_lost_where_the_run_is_interrupted(stub, cache, monkeypatch):
 
 SCORE = """
 import json, sys
-from captau.metrics.neural.mllm_judge import MllmJudge
+from captau.metrics.neural.judge.metric import MllmJudge
 rows = [{"caption": f"a dog {i}", "references": ["a cat"]} for i in range(40)]
-print(MllmJudge("m", url=sys.argv[1], inputs="references").score(rows).tolist())
+print(MllmJudge("m", url=sys.argv[1], preset="references").score(rows).tolist())
 """
 
 
@@ -591,7 +598,7 @@ def test_no_other_key_is_sent(stub, tmp_path, monkeypatch):
 )
 def test_an_address_that_is_none(url, message):
     with says(message):
-        MllmJudge("m", url=url, inputs="references").score(rows())
+        MllmJudge("m", url=url, preset="references").score(rows())
 
 
 @pytest.mark.parametrize(
@@ -644,8 +651,9 @@ def test_a_prompt_of_ones_own(stub, tmp_path):
 def test_the_built_in_text_is_in_the_signature(monkeypatch):
     one = MllmJudge("m")
     before = one.signature
-    assert dataclasses.replace(one, inputs="references").signature != before
-    monkeypatch.setitem(PROMPTS, "image", PROMPTS["image"] + " ")
+    assert dataclasses.replace(one, preset="references").signature != before
+    changed = dataclasses.replace(load_preset("fleur"), prompt="{caption}")
+    monkeypatch.setattr(judge_metric, "load_preset", lambda name: changed)
     assert one.signature != before
 
 
@@ -653,7 +661,7 @@ def test_the_built_in_text_is_in_the_signature(monkeypatch):
 def test_unusual_images_are_sent_as_rgb_in_png(mode, stub, tmp_path):
     path = tmp_path / ("a.jpg" if mode == "CMYK" else "a.png")
     Image.new(mode, (2, 2)).save(path)
-    judge(stub, inputs="image").score([{"caption": "a dog", "image": str(path)}])
+    judge(stub, preset="fleur").score([{"caption": "a dog", "image": str(path)}])
     url = stub.asked[0][2]["messages"][0]["content"][0]["image_url"]["url"]
     (tmp_path / "sent.png").write_bytes(
         base64.b64decode(url.removeprefix("data:image/png;base64,"))
@@ -663,7 +671,7 @@ def test_unusual_images_are_sent_as_rgb_in_png(mode, stub, tmp_path):
 
 
 def test_an_image_that_cannot_be_read(stub, tmp_path):
-    one = judge(stub, inputs="image")
+    one = judge(stub, preset="fleur")
     Image.effect_noise((64, 64), 50).save(tmp_path / "whole.png")
     data = (tmp_path / "whole.png").read_bytes()
     for name, content in (("cut.png", data[: len(data) // 2]), ("page.png", b"<html></html>")):
@@ -811,7 +819,7 @@ def multimodal_model(tmp_path_factory):
 
 def test_a_local_language_model(language_model, cache):
     """The worked example above, from a model that gives those very probabilities."""
-    one = MllmJudge(language_model, inputs="references", device="cpu", backend="transformers")
+    one = MllmJudge(language_model, preset="references", device="cpu", backend="transformers")
     assert one.score(rows(2)) == pytest.approx([0.77, 0.77], abs=1e-5)
     assert len(kept(cache)) == 2
     assert one.score(rows(2)) == pytest.approx([0.77, 0.77], abs=1e-5)
@@ -829,9 +837,9 @@ def test_a_local_multimodal_model(multimodal_model, tmp_path):
 
 
 def test_kept_answers_of_a_local_model_need_no_model(language_model, cache, monkeypatch):
-    from captau.metrics.neural.local_chat import LocalChat
+    from captau.metrics.neural.judge.local_chat import LocalChat
 
-    one = MllmJudge(language_model, inputs="references", device="cpu", backend="transformers")
+    one = MllmJudge(language_model, preset="references", device="cpu", backend="transformers")
     first = one.score(rows())
     monkeypatch.setattr(LocalChat, "_loaded", property(lambda self: pytest.fail("it was loaded")))
     assert one.score(rows()) == first
@@ -840,7 +848,7 @@ def test_kept_answers_of_a_local_model_need_no_model(language_model, cache, monk
 @pytest.mark.neural
 def test_a_local_model_that_is_none(tmp_path, monkeypatch):
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
-    one = MllmJudge("absent", inputs="references", device="cpu", backend="transformers")
+    one = MllmJudge("absent", preset="references", device="cpu", backend="transformers")
     assert "needs the model 'absent', which is not here" in str(one.find_unavailability(rows()))
     assert "weights:missing" in one.signature
     broken = tmp_path / "broken"
@@ -861,6 +869,6 @@ def test_a_local_model_that_lacks_weights(language_model, tmp_path):
     del tensors["lm_head.weight"]
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     with says(str(folder), "1 parameters of the model are not in it: lm_head.weight"):
-        MllmJudge(str(folder), inputs="references", device="cpu", backend="transformers").score(
+        MllmJudge(str(folder), preset="references", device="cpu", backend="transformers").score(
             rows()
         )

@@ -107,7 +107,7 @@ def test_files_that_are_not_given_are_looked_for_in_the_weights_folder(tmp_path,
     assert one.find_unavailability(ITEMS) == Unavailability(
         "needs a file",
         f"give images=FILE, or put it at {tmp_path / 'vse_cosine_images.npz'} (its layout: "
-        f"docs/judges_and_files.md)",
+        f"docs/metrics_from_files.md)",
     )
     with pytest.raises(UnavailableError, match=r"give images=FILE"):
         one.score(ITEMS)

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from ...datasets.cache import replacing
-from ...datasets.errors import InputError
-from ...datasets.reading.source_files import sha256
+from ....datasets.cache import replacing
+from ....datasets.errors import InputError
+from ....datasets.reading.source_files import sha256
 
 if TYPE_CHECKING:
     import requests
@@ -43,6 +43,14 @@ _SENT = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 Answer = dict[str, Any]
 
 
+class AnswerStore(Protocol):
+    """A place where answers are looked up and kept; a request is a JSON object."""
+
+    def get(self, request: Mapping[str, Any]) -> Answer | None: ...
+
+    def put(self, request: Mapping[str, Any], answer: Answer) -> None: ...
+
+
 class Answers:
     """Answers on disk, one file each, by the hash of their request.
 
@@ -59,7 +67,7 @@ class Answers:
         digest = hashlib.sha256(text.encode()).hexdigest()
         return self.root / digest[:2] / f"{digest}.json"
 
-    def get(self, request: Any) -> Answer | None:
+    def get(self, request: Mapping[str, Any]) -> Answer | None:
         """Return the answer, or None where there is none."""
         try:
             record = json.loads(self.path(request).read_text(encoding="utf-8"))
@@ -67,7 +75,7 @@ class Answers:
             return None
         return record["answer"] if isinstance(record, dict) and "answer" in record else None
 
-    def put(self, request: Any, answer: Answer) -> None:
+    def put(self, request: Mapping[str, Any], answer: Answer) -> None:
         """Keep an answer.
 
         Raises:
@@ -152,14 +160,15 @@ class _Bearer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question: a text, and an image's file or none."""
+    """A question: a text, and an image's file or none; the same one is asked once a vote."""
 
     text: str
     image: str | None = None
+    vote: int = 0
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of a question: its text and its image's content.
+        """The identity of a question: its text, its image's content, and its vote but for the first.
 
         Raises:
             InputError: where the image cannot be read.
@@ -168,7 +177,8 @@ class Question:
             image = f"sha256-{sha256(Path(self.image))}" if self.image else None
         except OSError as error:
             raise InputError(f"{self.image}: cannot be read ({error.strerror})") from error
-        return {"text": self.text, "image": image}
+        vote = {"vote": self.vote} if self.vote else {}
+        return {"text": self.text, "image": image, **vote}
 
 
 @dataclass
@@ -183,15 +193,17 @@ class Endpoint:
         concurrency: how many requests are under way at once.
         retries: how often one is sent again after a fault that may pass.
         timeout: seconds to wait for an answer.
+        announce: called before anything is asked, with the questions to be asked and the stored answers.
     """
 
     url: str
     parameters: Mapping[str, Any]
-    answers: Answers
+    answers: AnswerStore
     purse: Purse
     concurrency: int
     retries: int
     timeout: float
+    announce: Callable[[list[Question], list[Answer]], None]
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -232,6 +244,8 @@ class Endpoint:
             else:
                 answers[i] = stored_answer
         done(len(answers))
+        if identities:
+            self.announce([questions[i] for i in identities], list(answers.values()))
         with ThreadPoolExecutor(self.concurrency) as pool:
             bought = {
                 pool.submit(self._buy, questions[i], identity): i

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...datasets.errors import InputError
-from .endpoint import Answer, Answers, Question
-from .weights import check_keys, transformers_hash
+from ....datasets.errors import InputError
+from ..weights import check_keys, transformers_hash
+from .endpoint import Answer, AnswerStore, Question
 
 
 @dataclass
@@ -31,7 +31,7 @@ class LocalChat:
     max_tokens: int
     top_logprobs: int
     images: bool
-    answers: Answers
+    answers: AnswerStore
 
     def ask(
         self,

@@ -1,0 +1,1 @@
+"""Language models as judges: `metric` scores captions, `pairs` compares two; prompts are in `prompts/`."""
