@@ -130,7 +130,7 @@ def steps(text: str) -> list[tuple[str, str]]:
         at, language, content = match.start(), match[1], match[2]
         named = re.search(r"save it as `([^`]+)`[^`]*\Z", text[:at])
         module = re.match(r"# (\w+\.py)\n", content)
-        if named and language == "csv":
+        if named and language in ("csv", "json"):
             found.append((at, named[1], content))
         elif language == "python":
             found.append((at, module[1] if module else "python", content))
