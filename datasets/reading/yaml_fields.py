@@ -113,6 +113,10 @@ class YamlFields:
             raise self.error(name, f"{value!r} is no number from {low:g} to {high:g}")
         return float(value)
 
+    def optional_number(self, name: str) -> float | None:
+        """Return a number, or None if it is missing."""
+        return self.number(name, None, -1e9, 1e9) if self._has_value(name) else None
+
     def count(self, name: str, default: int | None, low: int, high: int = 1_000_000) -> int:
         """Return a whole number from `low` to `high`."""
         value = self._value(name, default)

@@ -47,13 +47,15 @@ def read_items(
     if images and not images.is_dir():
         raise source.error("images", f"{images} is no folder")
     if kinds[0] == "dataset":
-        frame = _dataset_items(source.choice("dataset", names()), data_root, images)
+        frame = _dataset_items(source, data_root, images)
     else:
         table = read_table(folder / source.text("file"))
         if shows_pairs and "caption_a" in table:
             frame = _listed_pairs(table, images)
         else:
             frame = _table_items(table, images, has_captions=has_captions)
+    if "leave_out_unanimous" in source and "min" not in frame:
+        raise source.error("leave_out_unanimous", "the items come without ratings; leave it out")
     systems = source.texts("systems")
     for system in systems:
         if system not in set(frame["system"]):
@@ -63,7 +65,8 @@ def read_items(
     return frame.reset_index(drop=True), images
 
 
-def _dataset_items(name: str, data_root: Path | None, images: Path | None) -> pd.DataFrame:
+def _dataset_items(source: YamlFields, data_root: Path | None, images: Path | None) -> pd.DataFrame:
+    name = source.choice("dataset", names())
     caption_set = load(name, data_root)
     frame = caption_set.items
     if images:
@@ -75,6 +78,8 @@ def _dataset_items(name: str, data_root: Path | None, images: Path | None) -> pd
         ratings = ratings[ratings["dimension"] == "overall"]
         statistics = ratings.groupby("item_id")["value"].agg(["min", "max", "mean", "size"])
         frame = frame.join(statistics, on="item_id")
+        if (rating := source.optional_number("leave_out_unanimous")) is not None:
+            frame = frame[(frame["min"] != rating) | (frame["max"] != rating)].copy()
         for column in ("min", "max", "mean"):
             frame[column] = 1 + 4 * scale.share(frame[column])
     return frame

@@ -16,6 +16,7 @@ from ..forms.form import Form
 from ..items.images import check_images
 from ..items.item_pool import ItemPool
 from ..items.item_source import read_items
+from ..items.source_shares import SourceShares
 from ..items.units import StudyUnit, number_units
 from .definition import Study, StudyLimits
 from .study_language import read_language
@@ -102,11 +103,12 @@ def _read_units(
     )
     pool = ItemPool(frame, images)
     special = form.practice_units(top, pool) + _attention_units(top, form, pool)
-    main = form.group_items(pool.remaining())
+    rng = np.random.default_rng(source.count("seed", 0, 0))
+    items, shares = pool.remaining(), SourceShares.read(source)
+    main = form.group_items(shares.draw(items, source, rng) if shares else items)
     if not main:
         raise InputError(f"{source.location}: no items are left to rate")
     limit = source.optional_count("limit")
-    rng = np.random.default_rng(source.count("seed", 0, 0))
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()
     units = number_units([*special, *(form.prepare_units(main, top) if prepares_units else main)])
