@@ -143,7 +143,7 @@ class WebSite:
             StoreError: if the disk is full.
         """
         try:
-            data = await request.form(max_files=files, max_fields=100)
+            data = await request.form(max_files=files, max_fields=1000)
         except HTTPException as error:
             raise RefusedError("That was no form of this site.") from error
         except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 
 from ....datasets.schema import CaptionSet, Card, make_items
@@ -23,13 +25,20 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     excluded = {r["id"] for r in rows["raters"] if r["excluded_at"] is not None}
     items_by_id = store.items_by_id()
     codes = {r["id"]: store.rater_code(r["id"]) for r in rows["raters"]}
+    counted_rows = [
+        a for a in rows["answers"] if a["phase"] in COUNTED_PHASES and a["rater"] not in excluded
+    ]
+    n_answers = Counter(a["item"] for a in counted_rows)
     answers = CountedAnswers(
         answers=tuple(
             CountedAnswer(*items_by_id[a["item"]], codes[a["rater"]], a["value"], a["seconds"])
-            for a in rows["answers"]
-            if a["phase"] in COUNTED_PHASES and a["rater"] not in excluded
+            for a in counted_rows
         ),
-        settled={r["item"]: r["value"] for r in rows["resolutions"] if r["rater"] not in excluded},
+        settled={
+            a["item"]: {name: part for name, part in a["value"].items() if name != "only"}
+            for a in counted_rows
+            if items_by_id[a["item"]][0].stages and n_answers[a["item"]] > 1
+        },
         left_out={"excluded_raters": len(excluded)},
         units=tuple(store.units.values()),
     )

@@ -43,7 +43,6 @@ class AbForm(Form):
     name = "ab"
     template = "forms/ab.html"
     study_fields = ("ab",)
-    shows_several = True
     shows_pairs = True
     exports_ratings = False
     unit_noun = "pairs"

@@ -33,7 +33,7 @@ class CountedAnswers:
     """All answers of a study that count.
 
     Attributes:
-        settled: what annotators settled on, by the item's number.
+        settled: the last answer to each item that a second annotator has checked, by the item's number.
         left_out: counts of what was left out, by reason.
         units: all units of the study.
     """

@@ -24,7 +24,7 @@ from .errors import FormError
 from .wording import Dimension, Wording, read_wording
 
 #: The phases whose answers are the dataset.
-COUNTED_PHASES = ("main", "trial", "playing")
+COUNTED_PHASES = ("main", "trial", "playing", "check", "fluency")
 
 FormFields = Mapping[str, Sequence[str]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -87,13 +87,11 @@ class Form(ABC):
         has_attention_items: whether captions with known answers may come in between.
         default_ratings: the answers that an item gets if the study does not say.
         has_captions: whether captions are shown, rather than written.
-        shows_several: whether a unit may have several captions.
         shows_pairs: whether a unit is a pair of captions, which a table of items may list.
         exports_ratings: whether `form=captau` is a table of ratings, rather than the form's own files.
         has_points: whether raters win points, and may choose nicknames by default.
         gives_feedback: whether a page of feedback follows each answer.
         starts_with_ratings: whether units start with ratings, which can be computed again.
-        settles_disagreements: whether annotators settle where they differ.
         unit_noun: the plural that the dashboard counts units by.
         rater_columns: further columns of the dashboard's table of raters.
     """
@@ -108,13 +106,11 @@ class Form(ABC):
     has_attention_items: ClassVar[bool] = False
     default_ratings: ClassVar[int] = 3
     has_captions: ClassVar[bool] = True
-    shows_several: ClassVar[bool] = False
     shows_pairs: ClassVar[bool] = False
     exports_ratings: ClassVar[bool] = True
     has_points: ClassVar[bool] = False
     gives_feedback: ClassVar[bool] = False
     starts_with_ratings: ClassVar[bool] = False
-    settles_disagreements: ClassVar[bool] = False
     unit_noun: ClassVar[str] = "captions"
     rater_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -183,6 +179,15 @@ class Form(ABC):
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return the units to rate; here one for each caption."""
         return [unit_of_item("main", item) for item in items]
+
+    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+        """Return the units to rate with their stages, where raters check each other's answers.
+
+        Raises:
+            InputError: if named annotators do not fit the units.
+        """
+        del study
+        return list(units)
 
     def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
         """Return the units to rate with the ratings that they start with.
@@ -289,9 +294,13 @@ class Form(ABC):
             raise FormError(fault)
         return int(text)
 
-    def describe_answer(self, value: Mapping[str, Any]) -> str:
-        """Return the line that a page shows under a complete answer while it is filled in."""
-        del value
+    def describe_fields(self, fields: FormFields) -> str:
+        """Return the line that a page shows under an answer while it is filled in.
+
+        Raises:
+            FormError: if something is missing or invalid.
+        """
+        self.read_answer(fields, 1)
         return self.translate("Ready.")
 
     # Pages ------------------------------------------------------------------------------------

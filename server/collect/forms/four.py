@@ -33,7 +33,6 @@ class FourForm(LevelsForm):
     """Ratings with fluency, relevance and descriptiveness in mind; references shown, order shuffled."""
 
     name = "four"
-    shows_several = True
     unit_noun = "images"
     shows_references = True
 

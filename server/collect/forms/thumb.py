@@ -1,11 +1,15 @@
-"""The THumB rubric: precision, recall and three penalties (Kasai et al. 2022, section 2.2, Table 6)."""
+"""The THumB rubric: precision, recall and three penalties (Kasai et al. 2022, sections 2.1 and 2.2, Table 6).
+
+All captions of an image stand on one page, shuffled. The first annotator scores them; others, one after the other, check
+and modify what stands. Perhaps somebody else checks the fluency at the end.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +17,10 @@ from ....datasets.normalisation import normalise_thumb
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.registry import card
 from ....datasets.schema import Scale
+from ...web.forms import field_value
+from ...web.language import Language
+from ..items.units import Stage, StudyItem, StudyUnit
+from .annotators import AnnotatorGroup, assign_groups, read_groups
 from .counted_answers import CountedAnswers
 from .errors import FormError
 from .form import Form, FormFields
@@ -45,39 +53,84 @@ FLUENCY_PROBLEMS = (
 INCLUSIVE_PENALTIES = (0, 5, 20)
 WORDY_PENALTY = 5
 _MAX_FLUENCY_PENALTY = 50
-
+#: The phase of the stage that judges fluency alone.
+FLUENCY_PHASE = "fluency"
 
 _RELEASE_SCALES = card("thumb").scales
+#: The rules of sections 2.2.1 to 2.2.3 in our own words, with examples of our own.
 _WORDING = Wording(
-    "Judge this caption by the rubric",
-    dimensions=(
-        Dimension(
-            "precision",
-            "Precision: is what it says right?",
-            numbered_levels(),
-            "5: nothing is wrong. 4: a small slip, or something the picture does not settle. Counts, colours, "
-            "places and relations are part of it.",
-        ),
-        Dimension(
-            "recall",
-            "Recall: does it say what matters?",
-            numbered_levels(),
-            "Mend what precision has taken off already, then judge. Low where many other pictures would fit "
-            "the caption.",
-        ),
+    "Judge each caption by the rubric",
+    "Precision, from 1 to 5: is what the caption says right? Things count, and their attributes, places, occasions and "
+    "relations. 4 is for a small slip, or for what the picture does not settle. Example: of a woman in an orange coat on a "
+    "bench, “a woman in a red coat on a bench” gets 4, “a man on a bench” less.\n\n"
+    "Recall, from 1 to 5: does it say what matters in the picture? Ask which picture the caption makes you imagine: where "
+    "many others would fit as well, recall is low. What the words imply need not be said. Example: of a boy who flies a "
+    "kite at the sea, “a child outdoors” is precise, but has low recall; a fire engine need not be called red.\n\n"
+    "No double penalties: mend what precision has taken off, then judge recall. Example: of two cats asleep on a car, "
+    "recall of “two dogs asleep on a car” is judged as if it said cats. What is made up altogether cannot be mended: “by a "
+    "tree”, where there is none, adds nothing to recall.\n\n"
+    "Counts are attributes: a wrong count is a fault of precision. Example: of two boats, “a boat” and “three boats” lose "
+    "precision; “some boats” loses recall, if two are plain to see.\n\n"
+    "Black and white: it does not matter whether a caption says that a photo has no colours. Example: “a tram in a street” "
+    "and “a black and white photo of a tram in a street” get the same.\n\n"
+    "Fluency: judge the English alone, without the picture. What a grammar checker would mend takes off 0.1, what stops "
+    "the reader 0.5 or more. Example: “a apple on a plate” 0.1; “a plate of cake and cake” 0.5; “a tall tower people "
+    "below” 0.5 or more.\n\n"
+    "Conciseness: a caption that lists every detail loses 0.5. Example: “a man with brown hair and a blue shirt with white "
+    "buttons, who sits on a chair with four legs, on a floor, under a ceiling”.\n\n"
+    "Inclusive language: an opinion on how somebody looks takes off 0.5, worse remarks 2. Example: “a handsome waiter” "
+    "0.5.\n\n"
+    "Typing: captions are shown with a capital first letter and a period; how they were typed does not matter. Example: “a "
+    "bus stops .” is shown as “A bus stops.”",
+    (
+        Dimension("precision", "Precision: is what it says right?", numbered_levels()),
+        Dimension("recall", "Recall: does it say what matters?", numbered_levels()),
     ),
 )
 
 
 @dataclass(frozen=True)
 class ThumbForm(Form):
-    """Each caption by the rubric; the total is computed."""
+    """The captions of an image by the rubric, one annotator after the other; totals are computed.
+
+    Attributes:
+        groups: the named annotators who share images; empty where anybody may score or check.
+        n_annotators: who scores or checks a unit, where they are not named.
+        has_fluency_check: whether one more person then judges the fluency alone.
+    """
 
     name = "thumb"
     template = "forms/thumb.html"
-    settles_disagreements = True
+    study_fields = ("thumb",)
+    unit_noun = "images"
+    default_ratings = 2
+    has_attention_items = True
 
+    groups: tuple[AnnotatorGroup, ...] = ()
+    n_annotators: int = 2
+    has_fluency_check: bool = False
     wording: Wording = field(default=_WORDING, kw_only=True)
+
+    @classmethod
+    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
+        """Read the section `thumb`, and the number of annotators."""
+        section = study.section("thumb")
+        groups = read_groups(section, participants)
+        if groups and "ratings" in study:
+            raise study.error("ratings", "thumb.annotators says who judges an image; leave it out")
+        n_annotators = study.count("ratings", cls.default_ratings, 1, 1000)
+        if n_annotators < 2:
+            raise study.error(
+                "ratings",
+                f"{n_annotators}; thumb has two annotators at least: one scores, one checks",
+            )
+        has_fluency_check = section.flag("fluency_check", False)
+        if groups and has_fluency_check:
+            raise section.error(
+                "fluency_check", "name who does it: fluency: NAME in thumb.annotators"
+            )
+        wording = cls.read_wording(study, language)
+        return cls(groups, n_annotators, has_fluency_check, wording=wording)
 
     @property
     def scales(self) -> Mapping[str, Scale]:
@@ -92,22 +145,43 @@ class ThumbForm(Form):
         """The total."""
         return "total"
 
-    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
-        """Check that at least two annotators judge each caption."""
-        del per_rater
-        if ratings < 2:
-            raise study.error(
-                "ratings", "1; thumb has two annotators at least, who settle differences"
-            )
+    @property
+    def attention_dimension(self) -> str:
+        """Precision: totals are no levels."""
+        return "precision"
+
+    def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
+        """Return a unit of all captions of each image."""
+        by_image: dict[str, list[StudyItem]] = {}
+        for item in items:
+            by_image.setdefault(item.image_id, []).append(item)
+        return [
+            StudyUnit("main", image_id, captions[0].image, tuple(captions))
+            for image_id, captions in by_image.items()
+        ]
+
+    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+        """Return the units with their stages: to score, to check once or more, perhaps to check the fluency."""
+        if self.groups:
+            return assign_groups(units, self.groups, study.section("thumb"))
+        stages = [Stage("main"), *[Stage("check")] * (self.n_annotators - 1)]
+        if self.has_fluency_check:
+            stages.append(Stage(FLUENCY_PHASE))
+        return [replace(unit, stages=tuple(stages)) for unit in units]
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
-        """Return the levels of precision and recall, and the penalties in tenths."""
-        del n_captions
+        """Return the levels and the penalties in tenths of each caption; `only` says that fluency was judged."""
+        values = [self._read_caption(fields, k, n_captions) for k in range(1, n_captions + 1)]
+        if field_value(fields, "stage") == FLUENCY_PHASE:
+            return [{**value, "only": "fluency"} for value in values]
+        return values
+
+    def _read_caption(self, fields: FormFields, number: int, n_captions: int) -> dict[str, Any]:
         penalties: dict[str, int] = {}
-        problems = fields.get("fault", ())
+        problems = fields.get(f"fault_{number}", ())
         for problem in FLUENCY_PROBLEMS:
             if problem.name in problems:
-                choices = fields.get(f"tenths_{problem.name}", ())
+                choices = fields.get(f"tenths_{problem.name}_{number}", ())
                 tenths = choices[0] if choices else str(problem.tenths[0])
                 if tenths not in map(str, problem.tenths):
                     raise FormError(
@@ -119,21 +193,25 @@ class ThumbForm(Form):
                 penalties[problem.name] = int(tenths)
         if set(problems) - set(penalties):
             raise FormError(self.translate("Choose fluency problems from the list."))
-        inclusive = (*fields.get("inclusive", ()), "0")[0]
+        inclusive = (*fields.get(f"inclusive_{number}", ()), "0")[0]
         if inclusive not in map(str, INCLUSIVE_PENALTIES):
             raise FormError(self.translate("Choose what the language about people takes off."))
-        return [
-            {
-                **{d.name: self.read_level(fields, d.name, d) for d in self.wording.dimensions},
-                "faults": penalties,
-                "wordy": "wordy" in fields,
-                "inclusive": int(inclusive),
-            }
-        ]
+        place = number if n_captions > 1 else 0
+        levels = {
+            d.name: self.read_level(fields, f"{d.name}_{number}", d, place)
+            for d in self.wording.dimensions
+        }
+        is_wordy = field_value(fields, f"wordy_{number}") == "yes"
+        return {**levels, "faults": penalties, "wordy": is_wordy, "inclusive": int(inclusive)}
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
-        """Return the dimensions of the release; total = (P + R) / 2 - penalties (section 2.2)."""
+        """Return the dimensions of the release; total = (P + R) / 2 - penalties (section 2.2).
+
+        Whoever judged the fluency alone rated nothing else.
+        """
         fluency = min(sum(value["faults"].values()), _MAX_FLUENCY_PENALTY)
+        if "only" in value:
+            return {"fluency": -fluency / 10 + 0.0}
         conciseness = WORDY_PENALTY if value["wordy"] else 0
         penalty = fluency + conciseness + value["inclusive"]
         # Tenths are whole numbers, so that no total is 3.9999999.
@@ -146,9 +224,16 @@ class ThumbForm(Form):
             "total": (5 * (value["precision"] + value["recall"]) - penalty) / 10,
         }
 
-    def describe_answer(self, value: Mapping[str, Any]) -> str:
-        """Return the total."""
-        return self.translate("Total: %(total)s", total=f"{self.ratings(value)['total']:g}")
+    def describe_fields(self, fields: FormFields) -> str:
+        """Return the totals of the captions that are filled in, in order."""
+        totals: list[str] = []
+        while f"inclusive_{len(totals) + 1}" in fields:
+            number = len(totals) + 1
+            try:
+                totals.append(f"{self.ratings(self._read_caption(fields, number, 1))['total']:g}")
+            except FormError:
+                totals.append("–")
+        return self.translate("Totals: %(totals)s", totals="; ".join(totals))
 
     def template_variables(self) -> dict[str, Any]:
         """Return the rubric's penalties, and how captions are displayed."""
@@ -160,13 +245,12 @@ class ThumbForm(Form):
         }
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return THumB's JSON lines: captions on which annotators agree or settled."""
+        """Return THumB's JSON lines: the last state of each caption that a second annotator has checked."""
         lines: list[str] = []
         references: dict[str, tuple[str, ...]] = {}
         for group in answers.by_item():
             unit, item = group[0].unit, group[0].item
-            is_unanimous = len(group) > 1 and all(a.value == group[0].value for a in group)
-            value = answers.settled.get(item.id) or (group[0].value if is_unanimous else None)
+            value = answers.settled.get(item.id)
             if value is None:
                 continue
             ratings = self.ratings(value)
@@ -196,6 +280,10 @@ class ThumbForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return an opinion each for precision and recall; now and then a fault of grammar."""
-        levels = {d.name: d.from_five(level(captions[0])) for d in self.wording.dimensions}
-        problem = {"fault": ["grammar"]} if rng.random() < 0.1 else {}
-        return {**levels, "inclusive": "0", **problem}
+        answer: dict[str, Any] = {}
+        for k, caption in enumerate(captions, start=1):
+            for dimension in self.wording.dimensions:
+                answer[f"{dimension.name}_{k}"] = dimension.from_five(level(caption))
+            if rng.random() < 0.1:
+                answer[f"fault_{k}"] = ["grammar"]
+        return answer

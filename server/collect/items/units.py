@@ -30,6 +30,19 @@ class StudyItem:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A turn at a unit whose raters check each other's answers.
+
+    Attributes:
+        phase: recorded with the answer: `main` for the first one, `check`, or a form's own.
+        annotator: the name of who does it; empty for anybody who has not been at the unit.
+    """
+
+    phase: str
+    annotator: str = ""
+
+
+@dataclass(frozen=True)
 class StudyUnit:
     """Captions of one image that are shown together.
 
@@ -39,6 +52,7 @@ class StudyUnit:
         fixed: ratings of a tutorial or probation pair, accepted ratings of an attention item, or computed
             ratings of a pair of the game.
         explanation: the reason for a tutorial pair's ratings.
+        stages: the turns of raters who check each other's answers; empty where each answers alone.
         id: its number in the study, from 1.
     """
 
@@ -48,6 +62,7 @@ class StudyUnit:
     items: tuple[StudyItem, ...]
     fixed: tuple[int, ...] = ()
     explanation: str = ""
+    stages: tuple[Stage, ...] = ()
     id: int = 0
 
 

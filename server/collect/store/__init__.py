@@ -1,1 +1,1 @@
-"""The database of a study, on which each concern has a module: participants, assignment, answers, disagreements."""
+"""The database of a study, on which each concern has a module: participants, assignment, answers."""

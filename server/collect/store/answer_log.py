@@ -15,6 +15,7 @@ from .records import RecordedAnswer, rater_of_row
 from .statements import KEY, RATER_COLUMNS, UNIT_ID, UPDATE_RATER, pad_to_power_of_two
 from .study_database import StudyDatabase
 from .tables import answers, raters, serves, units
+from .unit_states import UnitState, load_unit_states
 
 #: Units that were shown, and to whom.
 _SERVES = (
@@ -115,6 +116,8 @@ class AnswerLog:
         keys = pad_to_power_of_two(submission.key for submission in submissions.values())
         serve_rows = {row.key: row for row in c.execute(_SERVES, {"keys": keys})}
         others_by_item = self._load_others(c, serve_rows.values())
+        checked_units = {r.unit for r in serve_rows.values() if self._data.units[r.unit].stages}
+        unit_states = load_unit_states(c, checked_units)
         results: dict[int, RecordedAnswer | Exception] = {}
         changes = _Changes()
         for rater_id, submission in submissions.items():
@@ -124,8 +127,12 @@ class AnswerLog:
             elif serve.answered_at is not None:
                 results[rater_id] = self._load_recorded(c, serve, submission.values)
             else:
+                state = unit_states.get(serve.unit, UnitState())
                 try:
+                    if state.answered_at > serve.served_at:
+                        raise OutOfTurnError("Somebody else was quicker. Check what they say.")
                     results[rater_id] = self._record(serve, submission, others_by_item, changes)
+                    state.answered_at = submission.submitted_at
                 except OutOfTurnError as error:
                     results[rater_id] = error
         changes.write(c)

@@ -28,6 +28,7 @@ from sqlalchemy import (
 
 from ...web.errors import NotFoundError
 from ..forms.form import NextUnit
+from ..items.units import Stage, StudyUnit
 from .records import EndReason, Rater, ShownUnit
 from .statements import (
     KEY,
@@ -40,6 +41,7 @@ from .statements import (
 )
 from .study_database import StudyDatabase
 from .tables import raters, serves, units
+from .unit_states import UnitState, load_unit_states
 
 #: The seconds for which a unit stays reserved for a rater who does not answer.
 RESERVATION_SECONDS = 600
@@ -68,10 +70,8 @@ _PENDING = (
 #: Units that need further answers.
 _IS_OPEN = (units.c.pool == "main", units.c.given < bindparam("ratings"))
 _IS_SERVED_UNIT = serves.c.unit == units.c.id
-_UNSEEN_OPEN = (
-    select(units.c.id)
-    .where(*_IS_OPEN, ~exists().where(serves.c.rater == RATER_ID, _IS_SERVED_UNIT))
-    .limit(1)
+_UNSEEN_OPEN = select(units.c.id, units.c.given).where(
+    *_IS_OPEN, ~exists().where(serves.c.rater == RATER_ID, _IS_SERVED_UNIT)
 )
 _ORDER = (units.c.last_served, units.c.position, units.c.id)
 _N_SEEING = (
@@ -115,6 +115,11 @@ _UPDATE_LAST_SERVED = (
     update(units)
     .where(units.c.id == UNIT_ID)
     .values(last_served=select(serves.c.id).where(serves.c.key == KEY).scalar_subquery())
+)
+_SERVE_AGAIN = (
+    update(serves)
+    .where(serves.c.key == KEY)
+    .values(phase=bindparam("new_phase"), served_at=bindparam("now"))
 )
 _SHOWN_UNIT = select(serves.c.unit).where(serves.c.key == KEY, serves.c.rater == RATER_ID)
 
@@ -160,8 +165,8 @@ class Assignment:
         may_answer = await self._data.database.run(lambda c: self._may_answer(c, rater))
         return EndReason.RESERVED if may_answer else EndReason.THROUGH
 
-    async def find_image(self, rater_id: int, key: str) -> str:
-        """Return the file of an image that was shown to a rater.
+    async def find_unit(self, rater_id: int, key: str) -> StudyUnit:
+        """Return a unit that was shown to a rater.
 
         Raises:
             NotFoundError: if it was not.
@@ -171,7 +176,7 @@ class Assignment:
         )
         if row is None:
             raise NotFoundError
-        return self._data.units[row.unit].image
+        return self._data.units[row.unit]
 
     def _next_units(
         self, c: Connection, times: Mapping[int, float]
@@ -184,10 +189,13 @@ class Assignment:
         }
         idle_raters = [rater_id for rater_id, row in rows.items() if row.key is None]
         reserved_since = data.clock() - RESERVATION_SECONDS
-        least_answered = _LeastAnswered(c, idle_raters, self._study.ratings, reserved_since)
+        least_answered = _LeastAnswered(
+            c, data.units, idle_raters, self._study.ratings, reserved_since
+        )
         results: dict[int, ShownUnit | Rater | Exception] = {}
         new_serves: list[dict[str, Any]] = []
         new_states: list[dict[str, Any]] = []
+        shown: dict[int, tuple[_Serve, Rater]] = {}
         for rater_id, now in times.items():
             row = rows.get(rater_id)
             if row is None:
@@ -195,7 +203,7 @@ class Assignment:
                 continue
             rater = Rater(*row[: len(RATER_COLUMNS)])
             serve = None if row.key is None else _Serve(*row[len(RATER_COLUMNS) : -1])
-            take = partial(least_answered.take, rater_id, counts=row.excluded_at is None)
+            take = partial(least_answered.take, rater, counts=row.excluded_at is None)
             if serve is None and (choice := self._choose(c, rater, take)) is not None:
                 unit_id, task = choice
                 order = list(range(len(data.units[unit_id].items)))
@@ -205,23 +213,44 @@ class Assignment:
                 state = form.start_unit(rater.state, task, serve.key, now)
                 if state != rater.state:
                     new_states.append({"rater_id": rater_id, "state": state})
-            results[rater_id] = rater if serve is None else self._shown_unit(serve, rater, now)
+            if serve is None:
+                results[rater_id] = rater
+            else:
+                shown[rater_id] = serve, rater
         if new_serves:
             c.execute(_INSERT_SERVE, new_serves)
             keys = [{"unit_id": s["unit"], "serve_key": s["key"]} for s in new_serves]
             c.execute(_UPDATE_LAST_SERVED, keys)
         if new_states:
             c.execute(UPDATE_RATER, new_states)
+        unit_states = load_unit_states(
+            c, {serve.unit for serve, _ in shown.values() if data.units[serve.unit].stages}
+        )
+        for rater_id, (serve, rater) in shown.items():
+            state = unit_states.get(serve.unit, UnitState())
+            if (
+                state.answered_at > serve.served_at
+            ):  # others came first; the rater sees what they left
+                serve = self._serve_again(c, serve, len(state.serve_ids), times[rater_id])
+            results[rater_id] = self._shown_unit(serve, rater, times[rater_id], state)
         return results
 
-    def _shown_unit(self, serve: _Serve, rater: Rater, now: float) -> ShownUnit:
+    def _serve_again(self, c: Connection, serve: _Serve, n_answers: int, now: float) -> _Serve:
+        """Serve a unit as if it were shown now, in the stage that it has come to."""
+        stages = self._data.units[serve.unit].stages
+        phase = stages[min(n_answers, len(stages) - 1)].phase
+        c.execute(_SERVE_AGAIN, {"serve_key": serve.key, "new_phase": phase, "now": now})
+        return serve._replace(phase=phase, served_at=now)
+
+    def _shown_unit(self, serve: _Serve, rater: Rater, now: float, state: UnitState) -> ShownUnit:
         unit = self._data.units[serve.unit]
         items = tuple(unit.items[k] for k in serve.order)
         seconds_left = max(0.0, serve.served_at + self._form.wait - now)
-        return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater)
+        previous = tuple(state.values[item.id] for item in items if state.values)
+        return ShownUnit(serve.key, serve.phase, unit, items, seconds_left, rater, previous)
 
     def _choose(
-        self, c: Connection, rater: Rater, take_least_answered: Callable[[], int | None]
+        self, c: Connection, rater: Rater, take_least_answered: Callable[[], _UnitRow | None]
     ) -> tuple[int, NextUnit] | None:
         """Return a unit for a rater and its task; None if there is nothing for them now."""
         task = self._form.next_task(rater.state)
@@ -238,7 +267,11 @@ class Assignment:
                 unit_id = _next_of_pool(c, rater.id, attention)
                 if unit_id is not None:
                     return unit_id, attention
-            unit_id = take_least_answered()
+            if (row := take_least_answered()) is None:
+                return None
+            unit_id = row.unit_id
+            if stages := self._data.units[unit_id].stages:
+                task = replace(task, phase=stages[row.n_answers].phase)
         return None if unit_id is None else (unit_id, task)
 
     def _is_attention_due(self, c: Connection, rater: Rater) -> bool:
@@ -257,7 +290,11 @@ class Assignment:
         if limit is not None and rater.n_answers >= limit:
             return False
         parameters = {"rater_id": rater.id, "ratings": self._study.ratings}
-        return c.execute(_UNSEEN_OPEN, parameters).first() is not None
+        for unit_id, n_answers in c.execute(_UNSEEN_OPEN, parameters):
+            stages = self._data.units[unit_id].stages
+            if not stages or _needs(stages[n_answers:], rater):
+                return True
+        return False
 
 
 class _LeastAnswered:
@@ -267,15 +304,21 @@ class _LeastAnswered:
 
     Args:
         c: the database.
+        study_units: the study's units, by number.
         rater_ids: the raters.
         ratings: the answers that a unit is to have.
         reserved_since: units shown earlier than this are no longer pending.
     """
 
     def __init__(
-        self, c: Connection, rater_ids: Sequence[int], ratings: int, reserved_since: float
+        self,
+        c: Connection,
+        study_units: Mapping[int, StudyUnit],
+        rater_ids: Sequence[int],
+        ratings: int,
+        reserved_since: float,
     ) -> None:
-        self._c, self._ratings = c, ratings
+        self._c, self._study_units, self._ratings = c, study_units, ratings
         self._parameters = {
             "ratings": ratings,
             "reserved_since": reserved_since,
@@ -291,21 +334,21 @@ class _LeastAnswered:
         self._seen: set[tuple[int, int]] = set()
         self._next_serve_number = count(1 << 62)  # after all that the database has
 
-    def take(self, rater_id: int, *, counts: bool) -> int | None:
+    def take(self, rater: Rater, *, counts: bool) -> _UnitRow | None:
         """Return the unit for a rater; None if there is none.
 
         Args:
-            rater_id: the rater.
+            rater: the rater.
             counts: whether their answer will count; an excluded rater's does not.
         """
         if not self._n_searched:
             self._load_busy_units()
             self._search_further()
-        row, is_final = self._find_first_idle(rater_id)
+        row, is_final = self._find_first_idle(rater)
         while not is_final:
             self._search_further()
-            row, is_final = self._find_first_idle(rater_id)
-        candidates = [r for r in self._busy_rows.values() if self._is_free(rater_id, r)]
+            row, is_final = self._find_first_idle(rater)
+        candidates = [r for r in self._busy_rows.values() if self._is_free(rater, r)]
         if row is not None:
             candidates.append(row)
         if not candidates:
@@ -314,21 +357,26 @@ class _LeastAnswered:
         self._n_pending[row.unit_id] += counts
         serve_number = next(self._next_serve_number)
         self._busy_rows[row.unit_id] = row._replace(last_served=serve_number)
-        return row.unit_id
+        return row
 
-    def _find_first_idle(self, rater_id: int) -> tuple[_UnitRow | None, bool]:
+    def _find_first_idle(self, rater: Rater) -> tuple[_UnitRow | None, bool]:
         """Return the best of the units that nobody is at, and whether no other can be better."""
         for rows in self._idle_rows:
             for row in rows:
-                if row.unit_id not in self._busy_rows and self._is_free(rater_id, row):
+                if row.unit_id not in self._busy_rows and self._is_free(rater, row):
                     return row, True
             if len(rows) == self._n_searched:
                 return None, False
         return None, True
 
-    def _is_free(self, rater_id: int, row: _UnitRow) -> bool:
-        n_answers = row.n_answers + self._n_pending[row.unit_id]
-        return n_answers < self._ratings and (rater_id, row.unit_id) not in self._seen
+    def _is_free(self, rater: Rater, row: _UnitRow) -> bool:
+        if (rater.id, row.unit_id) in self._seen:
+            return False
+        n_pending = self._n_pending[row.unit_id]
+        if stages := self._study_units[row.unit_id].stages:
+            # The next one checks what this one says, so that they cannot be at it together.
+            return not n_pending and _needs(stages[row.n_answers : row.n_answers + 1], rater)
+        return row.n_answers + n_pending < self._ratings
 
     def _priority(self, row: _UnitRow) -> tuple[int, ...]:
         n_answers = row.n_answers + self._n_pending[row.unit_id]
@@ -349,6 +397,11 @@ class _LeastAnswered:
             self._idle_rows[_order_of_count(row.given)].append(_UnitRow(*row))
         for rows in self._idle_rows:
             rows.sort()
+
+
+def _needs(stages: Sequence[Stage], rater: Rater) -> bool:
+    """Return whether one of the stages is for a rater."""
+    return any(stage.annotator in ("", rater.nickname) for stage in stages)
 
 
 def _order_of_count(n_answers: int) -> int:

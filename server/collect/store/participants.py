@@ -11,7 +11,7 @@ from ...person_names import name_key
 from ...web.errors import NotFoundError, RefusedError
 from .statements import log_event, recount_units
 from .study_database import StudyDatabase
-from .tables import answers, invitations, raters, resolutions, serves
+from .tables import answers, invitations, raters, serves
 
 
 class Participants:
@@ -36,7 +36,7 @@ class Participants:
         worker_hash = self._data.tag("worker", worker) if worker and is_crowd else None
 
         def add(c: Connection) -> int:
-            invitation = None
+            invitation, name = None, nickname
             if study.participants == "invitation":
                 invitation = c.execute(
                     select(invitations).where(invitations.c.hash == _hash(token))
@@ -47,16 +47,18 @@ class Participants:
                     )
                 if invitation.rater is not None:
                     return invitation.rater
+                if study.annotator_names:
+                    name = invitation.note
             if is_crowd and worker_hash is None:
                 raise RefusedError("Open this study from the crowd platform: its link names you.")
             if worker_hash and _exists(c, raters.c.worker == worker_hash):
                 raise RefusedError("You have taken part already, in this or another browser.")
-            if nickname and _exists(c, raters.c.nickname_key == name_key(nickname)):
+            if name and _exists(c, raters.c.nickname_key == name_key(name)):
                 raise RefusedError("Somebody has that nickname. Take another.")
             inserted = c.execute(
                 insert(raters).values(
-                    nickname=nickname or None,
-                    nickname_key=name_key(nickname) or None,
+                    nickname=name or None,
+                    nickname_key=name_key(name) or None,
                     worker=worker_hash,
                     joined_at=now,
                     consented=study.consent,
@@ -140,7 +142,7 @@ class Participants:
             if not _exists(c, raters.c.id == rater_id):
                 raise NotFoundError
             unit_ids = _unit_ids(c, rater_id)
-            for table in (answers, resolutions, serves, invitations):
+            for table in (answers, serves, invitations):
                 c.execute(delete(table).where(table.c.rater == rater_id))
             c.execute(delete(raters).where(raters.c.id == rater_id))
             log_event(c, now, "delete", rater_id, reason)

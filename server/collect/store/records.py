@@ -47,6 +47,7 @@ class ShownUnit:
         key: makes its answer count once.
         items: the captions in the order in which they are shown.
         seconds_left: until an answer is accepted.
+        previous: the answers that stand, which this one checks, in the same order; empty if there are none.
     """
 
     key: str
@@ -55,6 +56,7 @@ class ShownUnit:
     items: tuple[StudyItem, ...]
     seconds_left: float
     rater: Rater
+    previous: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

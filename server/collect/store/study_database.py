@@ -25,7 +25,6 @@ from .tables import (
     invitations,
     items,
     raters,
-    resolutions,
     serves,
     site_settings,
     units,
@@ -73,7 +72,7 @@ class StudyDatabase:
 
     def load_rows(self, c: Connection) -> dict[str, list[dict[str, Any]]]:
         """Return all rows that the dashboard and exports need, by table."""
-        tables = (answers, raters, resolutions, events, invitations, units)
+        tables = (answers, raters, events, invitations, units)
         return {
             t.name: [dict(r) for r in c.execute(select(t).order_by(t.c.id)).mappings()]
             for t in tables

@@ -11,7 +11,6 @@ from ...web.errors import RefusedError
 from ..study.definition import Study
 from .answer_log import AnswerLog
 from .assignment import Assignment
-from .disagreements import Disagreements
 from .participants import Participants
 from .statements import log_event
 from .study_database import StudyDatabase, TableRows
@@ -26,7 +25,6 @@ class StudyStore(StudyDatabase):
         self.participants = Participants(self)
         self.assignment = Assignment(self)
         self.answers = AnswerLog(self)
-        self.disagreements = Disagreements(self)
 
     async def replace_starting_ratings(self, study: Study) -> int:
         """Replace the ratings that units start with by those of the study's file, read again.

@@ -122,14 +122,3 @@ invitations = Table(
     Column("created_at", Float, nullable=False),
     Column("rater", ForeignKey("raters.id")),
 )
-
-#: Answers that annotators settled on; an item's last row holds, and their own answers stay.
-resolutions = Table(
-    "resolutions",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("item", ForeignKey("items.id"), nullable=False, index=True),
-    Column("rater", ForeignKey("raters.id"), nullable=False),
-    Column("value", JSON, nullable=False),
-    Column("at", Float, nullable=False),
-)

@@ -26,7 +26,7 @@ class Study:
 
     Attributes:
         form: the way of judging.
-        ratings: the answers that each unit is to have.
+        ratings: the answers that each unit is to have; where raters check each other's, the most.
         per_rater: the most answers of one person; None for no limit.
         participants: `open`, `invitation` or `crowd`.
         worker_parameter: the parameter of a crowd platform's link that names the worker.
@@ -50,6 +50,12 @@ class Study:
     attention_every: int
     limits: StudyLimits
     units: tuple[StudyUnit, ...] = field(repr=False)
+
+    @property
+    def annotator_names(self) -> tuple[str, ...]:
+        """The names of the annotators whose links the study's invitations are; none where anybody takes part."""
+        names = (stage.annotator for unit in self.units for stage in unit.stages)
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def digest(self) -> str:

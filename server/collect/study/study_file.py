@@ -63,6 +63,8 @@ def _read_study(
     if participants != "crowd" and "crowd" in top:
         raise top.error("crowd", f"participants is {participants}; leave it out")
     form = FORMS[protocol].from_study(top, participants, read_language(top, folder))
+    units = _read_units(top, form, folder, data_root, prepares_units)
+    ratings = top.count("ratings", form.default_ratings, 1, 1000)
     crowd, limits, default_limits = top.section("crowd"), top.section("limits"), StudyLimits()
     study = Study(
         name=name,
@@ -70,7 +72,7 @@ def _read_study(
         form=form,
         intro=top.text("intro", ""),
         consent=top.text("consent"),
-        ratings=top.count("ratings", form.default_ratings, 1, 1000),
+        ratings=max((len(unit.stages) for unit in units if unit.stages), default=ratings),
         per_rater=top.optional_count("per_rater"),
         participants=participants,
         worker_parameter=crowd.text("parameter", "worker", 64),
@@ -82,7 +84,7 @@ def _read_study(
             limits.count("logins", default_limits.logins, 1),
             limits.count("requests", default_limits.requests, 1),
         ),
-        units=_read_units(top, form, folder, data_root, prepares_units),
+        units=units,
     )
     form.check_counts(top, study.ratings, study.per_rater)
     _check_attention(study, top)
@@ -111,6 +113,7 @@ def _read_units(
     limit = source.optional_count("limit")
     main = [main[k] for k in rng.permutation(len(main))[:limit].tolist()]
     source.reject_unknown()
+    main = form.assign_stages(main, top)
     units = number_units([*special, *(form.prepare_units(main, top) if prepares_units else main)])
     check_images(units, source.location)
     return units

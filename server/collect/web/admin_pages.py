@@ -36,6 +36,11 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     rows = await store.load_all_rows()
     agreement = await site.agreement.get(store, rows)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
+    needed = {
+        u["id"]: len(store.units[u["id"]].stages) or ratings
+        for u in rows["units"]
+        if u["pool"] == "main"
+    }
     units_by_answers = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
     return site.render(
         "dashboard.html",
@@ -50,8 +55,8 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
         agreement=agreement,
         units_by_answers=sorted(units_by_answers.items()),
-        n_done=sum(min(n, ratings) * n_units for n, n_units in units_by_answers.items()),
-        n_needed=ratings * sum(units_by_answers.values()),
+        n_done=sum(min(u["given"], needed[u["id"]]) for u in rows["units"] if u["id"] in needed),
+        n_needed=sum(needed.values()),
         answers_over_time=_answers_over_time(rows["answers"]),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],
@@ -94,6 +99,9 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     if not count.isascii() or not count.isdecimal() or not 1 <= int(count[:6]) <= 500:
         raise RefusedError("From 1 to 500 invitations at a time.")
     note = field_value(fields, "note")[:200]
+    names = site.study.annotator_names
+    if names and (note not in names or count != "1"):
+        raise RefusedError(f"One link each; its note is one of the names: {', '.join(names)}.")
     tokens = await site.store.participants.invite(note, int(count))
     origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
     links = [f"{origin}{site.base}/i/{token}" for token in tokens]

@@ -41,8 +41,8 @@ async def answer(request: Request, site: CurrentSite) -> Response:
     fields = await site.read_form(request, session)
     key = field_value(fields, "key")
     try:
-        n_captions = await _count_captions(site, rater_id, key)
-        values = site.study.form.read_answer(fields, n_captions)
+        unit = await site.store.assignment.find_unit(rater_id, key)
+        values = site.study.form.read_answer(fields, len(unit.items))
         recorded = await site.store.answers.record(rater_id, key, values)
     except (FormError, OutOfTurnError) as error:
         shown_unit = await site.store.assignment.next_unit(rater_id)
@@ -60,17 +60,15 @@ async def answer(request: Request, site: CurrentSite) -> Response:
 
 @router.get("/check")
 async def check_answer(request: Request, site: CurrentSite) -> JSONResponse:
-    """Describe an answer that is being filled in, or what it lacks; nothing is recorded."""
+    """Describe an answer that is being filled in, or say what it lacks; nothing is recorded."""
     site.require_rater(request)
     fields: dict[str, list[str]] = {}
     for name, value in request.query_params.multi_items():
         fields.setdefault(name, []).append(value)
-    form = site.study.form
     try:
-        (answer_value, *_) = form.read_answer(fields, 1)
+        return JSONResponse({"said": site.study.form.describe_fields(fields)})
     except FormError as error:
         return JSONResponse({"said": str(error)})
-    return JSONResponse({"said": form.describe_answer(answer_value)})
 
 
 @router.get("/told/{key}")
@@ -86,7 +84,7 @@ async def show_feedback(request: Request, key: Key, site: CurrentSite, other: st
 async def show_image(request: Request, key: Key, site: CurrentSite) -> Response:
     """Return an image that was shown_unit to the participant."""
     _, rater_id = site.require_rater(request)
-    return image_response(await site.store.assignment.find_image(rater_id, key))
+    return image_response((await site.store.assignment.find_unit(rater_id, key)).image)
 
 
 @router.get("/board")
@@ -124,13 +122,3 @@ def _unit_page(
     return site.render(
         site.study.form.template, session, status, shown_unit=shown_unit, fault=fault
     )
-
-
-async def _count_captions(site: StudySite, rater_id: int, key: str) -> int:
-    """Return the number of captions in the unit that a rater answers, or has answered."""
-    if not site.study.form.shows_several:
-        return 1
-    shown_unit = await site.store.assignment.next_unit(rater_id)
-    if not isinstance(shown_unit, Rater) and shown_unit.key == key:
-        return len(shown_unit.items)
-    return len((await site.store.answers.find(rater_id, key)).values)

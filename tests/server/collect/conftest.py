@@ -19,7 +19,7 @@ CAPTIONS = [
 
 
 def write_study(folder, protocol="game", **changes):
-    """Write a study of 18 captions of 6 pictures into `folder` and return its file."""
+    """Write a study of 18 captions of 6 pictures into `folder` and return its file; None leaves a field out."""
     for k in range(6):
         Image.new("RGB", (40, 30), (40 * k, 90, 200)).save(folder / f"p{k}.png")
     rows = [
@@ -53,7 +53,9 @@ def write_study(folder, protocol="game", **changes):
             "probation": [{**pair, "caption": f"probation {k}"} for k in range(4)],
         }
     for key, value in changes.items():
-        if isinstance(value, dict):
+        if value is None:
+            study.pop(key, None)
+        elif isinstance(value, dict):
             study[key] = {**study.get(key, {}), **value}
         else:
             study[key] = value

@@ -149,21 +149,24 @@ def test_a_good_bad_export_imports_as_caption_quality(run_study, tmp_path):
     }
 
 
-def test_a_thumb_export_imports_with_settled_answers(run_study, tmp_path):
+def test_a_thumb_export_imports_the_last_states(run_study, tmp_path):
+    """The second annotator takes one point of precision off one caption; the first's scores are kept."""
+
     def rule(k, captions):
-        is_lower = k == 1 and captions[0] == f"{CAPTIONS[0][1].capitalize()}."
-        return {"precision": 5 - is_lower, "recall": 3, "inclusive": 5, "fault": "grammar"}
+        answer = {}
+        for n, caption in enumerate(captions, start=1):
+            is_lower = k == 1 and caption == "A square number 0."
+            answer |= {f"precision_{n}": 5 - is_lower, f"recall_{n}": 3}
+            answer |= {f"inclusive_{n}": 5, f"fault_{n}": "grammar"}
+        return answer
 
     store, rows = run_study("thumb", 2, rule)
-    before = export_files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
-    assert len(before) == len(CAPTIONS) - 1  # one is not settled
-    (item,) = (i.id for u in store.units.values() for i in u.items if i.caption == CAPTIONS[0][1])
-    value = {"precision": 1, "recall": 2, "faults": {}, "wordy": False, "inclusive": 0}
-    rows["resolutions"].append({"id": 1, "item": item, "rater": 1, "value": value, "at": 0.0})
-    # What somebody settled who is left out is not settled.
-    rows["raters"][0]["excluded_at"] = 1.0
+    assert len(collect_answers(store, rows).settled) == len(CAPTIONS)
+    # What nobody has checked, since whoever checked it is left out, is not in the paper's form.
+    rows["raters"][1]["excluded_at"] = 1.0
     assert not collect_answers(store, rows).settled
-    rows["raters"][0]["excluded_at"] = None
+    assert not export_files(store, rows, "paper")["mscoco_THumB-1.0.jsonl"]
+    rows["raters"][1]["excluded_at"] = None
     folder = write_files(export_files(store, rows, "paper"), tmp_path / "out")
     root = tmp_path / "root"
     take(card("thumb"), folder, root)
@@ -172,11 +175,11 @@ def test_a_thumb_export_imports_with_settled_answers(run_study, tmp_path):
     total = dataset.ratings[dataset.ratings["dimension"] == "total"].set_index("item_id")["value"]
     captions = dataset.items.set_index("item_id")["caption"]
     for item_id, caption in captions.items():
-        settled = caption == "A square number 0."
-        assert total[item_id] == (1.5 if settled else 4 - 0.5 - 0.1)
+        mean = 3.5 if caption == "A square number 0." else 4
+        assert total[item_id] == mean - 0.5 - 0.1
     captau_folder = write_files(export_files(store, rows, "captau"), tmp_path / "mine")
     ratings = load("file", path=captau_folder / "ratings.csv")
-    assert len(ratings.ratings) == 2 * len(CAPTIONS) * 6  # both versions of everything
+    assert len(ratings.ratings) == 2 * len(CAPTIONS) * 6  # both states of everything
     assert set(pd.read_csv(captau_folder / "settled.csv")["rater"]) == {"settled"}
 
 

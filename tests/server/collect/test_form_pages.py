@@ -1,12 +1,9 @@
-"""The other forms through HTTP: answers, attention items, disagreements and even assignment."""
+"""The other forms through HTTP: answers, attention items and assignment."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from captau.server.collect.export.answer_collection import collect_answers
 from captau.server.collect.quality.rater_figures import compute_rater_figures
 from captau.server.collect.simulation.browser import join_study
 from tests.server.collect.conftest import CAPTIONS
@@ -59,69 +56,6 @@ def test_attention_items_come_in_between_captions_judged_by_levels(serve_small, 
     assert list(phases.values()) == ["main", "main", "attention", "main"]
     (figures,) = compute_rater_figures(site.store, load_rows(site)).values()
     assert (figures.n_attention, figures.n_attention_right) == (1, 1)
-
-
-def test_thumb_hides_systems_and_annotators_settle_disagreements(serve_small):
-    site, url = serve_small("thumb", ratings=2, items={"limit": 2})
-    first, second = join_study(url), join_study(url)
-    levels = {"precision": 4, "recall": 3, "inclusive": 0}
-    for browser, problems in (
-        (first, {}),
-        (second, {"fault": ["grammar", "broken"], "tenths_broken": 15}),
-    ):
-        for _ in range(2):
-            page = browser.get("/rate")
-            assert page.captions[0].endswith(".")
-            assert "sys-" not in page.text
-            browser.post("/rate", {**page.hidden, **levels, **problems})
-    page = first.get("/resolve")
-    assert page.text.count("<section") == 2
-    assert page.text.count(">1.9<") == 2  # (4 + 3) / 2 - 0.1 - 1.5
-    next_page = first.post(
-        page.action, {"token": page.hidden["token"], **levels, "fault": ["grammar"]}
-    )
-    assert next_page.text.count("<section") == 1
-    # The other's page knows; a second settling changes nothing; the versions are kept.
-    assert second.get("/resolve").text.count("<section") == 1
-    assert (
-        second.post(page.action, {"token": second.get("/resolve").hidden["token"], **levels}).status
-        == 404
-    )
-    tables = load_rows(site)
-    assert len(tables["resolutions"]) == 1
-    assert len(tables["answers"]) == 4
-    stranger = join_study(url)
-    token = stranger.get("/resolve").hidden.get("token", "")
-    assert "None: you agree" in stranger.get("/resolve").text
-    assert stranger.post(page.action, {"token": token, **levels}).status in (400, 404)
-
-
-def test_excluding_an_annotator_reopens_what_they_settled(serve_small):
-    site, url = serve_small("thumb", ratings=3, items={"limit": 1})
-    annotators = [join_study(url) for _ in range(3)]
-    for k, browser in enumerate(annotators):
-        page = browser.get("/rate")
-        browser.post("/rate", {**page.hidden, "precision": 3 + k, "recall": 3, "inclusive": 0})
-
-    def settle(browser, precision):
-        page = browser.get("/resolve")
-        levels = {"precision": precision, "recall": 1, "inclusive": 0}
-        return browser.post(page.action, {"token": page.hidden["token"], **levels})
-
-    def count_open():
-        return [b.get("/resolve").text.count("<section") for b in annotators]
-
-    assert count_open() == [1, 1, 1]
-    settle(annotators[0], 1)
-    assert count_open() == [0, 0, 0]
-    asyncio.run(site.store.participants.set_excluded(1, "not careful", excluded=True))
-    assert count_open() == [0, 1, 1]
-    assert not collect_answers(site.store, load_rows(site)).settled
-    settle(annotators[1], 2)
-    assert count_open() == [0, 0, 0]
-    asyncio.run(site.store.participants.set_excluded(1, "a mistake", excluded=False))
-    (value,) = collect_answers(site.store, load_rows(site)).settled.values()
-    assert value["precision"] == 2  # the last one holds
 
 
 def test_four_captions_are_shuffled_and_answers_go_to_their_captions(serve_small):

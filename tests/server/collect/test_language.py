@@ -24,7 +24,7 @@ from tests.server.collect.conftest import write_study
 from tests.server.collect.visitors import load_rows, sign_in_admin
 
 #: Calls in the sources whose text arguments raters see, translated.
-_TEXT_CALLS = {"translate", "Level", "Dimension", "Wording", "FluencyProblem", "RubricRule"}
+_TEXT_CALLS = {"translate", "Level", "Dimension", "Wording", "FluencyProblem"}
 _ERROR_CALLS = {"OutOfTurnError", "RefusedError"}
 
 
@@ -46,7 +46,7 @@ def texts_of_forms():
     folder = package_folder(captau.server.collect)
     ab = AbForm()
     texts = {TooEarlyError.MESSAGE, *ab.questions.values(), *ab.levels, ab.equal}
-    for path in [*(folder / "forms").glob("*.py"), folder / "store" / "participants.py"]:
+    for path in [*(folder / "forms").glob("*.py"), *(folder / "store").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
                 continue

@@ -146,12 +146,9 @@ def test_older_tables_are_copied_and_migrated(postgresql_url):
     database.close()
     assert len(notes) == 1
     assert (
-        "tables 0001 → 0002; a copy of them as they were is the schema captau_backup_0001"
+        "tables 0001 → 0003; a copy of them as they were is the schema captau_backup_0001"
         in notes[0]
     )
-    inspector = inspect(engine)
-    assert "resolutions" in inspector.get_table_names()
-    assert "resolutions" not in inspector.get_table_names("captau_backup_0001")
     with engine.connect() as c:
         assert c.execute(text("SELECT value FROM captau_backup_0001.meta")).all() == [("yes",)]
     # A copy that is there stays; and where a step fails, there is neither.

@@ -193,7 +193,7 @@ def test_any_yaml_is_read_or_reported(value):
 )
 def test_thumb_totals_match_the_paper(fields, total):
     form = FORMS["thumb"]()
-    (value,) = form.read_answer(fields, 1)
+    (value,) = form.read_answer({f"{name}_1": values for name, values in fields.items()}, 1)
     ratings = form.ratings(value)
     assert ratings["total"] == total
     assert set(ratings) == set(form.scales)
@@ -213,7 +213,7 @@ def test_thumb_totals_match_the_paper(fields, total):
 )
 def test_thumb_refuses_invalid_answers(fields):
     with pytest.raises(FormError):
-        FORMS["thumb"]().read_answer(fields, 1)
+        FORMS["thumb"]().read_answer({f"{name}_1": v for name, v in fields.items()}, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,260 @@
+"""THumB's collection through HTTP: one annotator scores a page of captions, others check and modify it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pandas as pd
+import pytest
+import yaml
+
+from captau.datasets.registry import load
+from captau.server.collect.export.answer_collection import collect_answers
+from captau.server.collect.export.export_files import export_files
+from captau.server.collect.quality.rater_figures import compute_rater_figures
+from captau.server.collect.simulation.browser import Browser, join_study
+from captau.server.collect.study.study_file import read_study
+from tests.conftest import says
+from tests.server.collect.conftest import write_study
+from tests.server.collect.visitors import load_rows, sign_in_admin
+
+
+def fill_in(page, **changes):
+    """Return the fields of a page whose captions all get P 4 and R 3, but for changes."""
+    n_captions = len(page.captions)
+    levels = {f"precision_{k}": 4 for k in range(1, n_captions + 1)}
+    levels |= {f"recall_{k}": 3 for k in range(1, n_captions + 1)}
+    return {**page.hidden, **levels, **changes}
+
+
+def checked_values(page):
+    """Return the values of the checked fields of a page, by field."""
+    import re
+
+    inputs = re.findall(r"<input type=\"(?:radio|checkbox)\"[^>]*? checked[^>]*>", page.text)
+    fields = {}
+    for text in inputs:
+        name, value = re.search(r'name="(\w+)" value="(\w+)"', text).groups()
+        fields.setdefault(name, []).append(value)
+    return fields
+
+
+def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_small, tmp_path):
+    site, url = serve_small("thumb", items={"limit": 1})
+    first, second = join_study(url), join_study(url)
+    page = first.get("/rate")
+    assert len(page.captions) == 3  # all of the image, none with its system
+    assert all(c.endswith(".") for c in page.captions)
+    assert "sys-" not in page.text
+    assert "No double penalties" in page.text
+    # Nobody checks what is being scored.
+    assert "Others are at the rest" in second.get("/rate").text
+    assert first.post("/rate", {**page.hidden, "precision_1": 5}).status == 400
+    faults = {"fault_2": ["grammar", "broken"], "tenths_broken_2": 15, "wordy_3": "yes"}
+    first.post("/rate", fill_in(page, precision_1=2, inclusive_3=20, **faults))
+    assert "you are through" in first.get("/rate").text  # nobody checks their own scores
+    check = second.get("/rate")
+    assert "Another annotator has scored these captions" in check.text
+    by_caption = {caption: k for k, caption in enumerate(check.captions, start=1)}
+    places = [by_caption[caption] for caption in page.captions]
+    checked = checked_values(check)
+    assert [checked[f"precision_{k}"] for k in places] == [["2"], ["4"], ["4"]]
+    assert checked[f"fault_{places[1]}"] == ["grammar", "broken"]
+    assert f'name="tenths_broken_{places[1]}"' in check.text
+    assert '<option value="15" selected>' in check.text
+    assert checked[f"wordy_{places[2]}"] == ["yes"]
+    assert checked[f"inclusive_{places[2]}"] == ["20"]
+    second.post("/rate", fill_in(check, **{f"recall_{places[0]}": 5}))
+    # Both states stand in the export; the last one is the caption's.
+    rows = load_rows(site)
+    assert [a["phase"] for a in rows["answers"]] == ["main"] * 3 + ["check"] * 3
+    files = export_files(site.store, rows, "captau")
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    ratings = pd.read_csv(tmp_path / "ratings.csv")
+    caption = page.captions[0].rstrip(".")
+    one = ratings[ratings["caption"].str.capitalize() == caption.capitalize()]
+    states = one[one["dimension"].isin(["precision", "recall"])].pivot(
+        index="rater", columns="dimension", values="value"
+    )
+    assert sorted(map(tuple, states.to_numpy())) == [(2, 3), (4, 5)]
+    settled = pd.read_csv(tmp_path / "settled.csv")
+    assert len(settled) == 3 * 6
+    assert set(settled[settled["dimension"] == "recall"]["value"]) == {3, 5}
+    scales = yaml.safe_load((tmp_path / "settled.yaml").read_text())["scales"]
+    assert scales["precision"] == {"low": 1, "high": 5, "step": 1}
+    assert set(load("file", path=tmp_path / "settled.csv").ratings["dimension"]) == set(scales)
+    lines = export_files(site.store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
+    assert sorted(json.loads(line)["human_score"] for line in lines) == [3.5, 3.5, 4.5]
+
+
+def test_a_third_annotator_checks_and_another_person_judges_fluency_alone(serve_small):
+    site, url = serve_small("thumb", ratings=3, thumb={"fluency_check": True}, items={"limit": 1})
+    annotators = [join_study(url) for _ in range(5)]
+    for k, browser in enumerate(annotators[:3]):
+        page = browser.get("/rate")
+        browser.post("/rate", fill_in(page, precision_1=1 + k))
+    page = annotators[3].get("/rate")
+    assert "Check the fluency alone" in page.text
+    assert 'type="radio"' not in page.text  # precision, recall and remarks on looks stand
+    annotators[3].post("/rate", {**page.hidden, "fault_1": "casing"})
+    assert "the study has all its answers" in annotators[4].get("/rate").text
+    rows = load_rows(site)
+    phases = [a["phase"] for a in rows["answers"][::3]]
+    assert phases == ["main", "check", "check", "fluency"]
+    ratings = pd.read_csv(
+        pd.io.common.BytesIO(export_files(site.store, rows, "captau")["ratings.csv"])
+    )
+    by_rater = ratings.groupby("rater", sort=False)["dimension"].agg(set)
+    assert [len(dimensions) for dimensions in by_rater] == [6, 6, 6, 1]
+    final = collect_answers(site.store, rows).settled
+    assert sorted(len(value["faults"]) for value in final.values()) == [0, 0, 1]
+    assert {value["recall"] for value in final.values()} == {3}
+
+
+def invite(admin, note):
+    page = admin.post(
+        "/admin/invitations",
+        {"token": admin.get("/admin").hidden["token"], "note": note, "many": 1},
+    )
+    return page.status, page.text.partition("/i/")[2].partition("\n")[0]
+
+
+def test_named_annotators_get_their_images_in_their_turn(serve_small):
+    groups = [
+        {"first": "Ann", "second": "Ben", "images": ["p0.png", "p1.png"]},
+        {"first": "Ben", "second": "Cleo", "third": "Ann", "fluency": "Dora"},
+    ]
+    study = {"participants": "invitation", "ratings": None, "thumb": {"annotators": groups}}
+    site, url = serve_small("thumb", **study)
+    admin = sign_in_admin(site, url)
+    assert invite(admin, "Eve") == (400, "")
+    browsers = {}
+    for name in ("Ann", "Ben", "Cleo", "Dora"):
+        status, token = invite(admin, name)
+        assert status == 200
+        browsers[name] = Browser(url)
+        page = browsers[name].get(f"/i/{token}")
+        assert browsers[name].post("/join", {**page.hidden, "consent": "yes"}).status == 200
+    turns = []
+    while True:
+        n_before = len(turns)
+        for name, browser in browsers.items():
+            page = browser.get("/rate")
+            if "key" in page.hidden:
+                browser.post("/rate", fill_in(page))
+                answer = load_rows(site)["answers"][-1]
+                unit, _ = site.store.items_by_id()[answer["item"]]
+                turns.append((unit.image_id, name, answer["phase"]))
+        if len(turns) == n_before:
+            break
+    by_image = {}
+    for image, name, phase in turns:
+        by_image.setdefault(image, []).append((name, phase))
+    for image, stages in by_image.items():
+        if image in ("p0.png", "p1.png"):
+            assert stages == [("Ann", "main"), ("Ben", "check")]
+        else:
+            assert stages == [
+                ("Ben", "main"),
+                ("Cleo", "check"),
+                ("Ann", "check"),
+                ("Dora", "fluency"),
+            ]
+    assert len(by_image) == 6
+    assert "20 of 20 answers (100.0 %)" in admin.get("/admin").text
+
+
+def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monkeypatch):
+    """After ten minutes a page is somebody else's; a late answer does not overwrite theirs unseen."""
+    site, url = serve_small("thumb", items={"limit": 1})
+    slow, quick = join_study(url), join_study(url)
+    page = slow.get("/rate")
+    clock = site.store.clock
+    monkeypatch.setattr(site.store, "clock", lambda: clock() + 601)
+    quick.post("/rate", fill_in(quick.get("/rate"), precision_1=1, precision_2=1, precision_3=1))
+    late = slow.post("/rate", fill_in(page))
+    assert late.status == 400
+    assert "Somebody else was quicker" in late.text
+    assert checked_values(late)["precision_1"] == ["1"]
+    slow.post("/rate", fill_in(late, precision_1=2, precision_2=2, precision_3=2))
+    rows = load_rows(site)
+    assert [a["phase"] for a in rows["answers"][::3]] == ["main", "check"]
+    settled = collect_answers(site.store, rows).settled.values()
+    assert {value["precision"] for value in settled} == {2}
+
+
+def test_an_excluded_annotator_s_scores_are_not_what_others_check(serve_small):
+    site, url = serve_small("thumb", items={"limit": 1})
+    annotators = [join_study(url) for _ in range(3)]
+    annotators[0].post("/rate", fill_in(annotators[0].get("/rate")))
+    asyncio.run(site.store.participants.set_excluded(1, "not careful", excluded=True))
+    page = annotators[1].get("/rate")
+    assert "Another annotator has scored" not in page.text
+    annotators[1].post("/rate", fill_in(page, precision_1=1, precision_2=1, precision_3=1))
+    assert checked_values(annotators[2].get("/rate"))["precision_1"] == ["1"]
+    assert not collect_answers(site.store, load_rows(site)).settled  # nobody has checked it yet
+
+
+def test_thumb_has_attention_items_by_their_precision(serve_small):
+    item = {"image": "p0.png", "caption": "not at all this", "accepted": [1, 2]}
+    site, url = serve_small("thumb", attention=[item], attention_every=1)
+    browser = join_study(url)
+    for _ in range(2):
+        browser.post("/rate", fill_in(browser.get("/rate")))
+    assert [a["phase"] for a in load_rows(site)["answers"]] == ["main"] * 3 + ["attention"]
+    (figures,) = compute_rater_figures(site.store, load_rows(site)).values()
+    assert (figures.n_attention, figures.n_attention_right) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "changes", "parts"),
+    [
+        (
+            [{"first": "Ann", "second": "Ben"}, {"first": "Ann", "second": "Ann"}],
+            {},
+            [":18: thumb.annotators[2].second: 'Ann' has another turn", "somebody else"],
+        ),
+        ([{"first": "Ann"}], {}, ["thumb.annotators[1].second: it is needed"]),
+        ([], {}, ["thumb.annotators: at least one group"]),
+        (
+            [{"first": "Ann", "second": "Ben"}],
+            {"participants": "open"},
+            ["annotators need invitation"],
+        ),
+        ([{"first": "Ann", "second": "Ben"}], {"ratings": 2}, ["ratings: thumb.annotators says"]),
+        (
+            [{"first": "Ann", "second": "Ben", "images": ["p0.png"]}],
+            {},
+            ["no group has the image", "without images"],
+        ),
+        (
+            [{"first": "Ann", "second": "Ben", "images": ["p9.png"]}],
+            {},
+            ["unknown image 'p9.png'"],
+        ),
+        (
+            [{"first": "Ann", "second": "Ben"}],
+            {"thumb": {"native_speakers": ["Cleo"]}},
+            ["thumb.annotators[1].fluency: nobody of Ann, Ben is a native speaker"],
+        ),
+        (
+            [{"first": "Ann", "second": "Ben"}],
+            {"thumb": {"fluency_check": True}},
+            ["thumb.fluency_check: name who does it"],
+        ),
+    ],
+)
+def test_faults_of_annotators_are_reported_with_file_and_line(tmp_path, groups, changes, parts):
+    section = {"annotators": groups, **changes.get("thumb", {})}
+    study = {"participants": "invitation", "ratings": None, **changes, "thumb": section}
+    path = write_study(tmp_path, "thumb", **study)
+    with says(str(path), *parts):
+        read_study(str(path))
+
+
+def test_thumb_needs_two_annotators(tmp_path):
+    path = write_study(tmp_path, "thumb", ratings=1)
+    with says(f"{path}:", "ratings: 1; thumb has two annotators at least"):
+        read_study(str(path))
