@@ -46,7 +46,8 @@ def texts_of_forms():
     folder = package_folder(captau.server.collect)
     ab = AbForm()
     texts = {TooEarlyError.MESSAGE, *ab.questions.values(), *ab.levels, ab.equal}
-    for path in [*(folder / "forms").glob("*.py"), *(folder / "store").glob("*.py")]:
+    stores = [folder / "store" / name for name in ("participants.py", "answer_log.py")]
+    for path in [*(folder / "forms").glob("*.py"), *stores]:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
                 continue
