@@ -1,7 +1,7 @@
 """The public names of captau, the suite that tells which image-caption metric to believe.
 
 `load(name)` reads a dataset of human judgements, `metric(spec)` makes a metric, and
-`bench(dataset, metrics)` scores the one with the other and correlates. `reward` makes a metric the reward
+`bench(dataset, metrics)` scores the one with the other and correlates; `rank` compares captioning systems. `reward` makes a metric the reward
 of a trainer. `register` and `Metric` are for
 metrics of your own. Input that they cannot use raises an `InputError`. Every name is imported on first
 use, so that `import captau` stays quick.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from captau import compat, testing
     from captau.benchmarks.commands.bench import bench
+    from captau.benchmarks.commands.rank import rank
     from captau.benchmarks.runs.results import Results
     from captau.benchmarks.scoring.protocol import Protocol
     from captau.datasets.errors import InputError
@@ -35,6 +36,7 @@ __all__ = [
     "compat",
     "load",
     "metric",
+    "rank",
     "register",
     "reward",
     "testing",
@@ -49,6 +51,7 @@ _MODULES = {
     "bench": "captau.benchmarks.commands.bench",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.registry",
+    "rank": "captau.benchmarks.commands.rank",
     "register": "captau.metrics.registry",
     "reward": "captau.metrics.reward",
 }

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ...datasets.errors import InputError
 from ...datasets.preferences import PREFERENCE_COLUMNS
 from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS, CaptionSet
 from ...metrics.base import Metric
@@ -24,15 +23,14 @@ from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, sc
 from ..evaluation.provenance import provenance
 from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions
-from ..options.shared import changes_of, names_of, statistics_of
+from ..options.from_python import measuring_arguments
+from ..options.shared import statistics_of
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, JudgementTables, Results
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
-from ..scoring.catalog import metric_style, optional_specs, resolve_metrics, usual_protocol
-from ..scoring.locations import OWN, Locations
-from ..scoring.protocol import Protocol
+from ..scoring.catalog import metric_style
 from ..scoring.score_store import ScoreStore
 from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
@@ -83,44 +81,21 @@ def bench(
     Raises:
         InputError: on an unknown name, missing or malformed data, or an unwritable folder.
     """
-    entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
-    loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
-    datasets = names_of([e.card.name if isinstance(e, CaptionSet) else e for e in entries])
-    changes = changes_of(protocol)
-    chosen_metrics = resolve_metrics(metrics)
-    options = statistics_of(statistics)
-    if file is not None and not isinstance(file, Mapping):
-        raise InputError(f"file is {file!r}; a dict of options is expected")
-    config = BenchOptions(
-        datasets={
-            name: Protocol.resolve(name, usual_protocol(OWN if name in loaded else name), changes)
-            for name in datasets
-        },
-        metrics=chosen_metrics,
-        locations=Locations(
-            data_root=Path(data_root) if data_root else None,
-            cache_root=Path(cache_root) if cache_root else None,
-            output_dir=Path(output_dir) if output_dir else None,
-            file_options=dict(file or {}),
-            loaded=loaded,
-        ),
-        configuration={
-            "dataset": datasets,
-            "metrics": [m.spec for m in chosen_metrics],
-            "protocol": changes,
-            "ceilings": ceilings,
-            "floors": floors,
-            "statistics": vars(options),
-            "data": {"root": data_root},
-            "cache": {"root": cache_root},
-            "output_dir": output_dir,
-            "file": dict(file or {}),
-        },
-        ceilings=ceilings,
-        floors=floors,
-        statistics=options,
-        optional=optional_specs(metrics),
+    arguments = measuring_arguments(
+        *(dataset, metrics),
+        protocol=protocol,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
     )
+    options = statistics_of(statistics)
+    arguments["configuration"] |= {
+        "ceilings": ceilings,
+        "floors": floors,
+        "statistics": vars(options),
+    }
+    config = BenchOptions(**arguments, ceilings=ceilings, floors=floors, statistics=options)
     if output_dir is None:
         return run(config)
     with OutputFolder(output_dir, "bench") as folder:

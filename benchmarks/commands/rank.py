@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.schema import CaptionSet
+from ...metrics.base import Metric
 from ..evaluation.measured_dataset import correlate_dataset, score_dataset
 from ..evaluation.preference_ranking import rank_by_preferences
 from ..evaluation.preference_tables import preference_tables
@@ -23,8 +27,11 @@ from ..evaluation.system_ranking import (
     rank_systems,
     weigh_dimensions,
 )
-from ..options.rank import RankOptions
+from ..options.from_python import measuring_arguments
+from ..options.rank import RankOptions, rank_all_dimensions
+from ..options.shared import statistics_of
 from ..reporting.system_figure import system_figure, win_figures
+from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
@@ -62,6 +69,64 @@ class _DatasetRanking:
     best_worst: pd.DataFrame
     orders: pd.DataFrame
     metric_means: Mapping[str, pd.Series]
+
+
+def rank(
+    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
+    metrics: str | Metric | Sequence[str | Metric] = "text",
+    *,
+    by: str | None = None,
+    ties: str = "davidson",
+    weights: Mapping[str, float] | None = None,
+    best_worst: Sequence[str] = (),
+    protocol: str | Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    cache_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+    file: Mapping[str, Any] | None = None,
+) -> RunOutput:
+    """Rank captioning systems by what people said of their captions; `captau rank` from Python.
+
+    Args:
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as `captau.bench` takes them;
+            without a dimension in the protocol all dimensions are ranked.
+        by: `ratings` or `preferences`; by default ratings where the dataset has them.
+        ties: the model of people's ties between two captions, `davidson` or `rao_kupper`.
+        weights: adds the total of these dimensions.
+        best_worst: the dimensions in which a system is best, or worst, at once.
+
+    Returns:
+        The run's tables: `frames["systems.csv"]` and the others of docs/rank.md are DataFrames.
+
+    Raises:
+        InputError: on an unknown name, missing or malformed data, an unwritable folder, or as `run` says.
+    """
+    arguments = measuring_arguments(
+        *(dataset, metrics),
+        protocol=protocol,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
+    )
+    statistics_options = statistics_of(statistics)
+    choices: dict[str, Any] = {
+        "by": by,
+        "ties": ties,
+        "weights": dict(weights or {}),
+        "best_worst": tuple(best_worst),
+    }
+    arguments["configuration"] |= {"rank": choices, "statistics": vars(statistics_options)}
+    if "dimension" not in arguments["configuration"]["protocol"]:
+        arguments["datasets"] = rank_all_dimensions(arguments["datasets"])
+    options = RankOptions(**arguments, **choices, statistics=statistics_options)
+    if output_dir is None:
+        return run(options)
+    with OutputFolder(output_dir, "rank") as folder:
+        output = run(options)
+        folder.write(output.files())
+    return output
 
 
 def run(options: RankOptions) -> RunOutput:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands.rank import ORDER_COLUMNS
+import captau
 from captau.benchmarks.evaluation.system_ranking import (
     BEST_WORST_COLUMNS,
+    ORDER_COLUMNS,
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
 )
 from captau.benchmarks.reporting.figure_files import can_draw
-from tests.conftest import run_captau
+from captau.benchmarks.statistics.bradley_terry import fit_strengths
+from tests.conftest import run_captau, says
 
 
 def rank(output, *words):
@@ -111,3 +114,92 @@ def test_bad_input_is_one_line_and_status_2(words, message, tmp_path, capsys):
 def test_a_dataset_whose_systems_are_not_known_is_refused(data_root, tmp_path, capsys):
     assert run_captau("rank", "dataset=pascal50s", f"output_dir={tmp_path / 'out'}") == 2
     assert "dataset pascal50s: it has items whose system is not known" in capsys.readouterr().err
+
+
+PAIRS = "image,caption_a,caption_b,winner,system_a,system_b,references\n"
+
+
+def write_pairs(folder, *rows):
+    """Write a table of comparisons of the systems A to D; a row is image, systems and winner."""
+    lines = [f"{i},{a} saw {i},{b} saw {i},{w},{a},{b},A saw it\n" for i, a, b, w in rows]
+    path = folder / "pairs.csv"
+    path.write_text(PAIRS + "".join(lines), encoding="utf-8")
+    return path
+
+
+#: Of nine comparisons on six images A wins most; two are tied.
+BATTLES = [
+    *(("i1", "A", "B", "a"), ("i2", "A", "B", "a"), ("i3", "B", "A", "a"), ("i4", "A", "B", "tie")),
+    *(("i1", "B", "C", "a"), ("i5", "C", "B", "a"), ("i6", "B", "C", "a")),
+    *(("i2", "A", "C", "a"), ("i6", "C", "A", "tie")),
+]
+
+
+def test_preferences_are_ranked_by_strengths_with_ties(tmp_path, capsys):
+    """Wins and ties counted by hand; the strengths are those of the model on these counts."""
+    path = write_pairs(tmp_path, *BATTLES)
+    out = tmp_path / "out"
+    words = ("dataset=file", f"file.path={path}", "metrics=[rouge_l]", "statistics.replicates=200")
+    tables = rank(out, *words)
+    wins = pd.read_csv(out / "wins.csv")
+    assert wins.drop(columns=["dataset", "dimension"]).to_numpy().tolist() == [
+        ["A", "B", 2, 1, 1],
+        ["A", "C", 1, 0, 1],
+        ["B", "C", 2, 1, 0],
+    ]
+    counted = np.array([[0, 2, 1], [1, 0, 2], [0, 1, 0]], dtype=float)[:, :, None]
+    tied = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=float)[:, :, None]
+    systems = tables["systems"].set_index("system")
+    expected = fit_strengths(counted, tied, "davidson").values[:, 0]
+    assert systems.loc[["A", "B", "C"], "value"].tolist() == pytest.approx(expected, abs=1e-9)
+    assert systems.index.tolist() == ["A", "B", "C"]
+    assert systems["n_judgements"].tolist() == [6, 7, 5]
+    assert tables["best_worst"].empty
+    assert len(tables["system_tests"]) == 3
+    assert set(pd.read_csv(out / "elo.csv")["system"]) == {"A", "B", "C"}
+    printed = capsys.readouterr().out
+    assert "Davidson's Bradley–Terry model with ties" in printed
+    assert "longer caption" in printed
+    assert "first caption" in printed
+    other = rank(tmp_path / "other", *words, "rank.ties=rao_kupper")["systems"]
+    expected = fit_strengths(counted, tied, "rao_kupper").values[:, 0]
+    assert other.set_index("system").loc[["A", "B", "C"], "value"].tolist() == pytest.approx(
+        expected, abs=1e-9
+    )
+
+
+def test_rank_from_python_is_the_command(tmp_path):
+    path = write_pairs(tmp_path, *BATTLES)
+    options = {"file": {"path": str(path)}, "statistics": {"replicates": 50}}
+    output = captau.rank("file", "rouge_l", **options)
+    table = rank(
+        *(tmp_path / "out", "dataset=file", f"file.path={path}", "metrics=[rouge_l]"),
+        "statistics.replicates=50",
+    )["systems"]
+    pd.testing.assert_frame_equal(output.frames["systems.csv"], table, check_dtype=False)
+
+
+def test_a_system_that_never_loses_has_no_strength_and_a_reason(tmp_path):
+    path = write_pairs(
+        tmp_path, ("i1", "A", "B", "a"), ("i2", "B", "C", "a"), ("i3", "C", "B", "a")
+    )
+    systems = captau.rank("file", "rouge_l", file={"path": str(path)}).frames["systems.csv"]
+    assert systems["value"].isna().all()
+    assert set(systems["note"]) == {
+        "undefined: no other system beats or ties A, so that strengths have no bound"
+    }
+
+
+def test_systems_that_never_meet_are_named(tmp_path):
+    path = write_pairs(
+        tmp_path, ("i1", "A", "B", "a"), ("i2", "C", "D", "b"), ("i3", "B", "A", "a")
+    )
+    with says("overall: 2 groups of systems never meet", "A,B | C,D; protocol.systems=[A,B] ranks"):
+        captau.rank("file", "rouge_l", file={"path": str(path)})
+
+
+def test_bad_choices_of_rank(tmp_path):
+    with says("unknown rank.ties 'glicko'"):
+        captau.rank("demo", "rouge_l", ties="glicko")
+    with says("dataset demo, colour: 5 groups of systems never meet"):
+        captau.rank("demo", "rouge_l", by="preferences")
