@@ -146,3 +146,16 @@ def test_nobody_practises_when_the_study_is_complete(serve_small):
         ann.post("/rate", {**ann.get("/rate").hidden, "rating": 3})
     assert "the study has all its answers" in join_study(url).get("/rate").heading
     assert [r["given"] for r in load_rows(site)["raters"]] == [3, 0]
+
+
+def test_a_german_game_is_german_from_tutorial_to_feedback(serve_small):
+    _, url = serve_small(lang="de")
+    browser = join_study(url)
+    page = browser.get("/rate")
+    assert "Einführung 1 von 2" in page.text
+    feedback = browser.post("/rate", {**page.hidden, "rating": 4})
+    assert feedback.heading == "Sie sehen es wie die anderen"
+    assert (feedback.score, feedback.consensus) == (2, 4)
+    assert "+2 Punkte" in feedback.text
+    browser.post("/rate", {**browser.get("/rate").hidden, "rating": 4})
+    assert "<span>Paar 1 von 3, 0 Punkte</span>" in browser.get("/rate").text

@@ -98,10 +98,10 @@ def test_a_crowd_player_who_fails_practice_ends_without_a_code(serve_small):
         feedback = browser.post("/rate", {**page.hidden, "rating": rating})
         if turn == 2:
             assert (
-                "You have 1 attempt; without the points there is no completion code."
+                "Attempts that you have: 1. Without the points there is no completion code."
                 in feedback.text
             )
-    assert "that was the last attempt" in feedback.text
+    assert "That was the last attempt." in feedback.text
     end = browser.get("/rate")
     assert end.heading == "Thank you: your part ends here"
     assert "There is no completion code for that" in end.text
