@@ -6,6 +6,7 @@ which that caption is preferred, so that the drawn sides matter to nobody who re
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ....datasets.preferences import derive_winners
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
@@ -89,7 +91,10 @@ class AbForm(Form):
         }
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
-        """Return the pairs that a table lists, or else all pairs of different captions of an image."""
+        """Return the pairs that a table lists, or else all pairs of different captions of an image.
+
+        Which of these captions is the first depends on a hash, so that no system always is.
+        """
         by_pair: dict[int, list[StudyItem]] = {}
         by_image: dict[str, list[StudyItem]] = {}
         for item in items:
@@ -101,7 +106,7 @@ class AbForm(Form):
         for captions in by_image.values():
             pairs += [
                 (a, b)
-                for a, b in combinations(captions, 2)
+                for a, b in combinations(sorted(captions, key=_hash_item), 2)
                 if shown_caption(a.caption) != shown_caption(b.caption)
             ]
         return [StudyUnit("main", pair[0].image_id, pair[0].image, pair) for pair in pairs]
@@ -165,7 +170,7 @@ class AbForm(Form):
                 "image": answer.unit.image_id,
                 "caption_a": a.caption,
                 "caption_b": b.caption,
-                "winner": "a" if strength > 0 else "b" if strength < 0 else "tie",
+                "winner": derive_winners([strength])[0],
                 "strength": f"{strength:g}",
                 "dimension": dimension,
                 "rater": answer.rater,
@@ -189,3 +194,7 @@ class AbForm(Form):
                 difference = int(rng.choice((-1, 1)))
             answer[f"preference_{number}"] = max(-n_levels, min(n_levels, difference))
         return answer
+
+
+def _hash_item(item: StudyItem) -> bytes:
+    return hashlib.blake2s(item.item_id.encode()).digest()

@@ -8,6 +8,7 @@ import json
 import pandas as pd
 import pytest
 
+from captau.datasets.registry import load
 from captau.server.collect.export.export_files import export_files
 from captau.server.collect.simulation.browser import join_study
 from captau.server.collect.study.study_file import read_study
@@ -37,6 +38,9 @@ def test_all_different_captions_of_an_image_are_paired(tmp_path):
     assert len(units) == 6 * 3  # each of 6 images has 3 captions
     assert all(len({i.caption for i in unit.items}) == 2 for unit in units)
     assert all(i.image_id == unit.image_id for unit in units for i in unit.items)
+    # A metric that prefers the first caption knows nothing: every system is first, and second, somewhere.
+    for place in (0, 1):
+        assert len({unit.items[place].system for unit in units}) == 3
 
 
 def test_captions_that_look_equal_are_not_paired(tmp_path):
@@ -44,10 +48,10 @@ def test_captions_that_look_equal_are_not_paired(tmp_path):
     rows = (tmp_path / "captions.jsonl").read_text(encoding="utf-8").splitlines()
     copy = {**json.loads(rows[0]), "caption": "a  square number 0", "system": "other"}
     (tmp_path / "captions.jsonl").write_text("\n".join([*rows[:2], json.dumps(copy)]))
-    pairs = {tuple(i.caption for i in u.items) for u in read_study(str(path)).units}
+    pairs = {frozenset(i.caption for i in u.items) for u in read_study(str(path)).units}
     assert pairs == {
-        (CAPTIONS[0][1], CAPTIONS[1][1]),
-        (CAPTIONS[1][1], "a  square number 0"),
+        frozenset((CAPTIONS[0][1], CAPTIONS[1][1])),
+        frozenset((CAPTIONS[1][1], "a  square number 0")),
     }
 
 
@@ -94,6 +98,13 @@ def test_graded_answers_on_two_dimensions_are_exported_as_strengths(serve_small,
     )
     table = read_preferences(site)
     assert dict(zip(table["dimension"], table["strength"], strict=True)) == {
+        "precision": 2,
+        "recall": 0,
+    }
+    file = tmp_path / "preferences.csv"
+    file.write_bytes(export_files(site.store, load_rows(site), "captau")["preferences.csv"])
+    preferences = load("file", path=file).preferences
+    assert dict(zip(preferences["dimension"], preferences["strength"], strict=True)) == {
         "precision": 2,
         "recall": 0,
     }
