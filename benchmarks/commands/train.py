@@ -330,9 +330,12 @@ def design_notes(
     options: TrainOptions, jobs: Sequence[TrainingJob], corpora: Mapping[str, TrainingCorpus]
 ) -> list[str]:
     """Describe the design below each table."""
+    choice = "chosen on its validation images"
+    if options.recipe.options.get("select") == "last":
+        choice = "the last epoch taken"
     design = {
-        "split": f"trained on the training images of {_name_split(corpora)}, chosen on its validation "
-        "images; all rows here are of its test images",
+        "split": f"trained on the training images of {_name_split(corpora)}, {choice}; all rows here are of "
+        "its test images",
         "transfer": "each trained on one dataset's training images; all rows here are of test images",
         "folds": f"predicted by raters that had not seen the image ({options.folds} folds)",
         "leave_one_out": "trained on the other datasets; images that this one shares with them left out",

@@ -238,11 +238,9 @@ class CaptionEvaluator(Evaluator):
                 )
                 for metric, row in last_choices.iterrows()
             ]
-        if len(set(counts.values())) == 1:
-            against = next(iter(counts.values()))
-        else:
-            against = ", ".join(f"{count} ({name})" for name, count in counts.items())
-        return [{**row, "people": f"captions held out, against {against} others"} for row in scores]
+        against = ", ".join(f"{count} in {name}" for name, count in counts.items())
+        people = f"captions held out, against the others ({against})"
+        return [{**row, "people": people} for row in scores]
 
 
 def _is_mixed(order: NDArray[np.int64]) -> bool:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,11 @@ def test_the_note_names_the_shared_split_or_that_of_the_data():
     assert "training images of the split that the data come with, chosen" in note({"own": own})
     both = note({"shared": shared, "own": own})
     assert "the shared split (own: the split that the data come with)" in both
+    recipe = make_recipe("icr", {"images": "demo", "texts": "demo", "select": "last"})
+    options = replace(config("split"), recipe=recipe)
+    corpora = {"shared": shared}
+    notes = design_notes(options, plan_jobs(options, corpora), corpora)
+    assert "training images of the shared split, the last epoch taken; all rows" in notes[0]
 
 
 def test_designs_want_their_number_of_datasets():

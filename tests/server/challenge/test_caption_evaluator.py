@@ -63,7 +63,7 @@ def test_additional_captions_of_people_score_as_a_submission_of_them_would(tmp_p
     by_people = {
         name: [row for row in rows if row["people"] == name]
         for name in (
-            "captions held out, against 1 others",
+            "captions held out, against the others (1 in c2)",
             "additional captions, against all references",
         )
     }
