@@ -146,9 +146,8 @@ class Captau(Recipe):
 
     def load(self, folder: Path) -> RaterModel:
         path = folder / WEIGHTS_FILE
-        tensors, card = load_tensors(path, ("encoder", "inputs", "weights", "origin", "strength"))
-        if card.get("format") != _FORMAT:
-            raise InputError(f"{folder}: a rater of another version of captau; train it anew")
+        keys = ("encoder", "inputs", "weights", "origin", "strength")
+        tensors, card = load_tensors(path, keys, file_format=_FORMAT)
         encoder = self._folder()
         if card["encoder"] != transformers_hash(encoder):
             raise InputError(

@@ -43,6 +43,11 @@ class Curve:
     ratings: tuple[float, ...]
     good: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        table = np.array([self.scores, self.ratings, self.good])  # of one length, or a ValueError
+        if not (np.isfinite(table).all() and table.size and (np.diff(table) >= -1e-9).all()):
+            raise ValueError("a curve falls, or is no row of numbers")
+
     @classmethod
     def fit(cls, scores: Floats, ratings: Floats, is_good: Floats, weights: Floats) -> Curve:
         """Fit both regressions; all arguments have shape (n,)."""

@@ -24,15 +24,16 @@ def save_tensors(path: Path, tensors: dict[str, Any], card: dict[str, str]) -> N
 
 
 def load_tensors(
-    path: Path, card_keys: Sequence[str] = ()
+    path: Path, card_keys: Sequence[str] = (), *, file_format: str = ""
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Read the tensors and the card that `save_tensors` wrote.
 
     Args:
         card_keys: entries that the card must have.
+        file_format: what its entry `format` must be; empty where it has none.
 
     Raises:
-        InputError: if the file is missing or damaged, or its card lacks an entry.
+        InputError: if the file is missing, damaged or of another format, or its card lacks an entry.
     """
     check_file(path)
     from safetensors import SafetensorError, safe_open
@@ -40,6 +41,11 @@ def load_tensors(
     try:
         with safe_open(path, framework="pt") as file:
             card = parse_card(file.metadata())
+            if file_format and card.get("format") != file_format:
+                raise InputError(
+                    f"{path}: a rater of another version of captau (format {card.get('format', 'unknown')}, here "
+                    f"{file_format}); train it anew with captau train, or use the version that trained it"
+                )
             if missing := [k for k in card_keys if k not in card]:
                 raise InputError(f"{path}: its metadata lack {missing[0]}; train or get it anew")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -198,9 +198,7 @@ class InDomain(Recipe):
         Raises:
             InputError: if it is no such file, or of another format or encoder.
         """
-        tensors, card = load_tensors(path, card_keys)
-        if card.get("format") != _FORMAT:
-            raise InputError(f"{path}: of another version of captau; train the rater anew")
+        tensors, card = load_tensors(path, card_keys, file_format=_FORMAT)
         folder = self._folder()
         if card.get("encoder") != transformers_hash(folder):
             raise InputError(

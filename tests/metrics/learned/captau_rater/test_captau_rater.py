@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -192,11 +194,18 @@ def test_files_that_do_not_fit_are_refused(trained, encoders, tmp_path):
     with says("captau.safetensors", "trained on another encoder", "roberta-large"):
         replace(Captau(), model="roberta-large").load(tmp_path)
     tensors, card = load_tensors(tmp_path / "captau.safetensors")
-    save_tensors(tmp_path / "captau.safetensors", tensors, {**card, "format": "2"})
-    with says(f"{tmp_path}: a rater of another version of captau"):
+    former = {k: v for k, v in card.items() if k != "origin"}  # as format 2 had it
+    save_tensors(tmp_path / "captau.safetensors", tensors, {**former, "format": "2"})
+    with says("a rater of another version of captau (format 2, here 3); train it anew"):
         Captau().load(tmp_path)
-    (tmp_path / "calibration.json").write_text("{")
     save_tensors(tmp_path / "captau.safetensors", tensors, card)
+    curve = {"scores": [0.1, 0.2], "ratings": [0.3, 0.4], "good": [0.1, 0.9]}
+    for damage in ({"ratings": [0.3]}, {"scores": [0.2, 0.1]}, {"good": [0.1, math.nan]}):
+        text = json.dumps({"curves": {"all": {**curve, **damage}}})
+        (tmp_path / "calibration.json").write_text(text)
+        with says("calibration.json: damaged", "train the rater anew"):
+            Captau().load(tmp_path)
+    (tmp_path / "calibration.json").write_text("{")
     with says("calibration.json: damaged", "train the rater anew"):
         Captau().load(tmp_path)
 
