@@ -86,6 +86,7 @@ ELSEWHERE = {
     "captau gather run=sweep": "reads a sweep; tests/benchmarks/sweeps/test_gather.py makes one",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",
+    "captau rank dataset=file file.path=gathered/": "the same",
     "captau serve": "serves a site until it is stopped; tests/server/challenge runs it",
     "captau submit": "sends a file to that site",
     "captau reproduce": "rebuilds tables of the real data; tests/golden/test_published.py runs it",

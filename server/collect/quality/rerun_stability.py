@@ -20,7 +20,7 @@ from ....benchmarks.statistics.rater_agreement import difference_histogram, stab
 from ....benchmarks.statistics.rating_table import AgreementMeasure
 from ....datasets.errors import InputError
 from ....datasets.registry import load
-from ....datasets.schema import CaptionSet
+from ....datasets.schema import CaptionSet, Scale
 from ..forms import FORMS
 from ..forms.form import Form
 
@@ -114,14 +114,14 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
     protocol, second_protocol = (str(record["protocol"]) for record in records)
     if protocol != second_protocol:
         raise InputError(f"{folders[1]}: its protocol is {second_protocol}, not {protocol}")
-    form = FORMS[protocol](wording=FORMS[protocol].wording)
-    if not form.scales:
+    form = FORMS[protocol]
+    if not form.has_captions:
         raise InputError(f"{folders[0]}: {protocol} gathers captions, which have no stability")
     min_ratings = min_ratings or form.stability_min_ratings
     first, second = (load("file", path=folder / "ratings.csv") for folder in folders)
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
-    for dimension in form.scales:
+    for dimension, scale in first.card.scales.items():
         means = pd.concat(
             [_item_means(run, dimension, min_ratings) for run in (first, second)],
             axis=1,
@@ -132,7 +132,7 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
                 f"{folders[0]} and {folders[1]}: no item has {min_ratings} ratings or more in both "
                 f"runs; least= says how many it needs"
             )
-        dimension_rows, histograms[dimension] = _compare_means(form, dimension, means)
+        dimension_rows, histograms[dimension] = _compare_means(form, dimension, scale, means)
         rows += dimension_rows
     run = {
         "command": "collect stability",
@@ -148,16 +148,15 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
 
 
 def _compare_means(
-    form: Form, dimension: str, means: pd.DataFrame
+    form: type[Form], dimension: str, scale: Scale, means: pd.DataFrame
 ) -> tuple[list[dict[str, Any]], dict[float, float]]:
     """Return the rows of a dimension's measures, and the histogram of its differences.
 
     Args:
         form: the form of both runs.
-        dimension: the dimension.
+        dimension, scale: the dimension and its scale.
         means: the items' means, a column a run.
     """
-    scale = form.scales[dimension]
     first, second = (form.stability_estimate(means.iloc[:, k].to_numpy(float)) for k in (0, 1))
     pairs = [(first, second)]
     measures = {

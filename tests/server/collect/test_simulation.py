@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from captau.server.collect.simulation.players import deserved_levels
@@ -73,3 +74,26 @@ def test_players_are_listed_and_captions_have_deserved_levels():
     assert levels["An orange rhombus placed right of a pink star on white."] == pytest.approx(
         5, abs=0.7
     )
+
+
+def test_thumb_s_ratings_go_from_collecting_to_agree_rank_and_bench(captau, tmp_path):
+    """The documented way: no scale is named, since the export writes them beside the ratings."""
+    commands = [
+        "collect simulate study=demo_thumb players={honest:2} answers=15 database=d.sqlite3 output_dir=s",
+        "collect export study=demo_thumb database=d.sqlite3 output_dir=gathered",
+        "agree dataset=file file.path=gathered/ratings.csv protocol.dimension=precision output_dir=a",
+        "rank dataset=file file.path=gathered/settled.csv metrics=bleu_1 statistics.replicates=20 output_dir=r",
+        "bench dataset=file file.path=gathered/settled.csv metrics=bleu_1 output_dir=b",
+    ]
+    for command in commands:
+        status, _, fault = captau(*command.split())
+        assert status == 0, fault
+    settled = pd.read_csv(tmp_path / "gathered" / "settled.csv")
+    systems = pd.read_csv(tmp_path / "r" / "systems.csv")
+    precision = systems[systems["dimension"] == "precision"].set_index("system")["value"]
+    by_hand = settled[settled["dimension"] == "precision"].groupby("system")["value"].mean()
+    assert precision.loc[by_hand.index].tolist() == pytest.approx(by_hand.tolist())
+    correlations = pd.read_csv(tmp_path / "b" / "correlations.csv")
+    assert {"precision", "recall", "total"} <= set(correlations["dimension"])
+    agreement = pd.read_csv(tmp_path / "a" / "agreement.csv")
+    assert agreement["n_items"].max() == settled["caption"].count() // 6
