@@ -46,6 +46,30 @@ def test_tutorial_game_and_probation_work_by_keyboard(chromium, tmp_path, width)
         assert "Ann" in page.text_content("table")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_game_s_dashboard_refreshes_computed_ratings_and_exports(chromium, tmp_path, width):
+    site = make_site(tmp_path)
+    path = tmp_path / "study.yaml"
+    path.write_text(path.read_text().replace("- rouge_l", "- bleu_1"))
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, width).open(
+            f"/admin/setup?code={site.setup_code}"
+        )
+        page = chromium_page.page
+        page.fill("#password", "correct horse battery")
+        page.fill("#again", "correct horse battery")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:has-text('Dashboard')")
+        page.focus("button:has-text('Compute again')")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=units have other ones")
+        chromium_page.check("game-dashboard")
+        for text, name in (("Participants", "participants"), ("Every answer", "log")):
+            with page.expect_download() as download:
+                page.click(f"a.button:text-is('{text}')")
+            assert download.value.suggested_filename == f"small-{name}.zip"
+
+
 def test_the_button_counts_the_wait_down(chromium, tmp_path):
     with serve_site(make_site(tmp_path, game={"wait": 500})) as url:
         page = ChromiumPage(chromium, url, 390).join().page
