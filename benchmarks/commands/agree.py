@@ -15,6 +15,7 @@ from ...datasets.reading.source_files import sha256
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.held_out_captions import score_held_out_captions
 from ..evaluation.image_captions import load_image_captions, people_record
+from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.provenance import provenance
 from ..evaluation.word_measures import (
     WordMeasures,
@@ -153,9 +154,16 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
 
 
 def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgreement:
-    selection.require_ratings("it has preferences and no ratings to agree on")
-    card, ratings = selection.caption_set.card, selection.ratings
-    dimensions = selection.protocol.dimension
+    card = selection.caption_set.card
+    ratings, item_ids = selection.ratings, list(selection.items["item_id"])
+    dimensions, scales = selection.protocol.dimension, card.scales
+    is_of_pairs = not dimensions and not selection.preferences.empty
+    if is_of_pairs:
+        answers = PairAnswers.from_preferences(selection.preferences)
+        ratings, item_ids, scales = answers.ratings, answers.item_ids, answers.scales
+        dimensions = tuple(scales)
+    else:
+        selection.require_ratings("it has neither ratings nor preferences to agree on")
     several = len(dimensions) > 1
     sources = {d: card.summaries.get(d, d) for d in dimensions}
     sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
@@ -168,11 +176,11 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
 
     for dimension in dict.fromkeys(sources.values()):
         table = RatingTable.from_ratings(
-            ratings, selection.items["item_id"], dimension, is_anonymous=card.anonymous_raters
+            ratings, item_ids, dimension, is_anonymous=card.anonymous_raters
         )
         if not table.n_items:
             unrepeated.add(subject(dimension))
-        scale = card.scales[dimension]
+        scale = scales[dimension]
         measures, histogram = compute_measures(table, scale, config.seed, config.draws)
         for name, measure in measures.items():
             label = f"{dimension}:{name}" if several else name
@@ -188,7 +196,7 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         if histogram:
             histograms[subject(dimension)] = histogram
     distributions = {
-        subject(d): count_by_level(ratings[ratings["dimension"] == d], card.scales[d])
+        subject(d): count_by_level(ratings[ratings["dimension"] == d], scales[d])
         for d in dimensions
     }
     notes = [
@@ -196,6 +204,10 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         for dimension, source in sources.items()
         if source != dimension
     ]
+    if is_of_pairs:
+        notes.append(
+            f"{selection.name}: items are pairs of captions; their ratings are the strengths of preferences."
+        )
     if note := missing_splits_note(selection.caption_set, selection.protocol):
         notes.append(note)
     return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)

@@ -17,10 +17,15 @@ from ..statistics.rating_table import RatingTable
 from ..statistics.remarks import Note, Remark, Undefined, remark
 from ..statistics.virtual_raters import CEILINGS, compute_ceilings
 from .evaluation_set import EvaluationSet
-from .judged_pairs import GRADED_COEFFICIENTS, JudgedPairs, both_orders
+from .judged_pairs import both_orders
 from .wording import join_notes
 
 Row = dict[str, Any]
+#: How people stand in for metrics on preferences.
+PAIR_CEILING_NOTES = {
+    "ceiling_one_vs_rest": Note.OTHER_RATERS,
+    "ceiling_oracle": Note.MEAN_STRENGTH,
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,10 @@ def metric_rows(selection: EvaluationSet, metric: str, scores: pd.Series, note: 
             correlation = rated.correlate(selection.protocol, coefficient)
             cells = _cells(correlation.with_remarks(*dropped), rated.n_items, len(rated.scores))
             rows.append({"dimension": dimension, "coefficient": coefficient, **cells})
-    if len(selection.judged_pairs.frame) or selection.uses_preferences:
-        rows += _pair_rows(selection, selection.judged_pairs.differences(scores))
+    if selection.uses_preferences:
+        rows += _accuracy_rows(selection, selection.judged_pairs.differences(scores))
+    if selection.graded_coefficients:
+        rows += _graded_rows(selection, scores)
     if not rows:
         selection.require_ratings(
             "it has preferences and no ratings; set protocol.coefficients=[accuracy]"
@@ -79,7 +86,27 @@ def pair_floor_rows(
     Args:
         differences: as `JudgedPairs.floors` returns them.
     """
-    return _complete(_pair_rows(selection, differences), selection, floor, note)
+    return _complete(_accuracy_rows(selection, differences), selection, floor, note)
+
+
+def pair_ceiling_rows(selection: EvaluationSet) -> list[Row]:
+    """Return the accuracy that people reach on each dimension of preferences, and the mean of the dimensions."""
+    judged, rows = selection.judged_pairs, list[Row]()
+    for ceiling, outcomes in selection.pair_ceilings.items():
+        of_ceiling: list[Row] = []
+        for number, dimension in enumerate(judged.dimensions):
+            is_own = judged.dimension == number
+            counted = outcomes.is_counted & is_own
+            value = float(outcomes.values[counted].mean()) if counted.any() else float("nan")
+            result = Coefficient(value, remarks=(remark(PAIR_CEILING_NOTES[ceiling]),))
+            if not counted.any():
+                result = Coefficient.undefined(remark(Undefined.NO_SECOND_RATING))
+            of_ceiling.append(_pair_row(dimension, "accuracy", result, judged.frame[counted]))
+        mean = _mean_accuracy({row["dimension"]: row["value"] for row in of_ceiling})
+        counted_pairs = judged.frame[outcomes.is_counted]
+        of_ceiling.append(_pair_row(MEAN_DIMENSION, "accuracy", mean, counted_pairs))
+        rows += _complete(of_ceiling, selection, ceiling, "")
+    return rows
 
 
 def _complete(rows: list[Row], selection: EvaluationSet, metric: str, note: str) -> list[Row]:
@@ -87,19 +114,18 @@ def _complete(rows: list[Row], selection: EvaluationSet, metric: str, note: str)
     return [{**names, **row, "note": join_notes(row["note"], note)} for row in rows]
 
 
-def _pair_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
-    """Return the accuracy on each dimension of preferences and their mean, and coefficients of graded ones."""
-    judged = selection.judged_pairs
-    is_gap = np.isnan(differences)
+def _graded_rows(selection: EvaluationSet, scores: pd.Series) -> list[Row]:
+    """Return coefficients of graded preferences, ties among them, with the differences of scores."""
+    answers, rows = selection.all_pairs, list[Row]()
+    differences = answers.differences(scores)
     if selection.protocol.undefined == "drop":
-        judged, differences = judged.without(is_gap), differences[~is_gap]
-    rows = _accuracy_rows(selection, judged, differences) if selection.uses_preferences else []
-    coefficients = [c for c in selection.rating_coefficients if c in GRADED_COEFFICIENTS]
-    for dimension in judged.graded_dimensions if coefficients else ():
-        pairs = judged.frame[judged.frame["dimension"] == dimension]
+        is_gap = np.isnan(differences)
+        answers, differences = answers.without(is_gap), differences[~is_gap]
+    for dimension in answers.graded_dimensions:
+        pairs = answers.frame[answers.frame["dimension"] == dimension]
         x = both_orders(differences[pairs.index])
-        y = both_orders(judged.strengths[pairs.index])
-        for name in coefficients:
+        y = both_orders(answers.strengths[pairs.index])
+        for name in selection.graded_coefficients:
             # Points that stand there twice have no p-value.
             coefficient = replace(correlate(x, y, name), p_value=float("nan"))
             coefficient = coefficient.with_remarks(remark(Note.BOTH_ORDERS))
@@ -107,7 +133,12 @@ def _pair_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
     return rows
 
 
-def _accuracy_rows(selection: EvaluationSet, judged: JudgedPairs, differences: Floats) -> list[Row]:
+def _accuracy_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
+    """Return the accuracy on each dimension of preferences, and the mean of the dimensions."""
+    judged = selection.judged_pairs
+    if selection.protocol.undefined == "drop":
+        is_gap = np.isnan(differences)
+        judged, differences = judged.without(is_gap), differences[~is_gap]
     rows: list[Row] = []
     counted: list[pd.DataFrame] = [judged.frame.iloc[:0]]
     everything = selection.judged_pairs

@@ -20,9 +20,10 @@ from ..statistics.bootstrap import number_images
 from ..statistics.coefficients import Coefficient, undefined_reason
 from ..statistics.detection import DETECTION_COEFFICIENTS
 from ..statistics.levels import correlate_at_level
+from ..statistics.preferences import PairOutcomes
 from ..statistics.remarks import Remark
 from ..statistics.weighted_coefficients import Ints
-from .judged_pairs import JudgedPairs
+from .judged_pairs import GRADED_COEFFICIENTS, JudgedPairs
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,11 @@ class EvaluationSet:
         return [c for c in self.protocol.coefficients if c != "accuracy"]
 
     @property
+    def graded_coefficients(self) -> list[str]:
+        """The protocol's coefficients that graded preferences have, beside the accuracy."""
+        return [c for c in self.protocol.coefficients if c in GRADED_COEFFICIENTS]
+
+    @property
     def uses_preferences(self) -> bool:
         """Tell whether the protocol asks for the accuracy on preferences."""
         return "accuracy" in self.protocol.coefficients
@@ -147,6 +153,15 @@ class EvaluationSet:
     def all_pairs(self) -> JudgedPairs:
         """The comparisons, those included that people tie, whatever `protocol.ties` says."""
         return replace(self, protocol=replace(self.protocol, ties="calibrated")).judged_pairs
+
+    @cached_property
+    def pair_ceilings(self) -> dict[str, PairOutcomes]:
+        """What people reach on preferences; empty where pairs have one answer, or one is made of them."""
+        if self.protocol.ratings != "per_rating" or not self.uses_preferences:
+            return {}
+        if self.judged_pairs.frame.empty:
+            return {}
+        return self.judged_pairs.ceilings(self.all_pairs)
 
     def points(self, dimension: str) -> pd.DataFrame:
         """Return the data points of a dimension: columns `item_id, value`, in the items' order.

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from ...datasets.schema import Scale
 from ..statistics.bootstrap import number_images
-from ..statistics.panels import Panel, PreferencePanel, RatingPanel
+from ..statistics.panels import PreferencePanel, RatingPanel
 from ..statistics.preferences import (
     MEAN_DIMENSION,
     PairOutcomes,
@@ -111,28 +112,76 @@ class JudgedPairs:
             "floor_position": np.ones(len(self.frame)),
         }
 
-    def panels(
-        self, differences: Mapping[str, Floats], coefficients: Sequence[str], *, drop: bool
-    ) -> list[Panel]:
-        """Return the panel of accuracies, and one of each graded dimension's other coefficients.
+    def ceilings(self, answers: JudgedPairs) -> dict[str, PairOutcomes]:
+        """Return the outcomes of people as if they were metrics, on pairs that two raters judged at least.
+
+        `ceiling_one_vs_rest` is each other rater's answer, the mean over them; `ceiling_oracle` the mean strength.
+
+        Args:
+            answers: the comparisons with people's ties, a row an answer; `EvaluationSet.all_pairs`.
+
+        Returns:
+            By ceiling, shape (n_pairs,); empty where no pair has two answers.
+        """
+        group, turn = answers.groups
+        oriented = np.sign(answers.strengths) * turn
+        counts = np.stack([np.bincount(group, oriented == sign) for sign in (-1, 0, 1)])
+        sums = np.bincount(group, answers.strengths * turn)
+        # The points are the answers themselves, without ties where the rule leaves them out.
+        is_point = np.ones(len(group), dtype=bool)
+        if self.ties != "calibrated":
+            is_point = answers.strengths != 0
+        group, turn, oriented = group[is_point], turn[is_point], oriented[is_point]
+        n_answers = counts[:, group].sum(axis=0)
+        if (n_answers < 2).all():
+            return {}
+        n_same = counts[oriented.astype(int) + 1, np.arange(counts.shape[1])[group]] - 1
+        n_tied = counts[1, group]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = {
+                "half": (n_same + n_tied / 2) / (n_answers - 1),
+                "drop": n_same / (n_answers - 1 - n_tied),
+                "calibrated": n_same / (n_answers - 1),
+            }[self.ties]
+        means = sums[group] / n_answers * turn
+        signs = np.where(np.abs(means) < 1e-12, 0.0, np.sign(means))
+        oracle = (signs == np.sign(self.strengths)).astype(np.float64)
+        is_oracle = n_answers > 1
+        if self.ties != "calibrated":
+            oracle[signs == 0] = 0.5
+            is_oracle &= (signs != 0) | (self.ties == "half")
+        is_rest = (n_answers > 1) & np.isfinite(shares)
+        return {
+            "ceiling_one_vs_rest": PairOutcomes(np.where(is_rest, shares, 0.0), is_rest),
+            "ceiling_oracle": PairOutcomes(oracle, is_oracle),
+        }
+
+    @cached_property
+    def groups(self) -> tuple[Ints, Floats]:
+        """Which answers are about the same captions and dimension, numbered, and -1 where their order is turned.
+
+        Shape (n_pairs,) each.
+        """
+        a, b = (
+            self.frame[side].astype(str).to_numpy(dtype=object) for side in ("item_a", "item_b")
+        )
+        is_turned = (a > b).astype(bool)
+        first, second = np.where(is_turned, b, a), np.where(is_turned, a, b)
+        keys = pd.MultiIndex.from_arrays([self.dimension, first, second])
+        return pd.factorize(keys)[0].astype(np.int64), np.where(is_turned, -1.0, 1.0)
+
+    def accuracy_panel(
+        self, differences: Mapping[str, Floats], ceilings: Mapping[str, PairOutcomes], *, drop: bool
+    ) -> PreferencePanel:
+        """Return the panel of accuracies.
 
         Args:
             differences: of each metric.
-            coefficients: the protocol's.
+            ceilings: as `ceilings` returns them.
             drop: see `Panel.drops_undefined`.
         """
-        panels: list[Panel] = []
-        if "accuracy" in coefficients and len(self.dimensions):
-            panels.append(self._accuracy_panel(differences, drop=drop))
-        graded = [c for c in coefficients if c in GRADED_COEFFICIENTS]
-        return panels + [
-            self._graded_panel(differences, dimension, graded, drop=drop)
-            for dimension in (self.graded_dimensions if graded else ())
-        ]
-
-    def _accuracy_panel(self, differences: Mapping[str, Floats], *, drop: bool) -> PreferencePanel:
-        values: dict[str, Floats] = {}
-        counted: dict[str, np.ndarray] = {}
+        values = {name: ceiling.values for name, ceiling in ceilings.items()}
+        counted = {name: ceiling.is_counted for name, ceiling in ceilings.items()}
         for metric, column in differences.items():
             values[metric] = np.full(len(self.frame), np.nan)
             counted[metric] = np.zeros(len(self.frame), dtype=bool)
@@ -152,7 +201,7 @@ class JudgedPairs:
             mean_dimension=MEAN_DIMENSION,
         )
 
-    def _graded_panel(
+    def graded_panel(
         self,
         differences: Mapping[str, Floats],
         dimension: str,
@@ -160,6 +209,7 @@ class JudgedPairs:
         *,
         drop: bool,
     ) -> RatingPanel:
+        """Return the panel of a graded dimension's differences and strengths, each pair in both orders."""
         is_own = (self.frame["dimension"] == dimension).to_numpy()
         image, n_images = number_images(self.image[is_own].tolist())
         return RatingPanel(
@@ -178,6 +228,41 @@ class JudgedPairs:
         """Return the comparisons without some, shape (n_pairs,)."""
         frame = self.frame[~is_left_out].reset_index(drop=True)
         return replace(self, frame=frame, image=self.image[~is_left_out])
+
+
+@dataclass(frozen=True)
+class PairAnswers:
+    """Preferences as ratings of pairs, whichever caption stands first, as `captau agree` measures them.
+
+    Attributes:
+        ratings: columns `item_id, dimension, rater, value`; an item is a pair of captions.
+        item_ids: the pairs.
+        scales: by dimension, from the strongest preference for one caption to that for the other.
+    """
+
+    ratings: pd.DataFrame
+    item_ids: list[str]
+    scales: Mapping[str, Scale]
+
+    @classmethod
+    def from_preferences(cls, preferences: pd.DataFrame) -> PairAnswers:
+        """Turn each pair's answers to one order of its captions."""
+        a, b = (preferences[side].astype(str) for side in ("item_a", "item_b"))
+        is_turned = a > b
+        ratings = pd.DataFrame(
+            {
+                "item_id": (b + "|" + a).where(is_turned, a + "|" + b),
+                "dimension": preferences["dimension"],
+                "rater": preferences["rater"],
+                "value": preferences["strength"].where(~is_turned, -preferences["strength"]),
+            }
+        )
+        scales: dict[str, Scale] = {}
+        for dimension, values in ratings.groupby("dimension", sort=False)["value"]:
+            largest = float(values.abs().max())
+            is_whole = bool((values == values.round()).all())
+            scales[str(dimension)] = Scale(-largest, largest, 1.0 if is_whole and largest else None)
+        return cls(ratings, list(ratings["item_id"].unique()), scales)
 
 
 def both_orders(values: Floats) -> Floats:

@@ -44,7 +44,14 @@ from ..statistics.intervals import (
 from ..statistics.panels import Panel, RatingPanel, make_rating_panel
 from ..statistics.rating_table import RatingTable
 from ..statistics.significance import TEST_COEFFICIENTS
-from .correlation_rows import Ceilings, Row, ceiling_rows, metric_rows, pair_floor_rows
+from .correlation_rows import (
+    Ceilings,
+    Row,
+    ceiling_rows,
+    metric_rows,
+    pair_ceiling_rows,
+    pair_floor_rows,
+)
 from .evaluation_set import EvaluationSet
 from .floors import FLOOR_NOTES, floor_scores
 from .word_detection import build_word_panels, word_rows
@@ -233,7 +240,7 @@ def correlate_dataset(
     for name, pair_differences in by_pair_floor.items():
         rows += pair_floor_rows(selection, name, pair_differences, FLOOR_NOTES[name])
     of_people = ceiling_rows(selection) if ceilings else Ceilings([], {})
-    rows += of_people.rows
+    rows += of_people.rows + (pair_ceiling_rows(selection) if ceilings else [])
     intervals: dict[RowKey, Interval] = {}
     ranks: Mapping[RowKey, int] = {}
     differences = None
@@ -336,12 +343,29 @@ def build_panels(
         )
         for dimension in (protocol.dimension if coefficients else ())
     ]
-    pairs = selection.judged_pairs
-    if pairs.frame.empty:
-        return panels
-    differences = {metric: pairs.differences(series) for metric, series in scores.items()}
-    differences |= pair_differences or {}
-    return panels + pairs.panels(differences, protocol.coefficients, drop=drop)
+    return panels + _pair_panels(selection, scores, pair_differences or {})
+
+
+def _pair_panels(
+    selection: EvaluationSet,
+    scores: Mapping[str, pd.Series],
+    pair_differences: Mapping[str, Floats],
+) -> list[Panel]:
+    """Join scores to preferences: the panel of accuracies, and one of each graded dimension's other coefficients."""
+    drop = selection.protocol.undefined == "drop"
+    pairs, panels = selection.judged_pairs, list[Panel]()
+    if selection.uses_preferences and len(pairs.frame):
+        differences = {metric: pairs.differences(series) for metric, series in scores.items()}
+        differences |= pair_differences
+        panels.append(pairs.accuracy_panel(differences, selection.pair_ceilings, drop=drop))
+    if coefficients := selection.graded_coefficients:
+        answers = selection.all_pairs
+        differences = {metric: answers.differences(series) for metric, series in scores.items()}
+        panels += [
+            answers.graded_panel(differences, dimension, coefficients, drop=drop)
+            for dimension in answers.graded_dimensions
+        ]
+    return panels
 
 
 def _needs_panels(statistics: StatisticsOptions) -> bool:

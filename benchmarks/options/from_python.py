@@ -32,7 +32,8 @@ def measuring_arguments(
     """
     entries = list(dataset) if isinstance(dataset, list | tuple) else [dataset]
     loaded = {entry.card.name: entry for entry in entries if isinstance(entry, CaptionSet)}
-    datasets = names_of([e.card.name if isinstance(e, CaptionSet) else e for e in entries])
+    named = [e.card.name if isinstance(e, CaptionSet) else e for e in entries]
+    datasets = names_of(named if loaded else dataset)
     changes = changes_of(protocol)
     chosen_metrics = resolve_metrics(metrics)
     if file is not None and not isinstance(file, Mapping):

@@ -73,6 +73,8 @@ class Note(Enum):
     CHANCE_LEVEL = "{chance:.3f} by chance"
     HALF_COUNTED_PAIRS = "{n_pairs} tied pairs count half"
     DROPPED_POINTS = "{n_dropped} of {n_points} data points dropped: undefined score"
+    OTHER_RATERS = "each answer predicted by the others, the mean over them"
+    MEAN_STRENGTH = "each answer predicted by the mean of the pair's answers"
     LEFT_OUT_TIES = "{n_pairs} pairs left out that the metric ties"
     BOTH_ORDERS = "each pair in both orders"
     TIED_PAIRS = "{n_pairs} pairs left out on which people tied"

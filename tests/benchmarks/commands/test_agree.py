@@ -680,10 +680,25 @@ def test_bad_input_gets_one_line_and_status_2(agree, arguments, said):
     assert not folder.exists()
 
 
-def test_preferences_alone_have_no_raters(agree, data_root):
-    status, _, err, _ = agree("dataset=pascal50s", f"data.root={data_root}")
-    assert status == 2
-    assert "it has preferences and no ratings" in err
+def test_raters_agree_on_pairs_whichever_caption_stands_first(agree, tmp_path):
+    """Three of four pairs are equal; the second rater saw the last pair in the other order."""
+    rows = ["x,a,b,a,ann", "x,a,b,a,bob", "y,a,b,tie,ann", "y,a,b,tie,bob", "z,a,b,b,ann"]
+    rows += ["z,a,b,a,bob", "w,a,b,a,ann", "w,b,a,b,bob"]
+    header = "image,caption_a,caption_b,winner,rater"
+    (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+    status, out, err, folder = agree("dataset=file", "file.path=pairs.csv")
+    assert status == 0, err
+    values = pd.read_csv(folder / "agreement.csv").set_index("measure")["value"]
+    assert values["percent_agreement"] == 0.75
+    # Of eight answers five are a, two tie, one is b: α = 1 - 7·2 / (8² - 5² - 2² - 1²), nominal.
+    assert values["krippendorff_alpha_nominal"] == pytest.approx(1 - 7 * 2 / (64 - 30))
+    assert "items are pairs of captions" in out
+
+
+def test_pairs_with_one_answer_have_no_agreement(agree, data_root):
+    status, out, _, _ = agree("dataset=pascal50s", f"data.root={data_root}")
+    assert status == 0
+    assert "No item has two ratings" in out
 
 
 def test_flickr8k_expert_is_as_printed(agree, data_root):

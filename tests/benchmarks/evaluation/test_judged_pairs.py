@@ -1,0 +1,120 @@
+"""Preferences as data points: rules of ties, raters, grades, floors and ceilings, by hand and in `captau.bench`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+import captau
+
+HEADER = "image,caption_a,caption_b,strength,rater,dimension,references\n"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Three pairs, two raters, two dimensions; the metric counts a caption's letters, and ties on the third pair."""
+    pairs = {"i1": ("a b c", "a"), "i2": ("a b", "a bb ccc"), "i3": ("dd", "e f")}
+    answers = {
+        "fit": {"i1": (2, 1), "i2": (-1, 1), "i3": (0, -1)},
+        "style": {"i1": (1, 1), "i2": (1, 0), "i3": (-2, -2)},
+    }
+    lines = [
+        f"{image},{a},{b},{strength},{rater},{dimension},r\n"
+        for dimension, by_image in answers.items()
+        for image, strengths in by_image.items()
+        for rater, strength in zip(("ann", "bob"), strengths, strict=True)
+        for a, b in (pairs[image],)
+    ]
+    (tmp_path / "pairs.csv").write_text(HEADER + "".join(lines), encoding="utf-8")
+    (tmp_path / "letters.py").write_text(
+        "def count(items):\n    return items['caption'].str.replace(' ', '').str.len().astype(float)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return {"file": {"path": "pairs.csv"}, "statistics": {"replicates": 50}}
+
+
+def accuracies(table, **protocol):
+    frame = captau.bench("file", "python(letters:count)", protocol=protocol, **table).correlations
+    return frame[frame["coefficient"] == "accuracy"].set_index(["metric", "dimension"])
+
+
+def metric_of(frame):
+    return next(name for name, _ in frame.index if not name.startswith(("floor_", "ceiling_")))
+
+
+def test_ties_count_half(table):
+    """Letters prefer a, then b, then tie. Fit: right, right; right, wrong; tied by ann, a half for bob."""
+    frame = accuracies(table)
+    metric = metric_of(frame)
+    assert frame.at[(metric, "fit"), "value"] == (1 + 1 + 1 + 0 + 0.5) / 5
+    assert frame.at[(metric, "fit"), "n_ratings"] == 5
+    assert "1 pairs left out on which people tied" in frame.at[(metric, "fit"), "note"]
+    assert frame.at[(metric, "style"), "value"] == (1 + 1 + 0 + 0.5 + 0.5) / 5
+    assert frame.at[(metric, "mean"), "value"] == pytest.approx((3.5 + 3) / 10)
+
+
+def test_ties_are_dropped(table):
+    frame = accuracies(table, ties="drop")
+    metric = metric_of(frame)
+    assert frame.at[(metric, "fit"), "value"] == 3 / 4
+    assert frame.at[(metric, "fit"), "n_ratings"] == 4
+    assert "1 pairs left out that the metric ties" in frame.at[(metric, "fit"), "note"]
+
+
+def test_ties_are_calibrated(table):
+    """All six answers of fit count; without a threshold four are right, ann's tie on the third among them."""
+    frame = accuracies(table, ties="calibrated")
+    metric = metric_of(frame)
+    assert frame.at[(metric, "fit"), "value"] == 4 / 6
+    assert frame.at[(metric, "fit"), "n_ratings"] == 6
+    assert "equal scores alone are tied" in frame.at[(metric, "fit"), "note"]
+
+
+def test_answers_of_a_pair_are_averaged(table):
+    """Means of fit: 1.5, 0, -0.5; of the two decided pairs letters get one right, and tie the other."""
+    frame = accuracies(table, ratings="mean")
+    assert frame.at[(metric_of(frame), "fit"), "value"] == 1.5 / 2
+
+
+def test_length_and_position_stand_below_the_metrics(table):
+    """Words: a has more on the first pair, b on the other two. The first caption wins three of five answers on fit."""
+    frame = accuracies(table)
+    assert frame.at[("floor_length", "fit"), "value"] == (1 + 1 + 1 + 0 + 1) / 5
+    assert frame.at[("floor_position", "fit"), "value"] == 3 / 5
+    tables = captau.bench("file", "python(letters:count)", **table).tables
+    labels = [label for label, _ in tables[0].rows]
+    assert {"longer caption", "first caption"} <= set(labels)
+
+
+def test_ceilings_are_what_raters_reach(table):
+    """Fit: on the first pair both agree, on the second neither, on the third bob's answer is ann's tie, half."""
+    frame = accuracies(table)
+    assert frame.at[("ceiling_one_vs_rest", "fit"), "value"] == (1 + 1 + 0 + 0 + 0.5) / 5
+    # The mean strengths are 1.5, 0 and -0.5.
+    assert frame.at[("ceiling_oracle", "fit"), "value"] == (1 + 1 + 0.5 + 0.5 + 1) / 5
+
+
+def test_graded_preferences_have_tau_whatever_the_order(table):
+    """SciPy on the differences in both orders; exchanging the captions changes nothing."""
+    frame = captau.bench("file", "python(letters:count)", **table).correlations
+    row = frame[(frame["coefficient"] == "tau_b") & (frame["dimension"] == "fit")].iloc[0]
+    differences = np.array([2.0, 2, -4, -4, 0, 0])
+    strengths = np.array([2.0, 1, -1, 1, 0, -1])
+    both = (np.append(values, -values) for values in (differences, strengths))
+    assert row["value"] == pytest.approx(scipy.stats.kendalltau(*both).statistic)
+    assert row["n_ratings"] == 6
+    assert "each pair in both orders" in row["note"]
+    lines = pd.read_csv("pairs.csv")
+    turned = lines.rename(columns={"caption_a": "caption_b", "caption_b": "caption_a"})
+    turned.assign(strength=-lines["strength"]).to_csv("pairs.csv", index=False)
+    again = captau.bench("file", "python(letters:count)", **table).correlations
+    same = again[(again["coefficient"] == "tau_b") & (again["dimension"] == "fit")].iloc[0]
+    assert same["value"] == pytest.approx(row["value"])
+
+
+def test_ratings_alone_have_no_accuracy(tmp_path):
+    (tmp_path / "t.csv").write_text("image,caption,value,references\na,b,1,b\na,c,2,b\nd,e,3,e\n")
+    frame = captau.bench("file", "rouge_l", file={"path": tmp_path / "t.csv"}).correlations
+    assert set(frame["coefficient"]) == {"tau_c", "tau_b"}
