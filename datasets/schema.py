@@ -259,7 +259,8 @@ class CaptionSet:
     def missing_splits(self) -> tuple[str, ...]:
         """The splits of which the card names a file, and of which there is no item."""
         splits = set(self._items["split"])
-        return tuple(s.split for s in self._card.sources if s.split and s.split not in splits)
+        named = dict.fromkeys(s.split for s in self._card.sources if s.split)
+        return tuple(split for split in named if split not in splits)
 
     @property
     def dimensions(self) -> tuple[str, ...]:

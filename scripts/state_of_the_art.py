@@ -33,8 +33,6 @@ PAGE = Path(__file__).parents[1] / "docs" / "state_of_the_art.md"
 CELLS = Path(__file__).parents[1] / "docs" / "reproduction.csv"
 #: Dimensions that stand for all of a dataset's, of which the others are left to the page of all cells.
 SUMMARIES = ("mean", "total")
-#: Titles of datasets that captau does not read.
-NOT_READ = {"longcap_arena": "LongCap-Arena"}
 HEAD = """# State of the art
 
 How well metrics agree with people, as papers print it: for each dataset the numbers of `results/published/`, sorted. This page
@@ -100,7 +98,7 @@ def state_of_the_art() -> str:
     revisions = {name for name, revision in by_set if revision}
     parts = [HEAD]
     for (dataset, revision), members in sorted(by_set.items(), key=lambda item: -len(item[1])):
-        title = registry.card(dataset).title if dataset in registry.names() else NOT_READ[dataset]
+        title = registry.card(dataset).title
         parts.append(f"## {title}{f', revision {revision}' if revision else ''}")
         if dataset in revisions and revision:
             parts.append(f"Not to be compared with other revisions of `{dataset}`.")

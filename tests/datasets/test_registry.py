@@ -40,6 +40,7 @@ def test_the_datasets() -> None:
         ),
         *("flickr8k_expert", "flickr8k_cf", "pascal50s", "thumb", "caption_quality"),
         *("cocog", "flickrg", "iicr16k", "foil", "polaris", "nebula", "hat"),
+        *("nocaps_foil", "iiw_400", "iiw_docci", "longcap_arena", "caparena"),
     }
 
 
@@ -50,9 +51,9 @@ def test_the_datasets() -> None:
         ("flickr8k_", "did you mean flickr8k_cf or flickrg or flickr8k_expert?"),
         ("composite_", "did you mean composite or"),
         ("pascal50", "did you mean pascal50s?"),
-        ("qqq", "known: capeval1k, "),
-        ("", "known: capeval1k, "),
-        ("two\nlines", "known: capeval1k, "),
+        ("qqq", "known: caparena, "),
+        ("", "known: caparena, "),
+        ("two\nlines", "known: caparena, "),
     ],
 )
 def test_an_unknown_name_is_answered_with_near_ones(call, typed: str, near: str) -> None:
@@ -62,7 +63,7 @@ def test_an_unknown_name_is_answered_with_near_ones(call, typed: str, near: str)
 
 @pytest.mark.parametrize("typed", [None, 5, ["demo"]])
 def test_what_is_no_name_is_no_dataset(typed) -> None:
-    with says(f"unknown dataset '{typed}'", "known: capeval1k, "):
+    with says(f"unknown dataset '{typed}'", "known: caparena, "):
         registry.load(typed)
     with pytest.raises(captau.InputError):
         captau.load(typed)

@@ -1,0 +1,82 @@
+"""CapArena: 6,523 battles of detailed captions by 15 systems, people among them (Cheng et al. 2025).
+
+The reader follows what the authors' code reads (github.com/njucckevin/CapArena, `caparena_metrics.py` and
+`vlm_as_a_judge.py`); it was not run on the original file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import InputError
+from ..preferences import PreferenceRow, make_preferences
+from ..reading.json_files import field, read_json
+from ..reading.source_files import find
+from ..registry import dataset
+from ..schema import CaptionSet, Card, SourceFile, make_items
+
+DIMENSION = "overall"
+BATTLES = SourceFile(
+    "caparena/caparena_annots_eval.json", "https://box.nju.edu.cn/f/0fd0a0d3dce243ab8c12/"
+)
+CARD = Card(
+    name="caparena",
+    title="CapArena",
+    revision="2025, as the authors' page has it; the reader was not run on the original",
+    licence="not stated by the release",
+    citation="""@article{cheng2025caparena,
+  title={{CapArena}: Benchmarking and Analyzing Detailed Image Captioning in the {LLM} Era},
+  author={Cheng, Kanzhi and Song, Wenpo and Fan, Jiaxin and Ma, Zheng and Sun, Qiushi and Xu, Fangzhi and
+          Yan, Chenyang and Chen, Nuo and Zhang, Jianbing and Chen, Jiajun},
+  journal={arXiv preprint arXiv:2503.12329},
+  year={2025}
+}""",
+    homepage="https://github.com/njucckevin/CapArena",
+    sources=(BATTLES,),
+    expected={"preferences": 6523},
+    has_references=False,
+)
+
+
+@dataset(CARD)
+def load_caparena(root: Path) -> CaptionSet:
+    """Read the battles; a system's caption of an image is one item, in however many battles it stands.
+
+    Raises:
+        InputError: where the file is missing or malformed, a winner is neither system, or a system meets itself.
+    """
+    path = find(root, CARD, BATTLES)
+    rows = read_json(path)
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
+    keys: dict[tuple[str, str, str], int] = {}
+    battles: list[tuple[int, int, str]] = []
+    for number, row in enumerate(rows):
+        where = f"{path}: entry {number}"
+        image = field(row, "img", str, where)
+        systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
+        if systems[0] == systems[1]:
+            raise InputError(f"{where}: '{systems[0]}' meets itself")
+        captions = [" ".join(field(row, f"caption{s}", str, where).split()) for s in (1, 2)]
+        winner = field(row, "winner", str, where)
+        if winner not in (*systems, "equal"):
+            raise InputError(
+                f"{where}: 'winner' is '{winner}', neither '{systems[0]}' nor '{systems[1]}' nor equal"
+            )
+        a, b = (
+            keys.setdefault((image, caption, system), len(keys))
+            for caption, system in zip(captions, systems, strict=True)
+        )
+        battles.append((a, b, "tie" if winner == "equal" else "ab"[systems.index(winner)]))
+    items = make_items(
+        [image for image, _, _ in keys],
+        [caption for _, caption, _ in keys],
+        [()] * len(keys),
+        systems=[system for _, _, system in keys],
+    )
+    ids = items["item_id"].tolist()
+    preferences: list[PreferenceRow] = [
+        (f"battle-{number:04d}", ids[a], ids[b], DIMENSION, winner)
+        for number, (a, b, winner) in enumerate(battles)
+    ]
+    return CaptionSet(items, preferences=make_preferences(preferences), card=CARD)

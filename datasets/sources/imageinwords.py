@@ -1,0 +1,165 @@
+"""ImageInWords: long descriptions side by side, with people's graded preferences on five dimensions (Garg et al. 2024).
+
+`iiw_400` compares people's descriptions (`IIW-Human`) with a model's (`IIW-P5B`) on 100 images; the captions of its other
+comparison, with GPT-4V, are not released. `iiw_docci` compares IIW's with DOCCI's, both by people, on 100 images of DOCCI's test
+split. A strength of 2 is "substantially better", 1 "marginally better", 0 "Neutral"; positive prefers the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..preferences import PreferenceRow, make_preferences
+from ..reading.json_files import field, read_json_lines
+from ..reading.source_files import find
+from ..registry import dataset
+from ..schema import CaptionSet, Card, SourceFile, github, make_items
+
+_COMMIT = "96d393777e2528becd8a7afa1389eb4b65084793"
+DIMENSIONS = {
+    "metrics/Comprehensiveness": "comprehensiveness",
+    "metrics/Specificity": "specificity",
+    "metrics/Hallucination": "hallucination",
+    "metrics/First few line(s) as tldr": "first_lines",
+    "metrics/Human Like": "human_like",
+}
+GRADES = {"marginally": 1.0, "substantially": 2.0}
+_BETTER = re.compile(r"(.+) is (marginally|substantially) better")
+_CITATION = """@inproceedings{garg2024imageinwords,
+  title={{ImageInWords}: Unlocking Hyper-Detailed Image Descriptions},
+  author={Garg, Roopal and Burns, Andrea and Karagol Ayan, Burcu and Bitton, Yonatan and Montgomery, Ceslee and
+          Onoe, Yasumasa and Bunner, Andrew and Krishna, Ranjay and Baldridge, Jason and Soricut, Radu},
+  booktitle={EMNLP},
+  year={2024}
+}"""
+
+
+def _source(path: str, folder: str, sha256: str) -> SourceFile:
+    name = f"datasets/{folder}/data.jsonl"
+    return SourceFile(
+        path,
+        f"https://github.com/google/imageinwords/blob/{_COMMIT}/{name}",
+        sha256,
+        downloads=github("google/imageinwords", _COMMIT, name),
+    )
+
+
+def _card(name: str, title: str, source: SourceFile) -> Card:
+    return Card(
+        name=name,
+        title=title,
+        revision=_COMMIT,
+        licence="CC BY 4.0",
+        citation=_CITATION,
+        homepage="https://github.com/google/imageinwords",
+        sources=(source,),
+        expected={"images": 100, "items": 200, "preferences": 500},
+        has_references=False,
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The two descriptions of a file's lines.
+
+    Attributes:
+        image: the key of the image's name.
+        captions: the keys of both descriptions.
+        systems: their names in preferences, in the same order.
+        preferences: the key of the object of preferences; empty where they stand in the line itself.
+    """
+
+    image: str
+    captions: tuple[str, str]
+    systems: tuple[str, str]
+    preferences: str = ""
+
+
+IIW_400 = _card(
+    "iiw_400",
+    "ImageInWords, IIW-400",
+    _source(
+        "iiw/iiw_400.jsonl",
+        "IIW-400",
+        "88809dde73731208fa98f72430225a9122c8f7e3c4ebcde98e255d62c5f203f2",
+    ),
+)
+IIW_DOCCI = _card(
+    "iiw_docci",
+    "ImageInWords, IIW against DOCCI",
+    _source(
+        "iiw_docci/iiw_docci.jsonl",
+        "DOCCI_Test",
+        "f422b726c1af21a5154282cf8790ce110e03d5c94457d77d7002a50f17c984d1",
+    ),
+)
+
+
+@dataset(IIW_400)
+def load_iiw_400(root: Path) -> CaptionSet:
+    """Read the 100 images of IIW-400 on which people compared descriptions; the others have none to compare."""
+    comparison = Comparison(
+        "image/key", ("IIW", "IIW-P5B"), ("IIW-Human", "IIW-P5B"), "iiw-human-sxs-iiw-p5b"
+    )
+    return _read(find(root, IIW_400, IIW_400.sources[0]), comparison, IIW_400)
+
+
+@dataset(IIW_DOCCI)
+def load_iiw_docci(root: Path) -> CaptionSet:
+    """Read IIW's and DOCCI's descriptions of the same images."""
+    comparison = Comparison("image", ("IIW", "DOCCI"), ("IIW", "DOCCI"))
+    return _read(find(root, IIW_DOCCI, IIW_DOCCI.sources[0]), comparison, IIW_DOCCI)
+
+
+def _read(path: Path, comparison: Comparison, card: Card) -> CaptionSet:
+    images: list[str] = []
+    captions: list[str] = []
+    strengths: list[list[tuple[str, float]]] = []
+    for number, row in read_json_lines(path):
+        where = f"{path}:{number}"
+        key = comparison.preferences
+        if key and key not in row:
+            continue
+        preferences: Mapping[str, Any] = field(row, key, dict, where) if key else row
+        strengths.append(
+            [
+                (dimension, _strength(preferences, name, comparison.systems, where))
+                for name, dimension in DIMENSIONS.items()
+            ]
+        )
+        images += [field(row, comparison.image, str, where)] * 2
+        captions += [field(row, name, str, where) for name in comparison.captions]
+    systems = comparison.systems * len(strengths)
+    items = make_items(images, captions, [()] * len(captions), systems=systems)
+    ids = items["item_id"].tolist()
+    rows: list[PreferenceRow] = [
+        (images[2 * pair], ids[2 * pair], ids[2 * pair + 1], dimension, strength)
+        for pair, by_dimension in enumerate(strengths)
+        for dimension, strength in by_dimension
+    ]
+    return CaptionSet(items, preferences=make_preferences(rows), card=card)
+
+
+def _strength(
+    preferences: Mapping[str, Any], name: str, systems: tuple[str, str], where: str
+) -> float:
+    """Return a preference's strength, positive where the first description is better.
+
+    Raises:
+        InputError: where it prefers neither, and is not neutral.
+    """
+    text = field(preferences, name, str, where)
+    if text == "Neutral":
+        return 0.0
+    match = _BETTER.fullmatch(text)
+    if match is None or match[1] not in systems:
+        raise InputError(
+            f"{where}: '{name}' is '{text}'; Neutral, or '{systems[0]}' or '{systems[1]}' 'is marginally better' or "
+            "'is substantially better' is expected"
+        )
+    return GRADES[match[2]] * (1.0 if match[1] == systems[0] else -1.0)

@@ -1,0 +1,61 @@
+"""CapArena: small files of our own in the shape that its authors' code reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captau.datasets.registry import load
+from captau.datasets.sources.caparena import BATTLES
+from tests.conftest import says
+
+BATTLE = {
+    "img": "test_1.jpg",
+    "source1": "A",
+    "source2": "human",
+    "caption1": "A dog.",
+    "caption2": "A brown  dog.",
+    "winner": "human",
+    "cluster": 1,
+    "in-400": True,
+}
+
+
+def write(root: Path, rows: Any) -> Path:
+    path = root / BATTLES.path
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_every_field_of_caparena(tmp_path: Path) -> None:
+    """A caption that stands in two battles is one item."""
+    other = {"source2": "B", "caption2": "A cat.", "winner": "equal"}
+    write(tmp_path, [BATTLE, BATTLE | other, BATTLE | {"winner": "A"}])
+    caption_set = load("caparena", tmp_path)
+    items = caption_set.items
+    assert items["caption"].tolist() == ["A dog.", "A brown dog.", "A cat."]
+    assert items["system"].tolist() == ["A", "human", "B"]
+    assert set(items["image_id"]) == {"test_1.jpg"}
+    assert caption_set.preferences["strength"].tolist() == [-1, 0, 1]
+    assert caption_set.preferences["item_a"].tolist() == [items["item_id"][0]] * 3
+    assert caption_set.preferences["item_b"].tolist() == items["item_id"][[1, 2, 1]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"winner": "C"}, "'winner' is 'C', neither 'A' nor 'human' nor equal"),
+        ({"source2": "A"}, "'A' meets itself"),
+        ({"img": 5}, "'img' is 5, not str"),
+    ],
+)
+def test_faults_of_caparena_name_file_and_entry(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, [BATTLE, BATTLE | change])
+    with says(f"{path}: entry 1: ", message):
+        load("caparena", tmp_path)
