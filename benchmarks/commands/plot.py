@@ -1,4 +1,4 @@
-"""`captau plot`: the charts of a finished run as SVG and PNG files. `cli.tasks` calls `run`."""
+"""`captau plot`: the charts of a finished run as SVG, PNG and PDF files. `cli.tasks` calls `run`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Plots:
 
     Attributes:
         folder: where they are written.
-        files: SVG and PNG files by name.
+        files: of the formats asked for, by name.
         undrawn: a line for each kind of chart that the run has no data for.
     """
 
@@ -61,7 +61,7 @@ def draw(config: PlotOptions) -> Plots:
             for kind in config.kinds:
                 charts, reason = make_charts(part, kind)
                 for chart in charts:
-                    files |= figures.files_of(chart.draw(), chart.name)
+                    files |= figures.files_of(chart.draw(), chart.name, config.formats)
                 undrawn += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
                 progress.advance()
     if not files:

@@ -11,6 +11,8 @@ from .declaration import NEEDED, Options, option, part
 from .shared import one_of, words_of
 from .thresholds import CurveOptions
 
+#: The formats of `captau plot`.
+FORMATS = ("svg", "png", "pdf")
 #: The figures by name, with their titles.
 CHARTS = {
     "forest": "Coefficients with intervals",
@@ -82,7 +84,8 @@ class PlotOptions(Options):
 
     examples: ClassVar[str] = """
 captau plot run=DIR                                    DIR/plots/*.svg and *.png
-captau plot run=DIR kind=[forest,correlations] output_dir=figures
+captau plot run=DIR kind=forest,correlations output_dir=figures
+captau plot run=DIR kind=forest format=pdf             for a paper
 """
     notes: ClassVar[str] = """
 Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal results give equal files.
@@ -101,6 +104,14 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         key="kind",
         read=_kinds_of,
         check=one_of(CHARTS),
+        takes="NAME|[A,B]",
+    )
+    formats: tuple[str, ...] = option(
+        ["svg", "png"],
+        "svg, png, pdf, or several",
+        key="format",
+        read=words_of,
+        check=one_of(FORMATS),
         takes="NAME|[A,B]",
     )
     output_dir: Path | None = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, cast
@@ -52,6 +52,7 @@ _RC: dict[str, Any] = {
     "legend.frameon": False,
     "legend.labelcolor": INK,
     "legend.fontsize": 7.5,
+    "pdf.fonttype": 42,  # as conferences ask for it
     "svg.fonttype": "none",  # text stays text: to be read, searched and copied
     "svg.hashsalt": "captau",
     "text.color": INK,
@@ -95,12 +96,17 @@ def style() -> Generator[None]:
             yield
 
 
-def files_of(figure: Any, name: str) -> dict[str, bytes]:
-    """A figure as NAME.svg and NAME.png; `style` is on."""
-    return {
-        f"{name}.svg": _saved(figure, "svg", {"Date": None}),
-        f"{name}.png": _saved(figure, "png", {"Software": None}),
-    }
+#: The formats of figures, and metadata that would differ from one run to the next.
+FORMATS: dict[str, dict[str, None]] = {
+    "svg": {"Date": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+def files_of(figure: Any, name: str, formats: Sequence[str] = ("svg", "png")) -> dict[str, bytes]:
+    """Return a figure as files, NAME.svg and so on; `style` is on."""
+    return {f"{name}.{form}": _saved(figure, form, FORMATS[form]) for form in formats}
 
 
 def _saved(figure: Any, form: str, metadata: dict[str, None], **options: Any) -> bytes:

@@ -226,6 +226,18 @@ def test_some_kinds_go_into_the_runs_folder_and_with_the_next_run(copy, capsys):
     assert [p.name for p in copy.rglob("*") if p.is_file()] == ["run.json"]
 
 
+def test_the_format_may_be_pdf_which_is_always_the_same(compared, tmp_path, capsys):
+    for name in "ab":
+        words = ("plot", f"run={compared}", "kind=forest", "format=pdf")
+        assert run_captau(*words, f"output_dir={tmp_path / name}") == 0
+    first, second = ({p.name: p.read_bytes() for p in (tmp_path / d).iterdir()} for d in "ab")
+    assert first == second
+    assert all(name.endswith(".pdf") for name in first)
+    assert all(content.startswith(b"%PDF-") for content in first.values())
+    assert run_captau("plot", f"run={compared}", "format=gif") == 2
+    assert "unknown format 'gif'" in capsys.readouterr().err
+
+
 def test_faults(compared, copy, tmp_path, capsys, monkeypatch):
     def said(*words: str) -> str:
         assert run_captau("plot", *words) == 2
