@@ -72,8 +72,8 @@ class ColdStart:
         self, spec: str, scale: Scale | None, items: Sequence[StudyItem], game: YamlFields
     ) -> Floats:
         try:
-            metric, *others = resolve_metrics([spec])
-            if others:
+            metric, *further_metrics = resolve_metrics([spec])
+            if further_metrics:
                 raise InputError(f"{spec} is a suite; name one metric or two")
             _check_references(metric, items)
             scores = metric.score(

@@ -114,18 +114,18 @@ def _take_spread(
     candidates: Sequence[StudyItem], n_needed: int, captions_per_image: Counter[str]
 ) -> list[StudyItem]:
     """Take candidates in order, those first whose images have the fewest captions, and count them."""
-    taken: list[StudyItem] = []
+    spread_items: list[StudyItem] = []
     waiting, n_captions = list(candidates), 0
-    while len(taken) < n_needed:
+    while len(spread_items) < n_needed:
         later: list[StudyItem] = []
         for item in waiting:
-            if len(taken) < n_needed and captions_per_image[item.image_id] <= n_captions:
+            if len(spread_items) < n_needed and captions_per_image[item.image_id] <= n_captions:
                 captions_per_image[item.image_id] += 1
-                taken.append(item)
+                spread_items.append(item)
             else:
                 later.append(item)
         waiting, n_captions = later, n_captions + 1
-    return taken
+    return spread_items
 
 
 def _mismatch(
