@@ -222,9 +222,10 @@ def draw_figures(_: Command, options: Any) -> None:
 
 def list_datasets(_: Command, options: Any) -> None:
     """Run `captau data list`."""
-    from ..commands.data import overview
+    from ..commands.data import details, overview
 
-    show_tables([overview(options.root)])
+    is_all = not options.names
+    show_tables([overview(options.root)] if is_all else details(options.names, options.root))
 
 
 def fetch_datasets(_: Command, options: Any) -> int:

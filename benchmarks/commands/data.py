@@ -36,52 +36,76 @@ _COPIES = ("own references", "exact")
 
 
 def overview(root: Path | None) -> ResultTable:
-    """List all datasets: whether their files are in the data folder, their size and content, their licence."""
+    """List all datasets in a screen of 80 columns: whether their files are here, and what they hold."""
     folder = registry.data_root(root)
     rows: list[tuple[str, list[str]]] = []
-    notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
+    absent: list[str] = []
     for name in registry.names():
         card = registry.card(name)
         presence = status(folder, card)
-        ratings = [
-            f"{card.expected[count]:,}{unit}"
-            for count, unit in (("ratings", ""), ("preferences", " preferences"))
-            if count in card.expected
-        ]
-        rows.append(
-            (
-                name,
-                [
-                    presence,
-                    MISSING
-                    if not card.sources or presence == "no"
-                    else decimal(size(folder, card)),
-                    f"{card.expected['items']:,}" if "items" in card.expected else MISSING,
-                    " and ".join(ratings) or MISSING,
-                    "; ".join(dict.fromkeys(map(str, card.scales.values()))) or MISSING,
-                    card.licence,
-                    "yes" if card.needs_images else "no",
-                ],
-            )
-        )
-        for source in missing(folder, card):
-            by_hand = "" if source.downloads else " (by hand)"
-            notes.append(f"{name}: {source.path} from {source.url}{by_hand}")
-    if len(notes) > 1:
-        ways = "captau data fetch dataset=NAME", "captau data import dataset=NAME source=PATH"
-        notes.insert(1, f"Missing; {ways[0]} gets it, {ways[1]} takes what you got by hand:")
-    jar_folder = spice_models.jar_folder()
-    is_fetched = not spice_models.missing_jars(jar_folder)
+        rows.append((name, [presence, *_sizes(folder, card, presence)]))
+        absent += [name] if presence in ("no", "part") else []
+    notes = [f"Data folder: {folder}" + ("" if folder.is_dir() else " (not there)")]
     notes.append(
-        f"{spice_models.NAME}, what the metric spice needs: "
-        + (
-            f"in {jar_folder}"
-            if is_fetched
-            else f"captau data fetch dataset={spice_models.NAME} gets it"
-        )
+        "captau data list dataset=NAME shows a dataset's licence, scale and missing files."
     )
-    columns = ["status", "size", "items", "ratings", "scale", "licence", "images needed"]
+    if absent:
+        notes[-1] += " captau data fetch dataset=NAME downloads them."
+    if spice_models.missing_jars(spice_models.jar_folder()):
+        way = f"captau data fetch dataset={spice_models.NAME}"
+        notes.append(f"The metric spice needs {spice_models.NAME}: {way} downloads them.")
+    columns = ["status", "size", "items", "judgements"]
     return ResultTable("Datasets", "dataset", columns, rows, notes=notes, numeric=False)
+
+
+def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
+    """List what is known of each dataset, a table each: content, licence, and where missing files come from."""
+    folder = registry.data_root(root)
+    tables: list[ResultTable] = []
+    for name in names:
+        card = registry.card(name)
+        presence = status(folder, card)
+        size_text, items, judgements = _sizes(folder, card, presence)
+        facts = {
+            "status": presence,
+            "size": size_text,
+            "revision": card.revision,
+            "items": items,
+            "judgements": judgements,
+            "scale": "; ".join(dict.fromkeys(map(str, card.scales.values()))) or MISSING,
+            "licence": card.licence,
+            "images needed": "yes" if card.needs_images else "no",
+            "page": card.homepage or MISSING,
+        }
+        notes: list[str] = []
+        for source in missing(folder, card):
+            way = "" if source.downloads else " (by hand)"
+            notes.append(f"Missing: {source.path} from {source.url}{way}")
+        if notes:
+            fetched, imported = (
+                f"captau data fetch dataset={name}",
+                f"captau data import dataset={name} source=PATH",
+            )
+            notes.append(f"{fetched} downloads what can be; {imported} takes what you downloaded.")
+        rows = [(fact, [text]) for fact, text in facts.items()]
+        title = f"{name}: {card.title}"
+        tables.append(ResultTable(title, "", ["value"], rows, notes=notes, numeric=False))
+    return tables
+
+
+def _sizes(folder: Path, card: Card, presence: str) -> tuple[str, str, str]:
+    """Return the size of a dataset's files, and the items and judgements that it should hold."""
+    judgements = [
+        f"{card.expected[count]:,} {count}"
+        for count in ("ratings", "preferences")
+        if count in card.expected
+    ]
+    is_absent = not card.sources or presence == "no"
+    return (
+        MISSING if is_absent else decimal(size(folder, card)),
+        f"{card.expected['items']:,}" if "items" in card.expected else MISSING,
+        ", ".join(judgements) or MISSING,
+    )
 
 
 def status(folder: Path, card: Card) -> str:

@@ -56,10 +56,11 @@ def _needed_names_of(composed: Composed) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions(Options):
-    """Options of `captau data list`: the data folder; None for the usual one."""
+    """Options of `captau data list`: datasets to show in full, none for all in short, and the data folder."""
 
     examples: ClassVar[str] = """
 captau data list
+captau data list dataset=thumb                         licence, scale, and where missing files come from
 captau data list data.root=~/captions
 """
     notes: ClassVar[str] = """
@@ -67,6 +68,11 @@ Status: yes; no; differs (here, but a hash is not that of the known revision); b
 what the dataset should hold; captau data verify counts what it does.
 """
 
+    names: tuple[str, ...] = part(
+        lambda composed: tuple(composed["datasets"]),
+        replace(_DATASETS[0], help="which datasets to show in full"),
+        _DATASETS[1],
+    )
     root: Path | None = part(data_root_of, _ROOT)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from captau.benchmarks.cli.main import main
 from captau.benchmarks.cli.registry import COMMANDS
+from captau.datasets import registry
 
 
 def one_line(stderr):
@@ -100,6 +101,10 @@ def test_data_list_says_which_datasets_are_here(captau, tmp_path):
     assert status == 0
     assert "| demo | built in |" in out
     assert "| thumb | no |" in out
+    assert len(out.splitlines()) <= len(registry.names()) + 10
+    assert max(len(line) for line in out.splitlines() if line[:1] == "|") <= 80
+    status, out, _ = captau("data", "list", "dataset=thumb", f"data.root={tmp_path}")
+    assert status == 0
     assert "mscoco_THumB-1.0.jsonl from https://" in out
 
 

@@ -121,7 +121,7 @@ def test_fetch_names_the_page_the_files_and_the_import(captau, thumb, monkeypatc
         "captau: dataset thumb: mscoco_THumB-1.0.jsonl cannot be fetched: get it from "
         "https://example.org/form and run captau data import dataset=thumb source=PATH"
     ]
-    assert "https://example.org/form (by hand)" in captau("list")[1]
+    assert "https://example.org/form (by hand)" in captau("list", "dataset=thumb")[1]
 
 
 def test_flickr30k_has_to_be_asked_for(captau) -> None:
@@ -280,10 +280,13 @@ def test_verify_counts_missing_images(captau, thumb, tmp_path) -> None:
 def test_list(captau, thumb) -> None:
     status, out, _ = captau("list")
     assert status == 0
-    assert "| dataset | status | size | items | ratings | scale | licence | images needed |" in out
-    scale = "1 to 5 in steps of 1; -5 to 0; -9 to 5"
-    assert row(out, "thumb") == ["thumb", "no", "–", "2", "12", scale, thumb.licence, "no"]
-    assert row(out, "pascal50s")[3:6] == ["–", "4,000 preferences", "–"]
+    assert "| dataset | status | size | items | judgements |" in out
+    assert row(out, "thumb") == ["thumb", "no", "–", "2", "12 ratings"]
+    assert row(out, "pascal50s")[3:] == ["–", "4,000 preferences"]
+    status, in_full, _ = captau("list", "dataset=thumb")
+    assert status == 0
+    assert row(in_full, "scale")[1] == "1 to 5 in steps of 1; -5 to 0; -9 to 5"
+    assert row(in_full, "licence")[1] == thumb.licence
     assert row(out, "demo")[1] == "built in"
     captau("fetch", "dataset=thumb")
     size = sum(map(len, CONTENTS.values()))
@@ -297,7 +300,7 @@ def test_some_splits_of_a_dataset_are_a_part(captau, tmp_path) -> None:
     (folder / "polaris_test.csv").write_text(text)
     out = captau("list")[1]
     assert row(out, "polaris")[1:3] == ["part", f"{len(text)} bytes"]
-    assert "polaris: polaris/polaris_train.csv from " in out
+    assert "polaris/polaris_train.csv from " in captau("list", "dataset=polaris")[1]
     for arguments in ([], ["dataset=polaris"]):
         status, out, _ = captau("verify", *arguments)
         assert status == 0
