@@ -46,7 +46,7 @@ from .unit_states import UnitState, load_unit_states
 #: The seconds for which a unit stays reserved for a rater who does not answer.
 RESERVATION_SECONDS = 600
 #: The units that are searched first, of those with one answer, with none, and with more.
-_FIRST_SEARCH = 400
+_FIRST_SEARCH = 50
 
 #: Participants, with the unit that waits for their answer.
 _SERVE_COLUMNS = (serves.c.key, serves.c.unit, serves.c.phase, serves.c.order, serves.c.served_at)
@@ -70,8 +70,10 @@ _PENDING = (
 #: Units that need further answers.
 _IS_OPEN = (units.c.pool == "main", units.c.given < bindparam("ratings"))
 _IS_SERVED_UNIT = serves.c.unit == units.c.id
-_UNSEEN_OPEN = select(units.c.id, units.c.given).where(
-    *_IS_OPEN, ~exists().where(serves.c.rater == RATER_ID, _IS_SERVED_UNIT)
+_UNSEEN_OPEN = (
+    select(units.c.id, units.c.given)
+    .where(*_IS_OPEN, ~exists().where(serves.c.rater == RATER_ID, _IS_SERVED_UNIT))
+    .limit(bindparam("n_units"))
 )
 _ORDER = (units.c.last_served, units.c.position, units.c.id)
 _N_SEEING = (
@@ -104,11 +106,9 @@ _PENDING_UNITS = (
     .join(_PENDING, _PENDING.c.unit == units.c.id)
     .where(*_IS_OPEN)
 )
-#: The open units that raters have been shown.
-_SEEN = (
-    select(serves.c.rater, serves.c.unit)
-    .join(units, _IS_SERVED_UNIT)
-    .where(serves.c.rater.in_(RATER_IDS), *_IS_OPEN)
+#: Those of some units that raters have been shown.
+_SEEN = select(serves.c.rater, serves.c.unit).where(
+    serves.c.rater.in_(RATER_IDS), serves.c.unit.in_(bindparam("unit_ids", expanding=True))
 )
 _INSERT_SERVE = insert(serves).inline()
 _UPDATE_LAST_SERVED = (
@@ -148,6 +148,7 @@ class Assignment:
 
     def __init__(self, study: StudyDatabase) -> None:
         self._data, self._study, self._form = study, study.study, study.form
+        self._has_stages = any(unit.stages for unit in study.units.values())
 
     async def next_unit(self, rater_id: int) -> ShownUnit | Rater:
         """Return the unit that a rater answers now, the same until they do; the rater if there is none.
@@ -289,7 +290,9 @@ class Assignment:
         limit = self._study.per_rater
         if limit is not None and rater.n_answers >= limit:
             return False
-        parameters = {"rater_id": rater.id, "ratings": self._study.ratings}
+        # Without stages, any unit will do.
+        n_units = len(self._data.units) if self._has_stages else 1
+        parameters = {"rater_id": rater.id, "ratings": self._study.ratings, "n_units": n_units}
         for unit_id, n_answers in c.execute(_UNSEEN_OPEN, parameters):
             stages = self._data.units[unit_id].stages
             if not stages or _needs(stages[n_answers:], rater):
@@ -383,7 +386,6 @@ class _LeastAnswered:
         return (_order_of_count(n_answers), n_answers, *row[1:])
 
     def _load_busy_units(self) -> None:
-        self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, self._parameters)}
         for *row, n_pending in self._c.execute(_PENDING_UNITS, self._parameters):
             unit_row = _UnitRow(*row)
             self._busy_rows[unit_row.unit_id] = unit_row
@@ -397,6 +399,12 @@ class _LeastAnswered:
             self._idle_rows[_order_of_count(row.given)].append(_UnitRow(*row))
         for rows in self._idle_rows:
             rows.sort()
+        unit_ids = {row.unit_id for rows in self._idle_rows for row in rows} | set(self._busy_rows)
+        parameters = {
+            "rater_ids": self._parameters["rater_ids"],
+            "unit_ids": pad_to_power_of_two(unit_ids),
+        }
+        self._seen = {(rater, unit) for rater, unit in self._c.execute(_SEEN, parameters)}
 
 
 def _needs(stages: Sequence[Stage], rater: Rater) -> bool:

@@ -210,3 +210,16 @@ def test_the_dashboard_works_in_a_browser(chromium, tmp_path, width):
         with page.expect_download() as download:
             page.click("text=For captau")
         assert download.value.suggested_filename == "small-captau.zip"
+
+
+@pytest.mark.parametrize("protocol", ["game", "thumb", "extrinsic"])
+def test_pages_in_german_work_in_a_browser(chromium, tmp_path, protocol):
+    site = make_site(tmp_path, protocol, lang="de")
+    with serve_site(site) as url:
+        chromium_page = ChromiumPage(chromium, url, 390).open().check(f"{protocol}-landing-de")
+        page = chromium_page.page
+        assert page.get_attribute("html", "lang") == "de"
+        chromium_page.join().check(f"{protocol}-de")
+        assert page.text_content("[data-submit]") in ("Speichern", "Bewerten")
+        page.goto(f"{url}/nowhere")
+        assert page.text_content("main a.button") == "Weiter"
