@@ -78,6 +78,7 @@ ELSEWHERE = {
     "captau train rater=umic": "trains for minutes; tests/metrics/learned/umic/test_umic_recipe.py has it smaller",
     "captau train -m rater=umic": "the same",
     'captau bench dataset=flickr8k_expert metrics=["vse_cosine': "wants an embedding of every image",
+    "captau bench dataset=nocaps_foil": "reads a dataset that is not among the small files",
     "captau sensitivity dataset=nebula": "reads a dataset that is not among the small files",
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/sweeps/test_sweep.py runs each launcher",
