@@ -350,6 +350,10 @@ RATINGS = "image,caption,references,system,value\n" + "".join(
     for k in range(2)
     for r in range(2)
 )
+PAIRS = "image,caption_a,caption_b,winner,system_a,system_b,references\n" + "".join(
+    f"{i}.jpg,a dog runs {i},a cat sits {i},{winner},s{i % 2},s2,a dog runs {i}\n"
+    for i, winner in enumerate(["a", "b", "a", "tie", "a", "b", "b", "a"])
+)
 
 
 class Scratch:
@@ -375,7 +379,7 @@ class Scratch:
                         name, self.rows(name, REFERENCES) if name.endswith("l") else ANNOTATIONS
                     )
             elif key == "file.path":
-                self.lacking(value, RATINGS)
+                self.lacking(value, PAIRS if value.startswith("pairs") else RATINGS)
             elif key == "run" and words[0] == "filter":
                 if not (self.folder / value).exists():
                     self.shards()
