@@ -11,12 +11,19 @@ from typing import Any
 
 import pandas as pd
 
+from ...datasets.errors import InputError
 from ...datasets.reading.source_files import sha256
 from ..evaluation.evaluation_set import EvaluationSet
 from ..evaluation.held_out_captions import score_held_out_captions
 from ..evaluation.image_captions import load_image_captions, people_record
 from ..evaluation.judged_pairs import PairAnswers
 from ..evaluation.provenance import provenance
+from ..evaluation.rating_distributions import (
+    DISTRIBUTION_COLUMNS,
+    RatingDistribution,
+    group_items,
+    rating_distributions,
+)
 from ..evaluation.word_measures import (
     WordMeasures,
     measure_words,
@@ -26,6 +33,7 @@ from ..evaluation.word_measures import (
 )
 from ..evaluation.wording import missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
+from ..reporting.distribution_figure import difference_figure, distribution_figure
 from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
@@ -33,14 +41,15 @@ from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import describe_reasons
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
-from ..statistics.rating_table import RatingTable, count_by_level
+from ..statistics.rating_table import RatingTable
 
 
 def run(config: AgreeOptions) -> RunOutput:
     """Measure how far people agree.
 
     Returns:
-        `agreement.csv`; of captions `human.csv` and of words `words.csv` besides.
+        `agreement.csv`; of ratings `distributions.csv`, of captions `human.csv` and of words `words.csv`
+        besides.
 
     Raises:
         InputError: on an unknown name, missing or malformed data, a dataset without ratings, or
@@ -102,7 +111,7 @@ class RaterAgreement:
         selection: the dataset.
         rows: those of `agreement.csv`.
         histograms: by dataset and dimension, how far two halves of an item's raters are apart.
-        distributions: likewise, the number of items by the level nearest to their mean rating.
+        distributions: of mean ratings, by dataset, dimension and group.
         unrepeated: the datasets and dimensions in which no item has two ratings.
         notes: sentences on which ratings and splits the agreement is of.
     """
@@ -110,7 +119,7 @@ class RaterAgreement:
     selection: EvaluationSet
     rows: list[dict[str, Any]]
     histograms: dict[str, dict[float, float]]
-    distributions: dict[str, dict[float, int]]
+    distributions: dict[str, RatingDistribution]
     unrepeated: set[str]
     notes: list[str]
 
@@ -129,14 +138,20 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
     histograms = {k: v for of_dataset in measured for k, v in of_dataset.histograms.items()}
     distributions = {k: v for of_dataset in measured for k, v in of_dataset.distributions.items()}
     return RunOutput(
-        {"agreement.csv": agreement},
+        {
+            "agreement.csv": agreement,
+            "distributions.csv": pd.DataFrame(
+                [row for d in distributions.values() for row in d.rows()],
+                columns=pd.Index(DISTRIBUTION_COLUMNS),
+            ),
+        },
         {
             "command": "agree",
             "config": dict(config.configuration),
             "protocols": {n: vars(p) for n, p in config.datasets.items()},
             "seed": config.seed,
             "draws": config.draws,
-            "rating_distribution": distributions,
+            "rating_distribution": {name: d.counts for name, d in distributions.items()},
             "stability_histogram": histograms,
             **provenance([], caption_sets, config.locations),
             **clock.record(),
@@ -144,12 +159,13 @@ def _measure_raters(config: AgreeOptions) -> RunOutput:
         [
             *_agreement_tables(measured),
             *(
-                _distribution_table(name, counts, name in of_dataset.unrepeated)
+                _distribution_table(name, distribution.counts, name in of_dataset.unrepeated)
                 for of_dataset in measured
-                for name, counts in of_dataset.distributions.items()
+                for name, distribution in of_dataset.distributions.items()
             ),
             *([_histogram_table(histograms)] if histograms else []),
         ],
+        distribution_figure(list(distributions.values())) | difference_figure(histograms),
     )
 
 
@@ -162,8 +178,14 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         answers = PairAnswers.from_preferences(selection.preferences)
         ratings, item_ids, scales = answers.ratings, answers.item_ids, answers.scales
         dimensions = tuple(scales)
+        groups = pd.Series("", index=item_ids)
+        if config.by != "dataset":
+            raise InputError(
+                f"dataset {selection.name}: by={config.by} is of ratings, not of pairs"
+            )
     else:
         selection.require_ratings("it has neither ratings nor preferences to agree on")
+        groups = group_items(selection, config.by)
     several = len(dimensions) > 1
     sources = {d: card.summaries.get(d, d) for d in dimensions}
     sources = {d: s if s in selection.caption_set.dimensions else d for d, s in sources.items()}
@@ -196,8 +218,10 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         if histogram:
             histograms[subject(dimension)] = histogram
     distributions = {
-        subject(d): count_by_level(ratings[ratings["dimension"] == d], scales[d])
-        for d in dimensions
+        ", ".join(filter(None, [subject(d.dimension), d.group])): d
+        for d in rating_distributions(
+            selection.name, ratings, {d: scales[d] for d in dimensions}, groups
+        )
     }
     notes = [
         f"{selection.name}: {dimension} is made of the ratings {source}, which are measured here."

@@ -29,8 +29,11 @@ from .shared import (
 KINDS = ("ratings", "captions", "words")
 #: Which caption of an image is held out.
 HELD_OUT = ("each", "last", "draw")
+#: Which items each distribution of ratings is of.
+GROUPINGS = ("dataset", "system", "split", "human")
 #: Options that not all kinds have, with the kinds that have them.
 _KINDS_OF = {
+    "by": ("ratings",),
     "references": ("captions", "words"),
     "held_out": ("captions", "words"),
     "k": ("captions", "words"),
@@ -78,6 +81,7 @@ captau agree dataset=flickr8k_expert                   Table 3 of Scott et al. 2
 captau agree dataset=[flickr8k_expert,demo]            side by side
 captau agree dataset=flickr8k_expert protocol.split=test
 captau agree dataset=demo protocol.systems=[exact,terse] seed=7 draws=100
+captau agree dataset=thumb protocol.dimension=[precision,recall] by=human      Figure 2 of Kasai et al. 2022
 captau agree kind=captions references=captions_val2014.json      Chen et al. 2015, Table I
 captau agree kind=words references=captions_val2014.json         its section 4.2
 captau agree kind=words references=captions_val2014.json words.parts=true    its Figure 3
@@ -90,7 +94,8 @@ The options of caches, Java and weights are of use with kind=captions. Of severa
 begins with DIMENSION:
 """
     writes: ClassVar[str] = """
-Writes agreement.csv, table.md, table.tex, run.json; with kind=captions human.csv; with kind=words words.csv,
+Writes agreement.csv, table.md, table.tex, run.json; with kind=ratings distributions.csv, rating_distribution.svg and
+.png, stability.svg and .png; with kind=captions human.csv; with kind=words words.csv,
 word_agreement.svg and .png.
 """
 
@@ -100,6 +105,13 @@ word_agreement.svg and .png.
 
     kind: str = option("ratings", "what people agree on", takes="ratings|captions|words")
     datasets: dict[str, Protocol] = part(_datasets_of, *DATASETS, *_PROTOCOL, *FILE)
+    by: str = option(
+        "dataset",
+        "which items each distribution of mean ratings is of: all of a dataset, a system's, a split's, or those "
+        "of the system called human beside those of all others",
+        takes="|".join(GROUPINGS),
+        check=one_of(GROUPINGS, "value of by"),
+    )
     seed: int = option(0, "the seed of all that is drawn", check=at_least(0))
     draws: int = option(
         20,

@@ -19,6 +19,7 @@ from ..statistics.rating_table import (
 )
 from ..statistics.virtual_raters import CEILINGS
 from .chart import Chart, UnavailableChart, format_percent, make_figure, make_row_figure, slug
+from .distribution_figure import draw_histograms
 from .figure_files import MUTED, SERIES
 from .run_dataset import RunDataset
 
@@ -70,7 +71,7 @@ def rating_charts(part: RunDataset) -> Iterator[Chart]:
             "ratings",
             slug("ratings", part.dataset, part.protocol, dimension),
             title,
-            f"Bars: the share of ratings, and of items by their mean rating, at each of {len(levels)} "
+            f"Histograms: the share of ratings, and of items by their mean rating, at each of {len(levels)} "
             f"levels from {cut.low:g} to {cut.high:g}. Most items are nearest to {commonest:g}.",
             ResultTable(title, "level", columns, rows),
             _bars(part, dimension, levels, rating_counts, item_counts),
@@ -82,21 +83,12 @@ def _bars(
 ) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = make_figure(3.9, 2.8)
-        x = np.arange(len(levels))
-        bars = [
-            axis.bar(x + shift, 100 * counts / counts.sum(), width=0.38, color=colour)
-            for shift, counts, colour in (
-                (-0.2, rating_counts, SERIES[0]),
-                (0.2, item_counts, SERIES[1]),
-            )
-        ]
-        axis.set_xticks(x, [f"{level:g}" for level in levels])
-        axis.grid(False, axis="x")
+        counts = {"ratings": rating_counts, "items, mean rating": item_counts}
+        shares = {name: 100 * count / count.sum() for name, count in counts.items()}
+        draw_histograms(axis, {name: (np.array(levels), share) for name, share in shares.items()})
         axis.set_xlabel("rating, to the nearest level")
         axis.set_ylabel("%")
         axis.set_title(f"{part.title}, {dimension}")
-        names = ["ratings", "items, mean rating"]
-        figure.legend(bars, names, loc="outside lower center", ncols=2)
         return figure
 
     return draw

@@ -56,7 +56,8 @@ def draw_curves(axis: Any, rows: pd.DataFrame, labels: Mapping[str, str]) -> Non
             options = {"color": SERIES[best.index(metric)], "linewidth": 1.4}
         recall, precision = (curves[metric][column] for column in ("recall", "precision"))
         (lines[metric],) = axis.step(recall, precision, where="pre", linestyle="-", **options)
-    handles, names = [lines[m] for m in best], [labels[m] for m in best]
+    handles = [lines[m] for m in best]
+    names = [f"{labels[m]} (AUC {areas[m]:.2f})" for m in best]
     if muted := [lines[m] for m in curves if m not in best]:
         handles, names = [*handles, muted[0]], [*names, f"{len(muted)} more"]
     axis.set_xlabel("recall")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..evaluation.word_agreement import model_precision
 from ..evaluation.word_measures import WordMeasures, select_examples
-from .figure_files import can_draw, files_of
+from .figure_files import SERIES, can_draw, files_of, style
 
 #: The parts of speech with a panel of their own, in the order of the paper's Figure 3.
 _PANEL_PARTS = ("noun", "adjective", "verb")
@@ -32,25 +32,26 @@ def word_figure(measures: Sequence[WordMeasures], label: Sequence[str]) -> dict[
         return {}
     from matplotlib.figure import Figure
 
-    has_parts = any(of_dataset.frame["part"].any() for of_dataset in measures)
-    n_rows = 2 if has_parts else 1
-    figure = Figure(figsize=(15, 5 * n_rows * len(measures)), layout="constrained")
-    grid = figure.subplots(n_rows * len(measures), 3, squeeze=False)
-    for of_dataset, axes in zip(measures, grid.reshape(len(measures), -1), strict=True):
-        *named, everything, fewer = axes[:5] if has_parts else axes
-        parts = _PANEL_PARTS if has_parts else ("",)
-        for axis, part in zip(named, parts, strict=True):
-            _draw_named(axis, of_dataset, label, part)
-        _draw_all(everything, of_dataset)
-        _draw_fewer(fewer, of_dataset)
-        for axis in axes[5:]:
-            axis.set_axis_off()
-        for axis in axes[:5]:
-            axis.set_xlabel("human recall")
-            axis.set_ylabel("human precision")
-            axis.set_xlim(0, 1.02)
-            axis.set_ylim(0, 1.02)
-    return files_of(figure, "word_agreement")
+    with style():
+        has_parts = any(of_dataset.frame["part"].any() for of_dataset in measures)
+        n_rows = 2 if has_parts else 1
+        figure = Figure(figsize=(12, 4 * n_rows * len(measures)), layout="constrained")
+        grid = figure.subplots(n_rows * len(measures), 3, squeeze=False)
+        for of_dataset, axes in zip(measures, grid.reshape(len(measures), -1), strict=True):
+            *named, everything, fewer = axes[:5] if has_parts else axes
+            parts = _PANEL_PARTS if has_parts else ("",)
+            for axis, part in zip(named, parts, strict=True):
+                _draw_named(axis, of_dataset, label, part)
+            _draw_all(everything, of_dataset)
+            _draw_fewer(fewer, of_dataset)
+            for axis in axes[5:]:
+                axis.set_axis_off()
+            for axis in axes[:5]:
+                axis.set_xlabel("human recall")
+                axis.set_ylabel("human precision")
+                axis.set_xlim(0, 1.02)
+                axis.set_ylim(0, 1.02)
+        return files_of(figure, "word_agreement")
 
 
 def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: str) -> None:
@@ -60,7 +61,7 @@ def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: s
         frame = frame[frame["part"] == part]
     words = set(frame["word"])
     examples = select_examples(frame, [word for word in label if word in words])
-    axis.scatter(examples["recall"], examples["precision"], s=14)
+    axis.scatter(examples["recall"], examples["precision"], s=14, color=SERIES[0])
     for word, x, y, height in _place_labels(examples):
         side, shift = ("right", -0.04) if x > 0.6 else ("left", 0.04)
         axis.annotate(
@@ -78,11 +79,13 @@ def _draw_named(axis: Any, measures: WordMeasures, label: Sequence[str], part: s
 def _draw_all(axis: Any, measures: WordMeasures) -> None:
     frame, k, fitted = measures.frame, measures.k, measures.fitted_k
     p = np.linspace(0, 1, 501)
-    axis.scatter(frame["recall"], frame["precision"], s=6, alpha=0.5, label="words")
-    axis.plot(p, model_precision(p, k), color="tab:blue", label=f"model, k = {k}")
+    axis.scatter(
+        frame["recall"], frame["precision"], s=6, alpha=0.5, color=SERIES[0], label="words"
+    )
+    axis.plot(p, model_precision(p, k), color=SERIES[0], label=f"model, k = {k}")
     if np.isfinite(fitted):
         text = f"model, k = {fitted:.2f} (fitted)"
-        axis.plot(p, model_precision(p, fitted), "--", color="tab:red", label=text)
+        axis.plot(p, model_precision(p, fitted), "--", color=SERIES[1], label=text)
     axis.set_title(f"all {len(frame):,} words")
     axis.legend(fontsize="small", loc="lower right")
 
@@ -90,9 +93,10 @@ def _draw_all(axis: Any, measures: WordMeasures) -> None:
 def _draw_fewer(axis: Any, measures: WordMeasures) -> None:
     p = np.linspace(0, 1, 501)
     for index, (k, points) in enumerate(measures.by_k.items()):
-        color = f"C{index}"
+        color = SERIES[index % len(SERIES)]
         axis.scatter(points["recall"], points["precision"], s=4, alpha=0.4, color=color)
-        axis.plot(p, model_precision(p, k), color=color, label=f"{k} captions")
+        label = "1 caption" if k == 1 else f"{k} captions"
+        axis.plot(p, model_precision(p, k), "-", color=color, label=label)
     axis.set_title("against fewer captions")
     axis.legend(fontsize="small", loc="lower right")
 

@@ -48,6 +48,8 @@ COMMAND_FILES["reproduce"] = (*COMMAND_FILES["bench"], "comparison.csv")
 OPTIONAL_FILES = (
     *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
     *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
+    *("distributions.csv", "rating_distribution.svg", "rating_distribution.png"),
+    *("stability.svg", "stability.png"),
     *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
 #: The folder of `captau plot`, whose figures are removed as well.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from ....benchmarks.reporting.distribution_figure import difference_figure
 from ....benchmarks.runs.results import table_files, to_csv, to_json
 from ....benchmarks.runs.tables import ResultTable, format_number
 from ....benchmarks.statistics.coefficients import correlate
@@ -90,10 +91,11 @@ class StabilityComparison:
         ]
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the comparison, by name."""
+        """Return the files of the comparison, by name; the figure where matplotlib is."""
         return {
             "stability.csv": to_csv(self.measures),
             **table_files(self.tables),
+            **difference_figure(self.histograms),
             "run.json": to_json(self.run),
         }
 

@@ -543,10 +543,8 @@ def test_the_files_are_the_contract(agree):
     assert set(frame["n_items"]) == {360}
     assert set(frame.loc[frame["std"] != "", "measure"]) == set(HALF_MEASURES)
     assert {p.name for p in folder.iterdir()} == {
-        "agreement.csv",
-        "table.md",
-        "table.tex",
-        "run.json",
+        *("agreement.csv", "distributions.csv", "table.md", "table.tex", "run.json"),
+        *("rating_distribution.svg", "rating_distribution.png", "stability.svg", "stability.png"),
     }
     markdown = (folder / "table.md").read_text(encoding="utf-8")
     assert markdown.strip() in out
