@@ -249,7 +249,7 @@ def select_examples(frame: pd.DataFrame, label: Sequence[str]) -> pd.DataFrame:
     is_frequent = frame["n_captions"] >= frame["n_captions"].median()
     ranked = frame[is_frequent].dropna(subset=["recall"]).sort_values(["recall", "word"])
     places = np.linspace(0, len(ranked) - 1, N_EXAMPLES).round().astype(int)
-    return ranked.iloc[np.unique(places)]
+    return ranked.iloc[np.unique(places)] if len(ranked) else ranked
 
 
 def summary_table(measures: WordMeasures, rows: Sequence[Mapping[str, Any]]) -> ResultTable:
