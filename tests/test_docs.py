@@ -83,6 +83,7 @@ ELSEWHERE = {
     "captau score candidates=shards engine=ray": "starts a Ray; tests/benchmarks/large/test_ray.py has one",
     "captau bench -m hydra/launcher=": "starts processes; tests/benchmarks/sweeps/test_sweep.py runs each launcher",
     "captau bench dataset=thumb metrics=[cider] cache.scores=": "wants a shared folder or an object store",
+    "captau agree kind=words references=captions_val2014.json words.parts=true words.scores=": "wants a system's scores",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
     "captau gather run=sweep": "reads a sweep; tests/benchmarks/sweeps/test_gather.py makes one",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
