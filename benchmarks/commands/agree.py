@@ -223,6 +223,20 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
             selection.name, ratings, {d: scales[d] for d in dimensions}, groups
         )
     }
+    notes = _source_notes(selection, sources, is_of_pairs)
+    return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
+
+
+def _source_notes(
+    selection: EvaluationSet, sources: Mapping[str, str], is_of_pairs: bool
+) -> list[str]:
+    """Say which ratings and splits the agreement is of.
+
+    Args:
+        selection: the dataset.
+        sources: by dimension, the one whose ratings are measured.
+        is_of_pairs: whether preferences are measured.
+    """
     notes = [
         f"{selection.name}: {dimension} is made of the ratings {source}, which are measured here."
         for dimension, source in sources.items()
@@ -234,7 +248,7 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
         )
     if note := missing_splits_note(selection.caption_set, selection.protocol):
         notes.append(note)
-    return RaterAgreement(selection, rows, histograms, distributions, unrepeated, notes)
+    return notes
 
 
 def _agreement_tables(measured: Sequence[RaterAgreement]) -> list[ResultTable]:
