@@ -95,7 +95,9 @@ class ItemPool:
         """
         used_pairs = {self._pair(row) for row in self._used_rows}
         return [
-            self._item(row) for row in range(len(self._rows)) if self._pair(row) not in used_pairs
+            self._item(number)
+            for number, row in enumerate(self._rows)
+            if not row.get("is_left_out") and self._pair(number) not in used_pairs
         ]
 
     def _pair(self, number: int) -> tuple[str, str]:

@@ -34,7 +34,8 @@ def read_items(
 
     Returns:
         The frame of the items, with `min`, `max`, `mean` (on 1 to 5) and `size` of their overall ratings
-        if the dataset has any, and `pair` of the pairs that a table lists; and the folder of the images, if the study names one.
+        if the dataset has any, `is_left_out` of those that the study does not rate, and `pair` of the pairs
+        that a table lists; and the folder of the images, if the study names one.
 
     Raises:
         InputError: on a fault of the section or its table.
@@ -79,7 +80,7 @@ def _dataset_items(source: YamlFields, data_root: Path | None, images: Path | No
         statistics = ratings.groupby("item_id")["value"].agg(["min", "max", "mean", "size"])
         frame = frame.join(statistics, on="item_id")
         if (rating := source.optional_number("leave_out_unanimous")) is not None:
-            frame = frame[(frame["min"] != rating) | (frame["max"] != rating)].copy()
+            frame["is_left_out"] = (frame["min"] == rating) & (frame["max"] == rating)
         for column in ("min", "max", "mean"):
             frame[column] = 1 + 4 * scale.share(frame[column])
     return frame

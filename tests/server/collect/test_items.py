@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from captau.datasets.reading.yaml_fields import YamlFields
-from captau.datasets.registry import load
+from captau.server.collect.items.item_pool import ItemPool
 from captau.server.collect.items.item_source import read_items
 from captau.server.collect.study.study_file import read_study
 from tests.conftest import says
@@ -86,10 +87,25 @@ def test_a_table_has_no_ratings_to_filter_by(tmp_path):
         read_study(str(path))
 
 
+def filter_unanimous(dataset, rating, root=None):
+    source = YamlFields.parse(
+        f"{{dataset: {dataset}, leave_out_unanimous: {rating}}}", "study.yaml"
+    )
+    frame, images = read_items(source, Path(), root, has_captions=True, shows_pairs=False)
+    return frame, ItemPool(frame, images)
+
+
 def test_pairs_that_all_experts_rated_1_are_left_out(data_root):
     """Scott et al. 2023, section 3.3: 2,350 pairs are held out, 3,472 stay; 158 of these are in no dataset of ours."""
-    source = YamlFields.parse("{dataset: flickr8k_expert, leave_out_unanimous: 1}", "study.yaml")
-    frame, _ = read_items(source, data_root, data_root, has_captions=True, shows_pairs=False)
-    n_all = len(load("flickr8k_expert", data_root).items)
-    assert n_all - len(frame) == 2350
-    assert len(frame) == 3472 - 158
+    frame, pool = filter_unanimous("flickr8k_expert", 1, data_root)
+    assert len(frame) - len(pool.remaining()) == 2350
+    assert len(pool.remaining()) == 3472 - 158
+
+
+def test_what_is_left_out_may_still_be_practised_on():
+    frame, pool = filter_unanimous("demo", 1)
+    is_unanimous = (frame["min"] == 1) & (frame["max"] == 1)
+    assert is_unanimous.sum() > 5
+    assert len(pool.remaining()) == (~is_unanimous).sum()
+    practice = pool.take_unanimous("probation", 5, [1], YamlFields.parse("{}", "study.yaml"))
+    assert [set(unit.fixed) for unit in practice] == [{1}] * 5
