@@ -1,8 +1,8 @@
 """The public names of captau, the suite that tells which image-caption metric to believe.
 
 `load(name)` reads a dataset of human judgements, `metric(spec)` makes a metric, and
-`bench(dataset, metrics)` scores the one with the other and correlates; `rank` compares captioning systems. `reward` makes a metric the reward
-of a trainer. `register` and `Metric` are for
+`bench(dataset, metrics)` scores the one with the other and correlates; `compare` tests which metrics differ, `rank`
+compares captioning systems, and `reward` makes a metric the reward of a trainer. `register` and `Metric` are for
 metrics of your own. Input that they cannot use raises an `InputError`. Every name is imported on first
 use, so that `import captau` stays quick.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from captau import compat, testing
-    from captau.benchmarks.commands.bench import bench
+    from captau.benchmarks.commands.bench import bench, compare
     from captau.benchmarks.commands.rank import rank
     from captau.benchmarks.runs.results import Results
     from captau.benchmarks.scoring.protocol import Protocol
@@ -33,6 +33,7 @@ __all__ = [
     "Protocol",
     "Results",
     "bench",
+    "compare",
     "compat",
     "load",
     "metric",
@@ -49,6 +50,7 @@ _MODULES = {
     "Protocol": "captau.benchmarks.scoring.protocol",
     "Results": "captau.benchmarks.runs.results",
     "bench": "captau.benchmarks.commands.bench",
+    "compare": "captau.benchmarks.commands.bench",
     "load": "captau.datasets.registry",
     "metric": "captau.metrics.registry",
     "rank": "captau.benchmarks.commands.rank",

@@ -22,7 +22,7 @@ from ..evaluation.floors import FLOORS
 from ..evaluation.measured_dataset import MeasuredDataset, correlate_dataset, score_dataset
 from ..evaluation.provenance import provenance
 from ..evaluation.word_detection import blamed_words
-from ..options.bench import BenchOptions
+from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
 from ..options.shared import statistics_of
 from ..runs.output_folder import OutputFolder
@@ -40,6 +40,7 @@ from ..scoring.unavailable_metrics import (
     installation_advice,
     make_unavailable_rows,
 )
+from ..statistics.bootstrap import TESTS
 from ..statistics.virtual_raters import CEILINGS
 
 
@@ -96,9 +97,54 @@ def bench(
         "statistics": vars(options),
     }
     config = BenchOptions(**arguments, ceilings=ceilings, floors=floors, statistics=options)
+    return _run_into(output_dir, "bench", config)
+
+
+def compare(
+    dataset: str | CaptionSet | Sequence[str | CaptionSet] = "demo",
+    metrics: str | Metric | Sequence[str | Metric] = "text",
+    *,
+    tests: Sequence[str] = TESTS,
+    protocol: str | Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    cache_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+    file: Mapping[str, Any] | None = None,
+) -> Results:
+    """Test which metrics differ in their agreement with people; `captau compare` from Python.
+
+    Args:
+        dataset, metrics, protocol, statistics, data_root, cache_root, output_dir, file: as `captau.bench` takes
+            them.
+        tests: any of `bootstrap`, `permutation`, `williams` and `mcnemar` (docs/statistics.md).
+
+    Returns:
+        `Results`, whose `significance` holds a DataFrame with a row a pair of metrics, coefficient and
+        test, and the matrix of corrected p-values.
+
+    Raises:
+        InputError: as `captau.bench`, or where fewer than two metrics are named.
+    """
+    arguments = measuring_arguments(
+        *(dataset, metrics),
+        protocol=protocol,
+        data_root=data_root,
+        cache_root=cache_root,
+        output_dir=output_dir,
+        file=file,
+    )
+    options = statistics_of(statistics)
+    arguments["configuration"] |= {"tests": list(tests), "statistics": vars(options)}
+    config = CompareOptions(**arguments, tests=tuple(tests), statistics=options)
+    return _run_into(output_dir, "compare", config)
+
+
+def _run_into(output_dir: str | Path | None, command: str, config: BenchOptions) -> Results:
+    """Run a command, and write its files where a folder is named."""
     if output_dir is None:
         return run(config)
-    with OutputFolder(output_dir, "bench") as folder:
+    with OutputFolder(output_dir, command) as folder:
         results = run(config)
         folder.write(results.files())
     return results

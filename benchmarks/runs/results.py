@@ -17,7 +17,7 @@ import pandas as pd
 from ..statistics.disattenuation import Disattenuation
 from ..statistics.multiple_tests import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
-from .tables import ResultTable, csv_of, latex_of, markdown_of
+from .tables import ResultTable, csv_of, html_of, latex_of, markdown_of
 
 CORRELATION_COLUMNS = (
     "dataset",
@@ -149,6 +149,18 @@ class Results:
     words: pd.DataFrame | None = None
     ranks: pd.DataFrame | None = None
     summary: str = ""
+
+    def _repr_html_(self) -> str:
+        """Return the printed tables as a notebook shows them."""
+        return "".join(html_of(table) for table in self.tables)
+
+    def to_markdown(self) -> str:
+        """Return the printed tables as Markdown."""
+        return "\n\n".join(map(markdown_of, self.tables))
+
+    def to_latex(self) -> str:
+        """Return the printed tables as LaTeX (booktabs)."""
+        return "\n\n".join(map(latex_of, self.tables))
 
     def files(self) -> dict[str, bytes]:
         """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""

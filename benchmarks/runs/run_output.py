@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from .results import table_files, to_csv, to_json
-from .tables import ResultTable
+from .tables import ResultTable, html_of
 
 #: The columns of `agreement.csv`, whatever kind of agreement it is.
 AGREEMENT_COLUMNS = ("dataset", "measure", "value", "std", "n_items", "note")
@@ -47,6 +47,10 @@ class RunOutput:
     tables: list[ResultTable]
     figures: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     summary: str = ""
+
+    def _repr_html_(self) -> str:
+        """Return the printed tables as a notebook shows them."""
+        return "".join(html_of(table) for table in self.tables)
 
     def files(self) -> dict[str, bytes]:
         """Return the files by name; `run.json` comes last, so its presence says that all are there."""

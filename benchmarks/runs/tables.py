@@ -6,7 +6,9 @@ import csv
 import io
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -56,6 +58,10 @@ class ResultTable:
     numeric: bool = True
     spare: tuple[int, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """Return the table as a notebook shows it."""
+        return html_of(self)
+
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""
         return replace(self, notes=[*self.notes, note]) if note else self
@@ -100,6 +106,21 @@ def latex_of(table: ResultTable) -> str:
     lines += [rf"  \par\footnotesize {latex_escape(note)}" for note in table.notes]
     lines.append(r"\end{table}")
     return "\n".join(lines)
+
+
+def html_of(table: ResultTable) -> str:
+    """Return a table as HTML, its notes below it."""
+    side = "right" if table.numeric else "left"
+
+    def row(tag: str, label: str, cells: Sequence[str]) -> str:
+        columns = "".join(f'<{tag} style="text-align:{side}">{escape(c)}</{tag}>' for c in cells)
+        return f'<tr><th style="text-align:left">{escape(label)}</th>{columns}</tr>'
+
+    head = row("th", table.corner, table.columns)
+    body = "".join(row("td", label, cells) for label, cells in table.rows)
+    notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in table.notes)
+    caption = f'<caption style="text-align:left"><b>{escape(table.title)}</b></caption>'
+    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
 
 
 def csv_of(table: ResultTable) -> str:

@@ -57,6 +57,28 @@ def test_correlations_follow_from_the_scores(run):
     assert (row["n_items"], row["n_ratings"]) == (360, 1080)
 
 
+def test_compare_from_python_tests_what_the_command_tests(tmp_path):
+    metrics = ["rouge_1", "rouge_2"]
+    results = captau.compare("demo", metrics, tests=["bootstrap"], output_dir=tmp_path / "python")
+    words = ("metrics=rouge_1,rouge_2", "tests=bootstrap", f"output_dir={tmp_path / 'typed'}")
+    assert run_captau("compare", *words) == 0
+    typed, python = ((tmp_path / d / "significance.csv").read_bytes() for d in ("typed", "python"))
+    assert typed == python
+    assert results.significance is not None
+    assert set(results.significance[0]["test"]) == {"bootstrap"}
+    with pytest.raises(InputError, match="two are needed to compare"):
+        captau.compare("demo", "rouge_1")
+
+
+def test_a_notebook_shows_the_printed_tables(run):
+    html = run[1]._repr_html_()
+    assert html.count("<table>") == len(run[1].tables)
+    assert ">CIDEr</th>" in html
+    assert "SYNTHETIC data" in html
+    assert "CIDEr" in run[1].to_markdown()
+    assert r"\toprule" in run[1].to_latex()
+
+
 def test_the_table_says_that_the_demo_is_synthetic(run):
     folder, _ = run
     for name in ("table.md", "table.tex"):

@@ -85,6 +85,16 @@ def test_latex() -> None:
     assert latex_of(TABLE) == LATEX
 
 
+def test_html_escapes_labels_cells_and_notes() -> None:
+    table = ResultTable("A < B", "metric", ["x"], [("<i>", ["1 & 2"])], notes=["<script>"])
+    assert table._repr_html_() == (
+        '<table><caption style="text-align:left"><b>A &lt; B</b></caption>'
+        '<thead><tr><th style="text-align:left">metric</th><th style="text-align:right">x</th></tr></thead>'
+        '<tbody><tr><th style="text-align:left">&lt;i&gt;</th><td style="text-align:right">1 &amp; 2</td></tr></tbody>'
+        "</table><p><small>&lt;script&gt;</small></p>"
+    )
+
+
 def test_csv() -> None:
     assert csv_of(TABLE) == CSV
     head, *rows = csv.reader(io.StringIO(CSV.split("\n", 1)[1]))
