@@ -322,6 +322,11 @@ class Metric(ABC):
         return f"{self.name}({inside})" if inside else self.name
 
     @property
+    def label_spec(self) -> str:
+        """The spec without the parameters that change no score, for tables."""
+        return self.spec
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """Programs beside Python distributions (a Java) with their versions, for the signature."""
         return ()

@@ -66,7 +66,7 @@ def metric_style(instance: Metric) -> MetricStyle:
     if name is None or name not in group("metric") or name in plugin_names("metric"):
         return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
     table = read_config("metric", name)
-    brackets = instance.spec.removeprefix(instance.name)
+    brackets = instance.label_spec.removeprefix(instance.name)
     return MetricStyle(
         label=f"{table.get('label', instance.name)}{brackets}",
         order=table["order"],

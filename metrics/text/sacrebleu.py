@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.writing_systems import is_unsegmented
-from ..base import CorpusResampler, Floats, Metric
+from ...datasets.writing_systems import find_script, is_unsegmented
+from ..base import CorpusResampler, Floats, Metric, UnavailableError
 from ..registry import register
 from ..rows import Items, Rows
+
+#: By tokeniser, the scripts without blanks whose words or characters it sets apart.
+_SCRIPTS = {"zh": ("han",), "ja-mecab": ("han", "kana")}
 
 
 @register("sacrebleu")
@@ -21,7 +25,8 @@ class SacreBleu(Metric):
     """sacreBLEU's `sentence_bleu`, 0 to 100.
 
     Args:
-        tokenize: sacreBLEU's tokeniser; `13a` is its default.
+        tokenize: sacreBLEU's tokeniser; `13a` is its default. `zh` cuts between Chinese characters, `char`
+            between all; `ja-mecab` finds Japanese words, and needs the package sacrebleu[ja].
         lowercase: fold case first.
         smooth_method: the smoothing of n-gram lengths without a match.
         effective_order: leave out n-gram lengths that the sentence is too short for.
@@ -31,7 +36,7 @@ class SacreBleu(Metric):
         [71.65]
     """
 
-    tokenize: Literal["13a", "intl", "none", "char"] = "13a"
+    tokenize: Literal["13a", "intl", "none", "char", "zh", "ja-mecab"] = "13a"
     lowercase: bool = False
     smooth_method: Literal["exp", "floor", "add-k", "none"] = "exp"
     effective_order: bool = True
@@ -39,10 +44,21 @@ class SacreBleu(Metric):
 
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, 100.0)
     distributions: ClassVar[tuple[str, ...]] = ("sacrebleu",)
-    unsegmented_remedy: ClassVar[str] = "set words apart by blanks first, or take tokenize=char"
+    unsegmented_remedy: ClassVar[str] = (
+        "set words apart by blanks first, or take tokenize=char, zh or ja-mecab"
+    )
 
     def cannot_segment(self, text: str) -> bool:
-        return self.tokenize != "char" and is_unsegmented(text)
+        if self.tokenize == "char" or not is_unsegmented(text):
+            return False
+        return find_script([text]) not in _SCRIPTS.get(self.tokenize, ())
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        if self.tokenize == "ja-mecab" and find_spec("MeCab") is None:
+            raise UnavailableError(
+                f"metric {self.spec}", "needs MeCab, which finds words", "pip install sacrebleu[ja]"
+            )
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ import logging
 import numpy as np
 import pytest
 
+from captau.benchmarks.scoring.catalog import metric_style
 from captau.datasets.sources.fleur_scores import load_fleur
 from captau.metrics.neural.judge.answer_reading import UnusableError, score_of
 from captau.metrics.neural.judge.metric import MllmJudge, PresetName
@@ -203,6 +204,12 @@ def test_tokens_and_cost_are_said_beforehand_and_afterwards(stub, caplog):
     caplog.clear()
     one.score(rows(4))
     assert not caplog.text
+
+
+def test_tables_call_a_judge_by_what_changes_its_scores(stub):
+    one = judge(stub, answers="a.jsonl", price_sent=2.0, max_requests=5, retries=1, votes=1)
+    label = metric_style(one).label
+    assert label == f"MLLM judge(model=m,url={stub.url},preset=references)"
 
 
 # Files of answers

@@ -21,6 +21,7 @@ SACREBLEU = [
     "sacrebleu",
     "sacrebleu(tokenize=intl,lowercase=true)",
     "sacrebleu(tokenize=char,effective_order=false)",
+    "sacrebleu(tokenize=zh)",
     "sacrebleu(tokenize=none,smooth_method=floor)",
     "sacrebleu(smooth_method=add-k)",
     "sacrebleu(smooth_method=none)",

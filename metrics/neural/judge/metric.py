@@ -40,6 +40,10 @@ PresetName = Literal[
     "gveval_combined",
 ]
 
+#: Parameters that change no score: those that enter no signature, and those that do.
+_EXPENSES = ("answers", "price_sent", "price_answered")
+_LIMITS = ("max_requests", "max_total_tokens", "concurrency", "retries", "timeout")
+
 
 @register("mllm_judge")
 @dataclass(frozen=True)
@@ -150,8 +154,17 @@ class MllmJudge(Metric):
     @property
     def signature(self) -> str:
         """All that scores depend on: neither where answers are kept nor what they cost."""
-        plain = dataclasses.replace(self, answers=None, price_sent=None, price_answered=None)
+        plain = self._without(_EXPENSES)
         return super().signature if plain == self else plain.signature
+
+    @property
+    def label_spec(self) -> str:
+        return self._without((*_EXPENSES, *_LIMITS)).spec
+
+    def _without(self, names: Sequence[str]) -> MllmJudge:
+        """Return this judge with the defaults of some parameters."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self) if f.name in names}
+        return dataclasses.replace(self, **defaults)
 
     @property
     def programs(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from captau.metrics.registry import metric
+from tests.conftest import says
 
 
 def sacrebleu(spec: str, caption: str, *references: str) -> float:
@@ -56,6 +57,37 @@ def test_tokenisers():
     assert sacrebleu("sacrebleu(tokenize=none)", caption, reference) == pytest.approx(expected)
     assert sacrebleu("sacrebleu(tokenize=char)", "狗跑很快", "狗跑很快") == pytest.approx(100)
     assert sacrebleu("sacrebleu(tokenize=intl)", "a–b c d", "a – b c d") == pytest.approx(100)
+
+
+def test_chinese_captions_without_blanks_no_longer_score_0():
+    # Worked by hand: 7 of 8 characters, 6 of 7 pairs, 5 of 6 triples, 4 of 5 fours of a caption that is one longer.
+    caption, reference = "一只狗在公园里跑", "一只狗在公园里"
+    expected = 100 * (7 / 8 * 6 / 7 * 5 / 6 * 4 / 5) ** (1 / 4)
+    assert sacrebleu("sacrebleu(tokenize=zh)", caption, reference) == pytest.approx(expected)
+    assert sacrebleu("sacrebleu", caption, reference) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "text", "unknown"),
+    [
+        ("13a", "一只狗在公园里跑", True),
+        ("zh", "一只狗在公园里跑", False),
+        ("zh", "公園を犬が走っています", True),
+        ("ja-mecab", "公園を犬が走っています", False),
+        ("ja-mecab", "สุนัขวิ่งอยู่ในสวนสาธารณะ", True),
+        ("char", "สุนัขวิ่งอยู่ในสวนสาธารณะ", False),
+    ],
+)
+def test_texts_whose_words_a_tokeniser_cannot_find_are_known_by_their_script(
+    tokenize, text, unknown
+):
+    assert metric(f"sacrebleu(tokenize={tokenize})").cannot_segment(text) == unknown
+
+
+def test_japanese_words_without_mecab_are_refused_in_a_line(monkeypatch):
+    monkeypatch.setattr("captau.metrics.text.sacrebleu.find_spec", lambda name: None)
+    with says("needs MeCab, which finds words; pip install sacrebleu[ja]"):
+        sacrebleu("sacrebleu(tokenize=ja-mecab)", "犬が走る", "犬が走る")
 
 
 def test_the_closest_reference_length_counts():
