@@ -40,7 +40,7 @@ def kept(comparison: pd.DataFrame) -> pd.DataFrame:
 def summary_table(cells: pd.DataFrame) -> str:
     """How many cells of each table match, differ, and are not computed; Markdown."""
     lines = [
-        "| paper | table | dataset | match | differ | not computed yet |",
+        "| paper | table | dataset | match | differ | not computed |",
         "|:--|:--|:--|--:|--:|--:|",
     ]
     before = ""

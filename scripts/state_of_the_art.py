@@ -35,17 +35,21 @@ CELLS = Path(__file__).parents[1] / "docs" / "reproduction.csv"
 SUMMARIES = ("mean", "total")
 HEAD = """# State of the art
 
-How well metrics agree with people, as papers print it: for each dataset the numbers of `results/published/`, sorted. This page
-is made by `python scripts/state_of_the_art.py`.
+How well metrics agree with people, as papers print it: for each dataset the numbers of `results/published/`, the highest first.
+They are printed numbers, without intervals: on Flickr8k-Expert a difference of one or two points may be chance
+([sensitivity.md](sensitivity.md)). This page is made by `python scripts/state_of_the_art.py`.
 
-- **training**: `formula` has nothing to train; `zero-shot` rests on models that never saw people's ratings of captions;
-  `supervised` learned from such ratings, `of this set` where from the dataset's own.
-- **reproduced**: captau recomputes the number to the printed digit, or what it has instead; `printed only` where it has not the
-  metric, its weights, the images or the data ([every cell](reproduction.md)).
-- `own_references leave_out`: a reference that is the rated caption itself is taken out before.
+- The **line above a table** names the coefficient (×100) and, in brackets, how its protocol differs from the dataset's usual one:
+  `references mean_over_single` scores a caption against one reference at a time and averages, `own_references leave_out` takes
+  out a reference that is the rated caption itself ([protocols](protocols.md)).
+- **references**: whether the metric compares a caption with references.
+- **training**: a `formula` is not trained; a `zero-shot` metric rests on models that never saw people's ratings of captions;
+  a `supervised` one learned from such ratings, `of this set` where they were the dataset's own.
+- **reproduced**: `yes` where captau recomputes the number to the printed digit, `no` with the number that it has instead;
+  `printed only` where it lacks the metric, its weights, the images or the data ([every cell](reproduction.md)).
 - **†**: read from CaptionEvalKit 0.1.3, not from the paper.
 - Numbers under different protocols or of different revisions of a dataset stand in tables of their own, and are not to be
-  compared ([why papers disagree](why_papers_disagree.md)). Papers that disagree under one protocol are both shown.
+  compared ([why papers disagree](why_papers_disagree.md)). Where papers disagree under one protocol, both numbers are shown.
 """
 
 

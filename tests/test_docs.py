@@ -264,7 +264,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for row in items.itertuples()
     ]
-    write(root / umic_lmdb.COMPOSITE_JSON.path, {"coco": composite})
+    write(root / umic_lmdb.COMPOSITE_JSON.path, {"coco": composite, "flickr8k": composite})
     game = (
         {
             "image": f"{int(coco[row.image_id]):012d}.jpg",

@@ -186,7 +186,7 @@ def _comparison_table(
         if any((row, column) in texts for column in columns)
     ]
     is_complete = MISSING not in texts.values()
-    notes = [] if is_complete else [f"{MISSING}: not computed yet, see comparison.csv."]
+    notes = [] if is_complete else [f"{MISSING}: not computed, see comparison.csv."]
     if table.note:
         notes.append(f"Note: {' '.join(table.note.split())}.")
     title = f"{paper}, {table.table}: {table.title}"
