@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
@@ -114,7 +114,9 @@ def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
         return [f"metrics=[{','.join(map(_quote_spec, specs))}]"]
     if option.is_literal and value and value[0] not in "'\"" and value != "null":
         return [f"{key}={_quoted_value(option, value)}"]
-    if option.type is Any and not is_sweep and len(split_at_commas(value) or []) > 1:
+    is_list = get_origin(option.type) is list and value[:1] != "["
+    is_list = is_list or (option.type is Any and len(split_at_commas(value) or []) > 1)
+    if is_list and not is_sweep:
         return [f"{key}=[{value}]"]
     return [word]
 

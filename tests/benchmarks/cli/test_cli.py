@@ -258,6 +258,8 @@ def test_lists_have_commas_and_need_no_brackets(captau, tmp_path):
     status, out, _ = captau(
         "bench", "dataset=demo,thumb", "protocol.coefficients=tau_b,tau_c", "--cfg", "job"
     )
+    left_out = captau("reproduce", "paper=thumb_2022", "leave_out=spice", "--cfg", "job")[1]
+    assert "leave_out:\n- spice" in left_out
     assert status == 0
     assert "coefficients:\n  - tau_b\n  - tau_c" in out.replace("    -", "  -")
 
