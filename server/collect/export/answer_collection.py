@@ -9,6 +9,7 @@ import pandas as pd
 from ....datasets.schema import CaptionSet, Card, make_items
 from ..forms.counted_answers import CountedAnswer, CountedAnswers
 from ..forms.form import COUNTED_PHASES
+from ..items.units import StudyUnit
 from ..store.study_database import TableRows
 from ..store.study_store import StudyStore
 
@@ -31,7 +32,13 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     n_answers = Counter(a["item"] for a in counted_rows)
     answers = CountedAnswers(
         answers=tuple(
-            CountedAnswer(*items_by_id[a["item"]], codes[a["rater"]], a["value"], a["seconds"])
+            CountedAnswer(
+                *items_by_id[a["item"]],
+                codes[a["rater"]],
+                a["value"],
+                a["seconds"],
+                stage=_stage(items_by_id[a["item"]][0], a["phase"]),
+            )
             for a in counted_rows
         ),
         settled={
@@ -43,6 +50,11 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
         units=tuple(store.units.values()),
     )
     return store.form.drop_unusable(answers)
+
+
+def _stage(unit: StudyUnit, phase: str) -> str:
+    """Return the part of an answer where raters check each other's; the first one scores."""
+    return ("score" if phase == "main" else phase) if unit.stages else ""
 
 
 def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet | None:

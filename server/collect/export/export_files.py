@@ -88,6 +88,7 @@ def _ratings_csv(form: Form, answers: Sequence[CountedAnswer]) -> bytes:
         for name in ("references", "system", "split")
         if all(cells[name] for cells in optional_cells)
     ]
+    has_stages = any(answer.stage for answer in answers)
     table: list[list[Any]] = [
         [
             answer.unit.image_id,
@@ -97,11 +98,13 @@ def _ratings_csv(form: Form, answers: Sequence[CountedAnswer]) -> bytes:
             dimension,
             f"{rating:g}",
             f"{answer.seconds:.1f}",
+            *([answer.stage] if has_stages else []),
         ]
         for answer, cells in zip(answers, optional_cells, strict=True)
         for dimension, rating in form.ratings(answer.value).items()
     ]
     header = ["image", "caption", *columns, "rater", "dimension", "value", "seconds"]
+    header += ["stage"] if has_stages else []
     return csv_bytes(header, table)
 
 

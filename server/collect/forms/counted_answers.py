@@ -19,6 +19,7 @@ class CountedAnswer:
         rater: the rater's code; nothing else says who they are.
         value: the answer as its form stores it.
         seconds: the time that it took.
+        stage: its part where raters check each other's answers, such as `score` or `check`; else empty.
     """
 
     unit: StudyUnit
@@ -26,6 +27,7 @@ class CountedAnswer:
     rater: str
     value: dict[str, Any]
     seconds: float
+    stage: str = ""
 
 
 @dataclass(frozen=True)

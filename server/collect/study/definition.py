@@ -54,8 +54,8 @@ class Study:
     @property
     def annotator_names(self) -> tuple[str, ...]:
         """The names of the annotators whose links the study's invitations are; none where anybody takes part."""
-        names = (stage.annotator for unit in self.units for stage in unit.stages)
-        return tuple(dict.fromkeys(name for name in names if name))
+        names = {stage.annotator for unit in self.units for stage in unit.stages}
+        return tuple(sorted(names - {""}))
 
     @property
     def digest(self) -> str:

@@ -79,6 +79,7 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
         index="rater", columns="dimension", values="value"
     )
     assert sorted(map(tuple, states.to_numpy())) == [(2, 3), (4, 5)]
+    assert ratings["stage"].value_counts().to_dict() == {"score": 18, "check": 18}
     settled = pd.read_csv(tmp_path / "settled.csv")
     assert len(settled) == 3 * 6
     assert set(settled[settled["dimension"] == "recall"]["value"]) == {3, 5}
@@ -164,6 +165,7 @@ def test_named_annotators_get_their_images_in_their_turn(serve_small):
             ]
     assert len(by_image) == 6
     assert "20 of 20 answers (100.0 %)" in admin.get("/admin").text
+    assert "its note is their name: Ann, Ben" in admin.get("/admin").text
 
 
 def test_who_comes_too_late_checks_what_another_annotator_left(serve_small, monkeypatch):
