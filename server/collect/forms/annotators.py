@@ -84,11 +84,13 @@ def assign_groups(
                 raise section.error("annotators", str(unknown("image", image, image_ids)))
             by_image[image] = group
     dealers = [group for group in groups if not group.images]
-    others = [unit.image_id for unit in units if unit.image_id not in by_image]
-    if others and not dealers:
+    unlisted_images = [unit.image_id for unit in units if unit.image_id not in by_image]
+    if unlisted_images and not dealers:
         raise section.error(
             "annotators",
-            f"no group has the image '{others[0]}'; add one without images for the rest",
+            f"no group has the image '{unlisted_images[0]}'; add one without images for the rest",
         )
-    by_image |= {image: dealers[k % len(dealers)] for k, image in enumerate(dict.fromkeys(others))}
+    by_image |= {
+        image: dealers[k % len(dealers)] for k, image in enumerate(dict.fromkeys(unlisted_images))
+    }
     return [replace(unit, stages=by_image[unit.image_id].stages) for unit in units]

@@ -135,10 +135,12 @@ class ThumbForm(Form):
     @property
     def scales(self) -> Mapping[str, Scale]:
         """The scales of the authors' release, where penalties are negative, or of the study's own levels."""
-        own = super().scales
-        low = sum(scale.low for scale in own.values()) / 2 + _RELEASE_SCALES["total"].low - 1
-        high = sum(scale.high for scale in own.values()) / 2
-        return {**_RELEASE_SCALES, **own, "total": Scale(low, high)}
+        level_scales = super().scales
+        low = (
+            sum(scale.low for scale in level_scales.values()) / 2 + _RELEASE_SCALES["total"].low - 1
+        )
+        high = sum(scale.high for scale in level_scales.values()) / 2
+        return {**_RELEASE_SCALES, **level_scales, "total": Scale(low, high)}
 
     @property
     def main_dimension(self) -> str:

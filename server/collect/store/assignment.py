@@ -85,14 +85,14 @@ _N_SEEING = (
 
 def _first_units(condition: ColumnElement[bool]) -> Select[Any]:
     """Select the first open units of a condition, without those that all raters have seen."""
-    first = (
+    first_units = (
         select(units.c.given, *_ORDER)
         .where(*_IS_OPEN, condition, bindparam("n_raters") > _N_SEEING)
         .order_by(units.c.given, *_ORDER)
         .limit(bindparam("n_units"))
         .subquery()
     )
-    return select(*first.c)
+    return select(*first_units.c)
 
 
 #: Open units with one answer, with none, and with more: the order in which they get further ones, so that units
@@ -196,7 +196,7 @@ class Assignment:
         results: dict[int, ShownUnit | Rater | Exception] = {}
         new_serves: list[dict[str, Any]] = []
         new_states: list[dict[str, Any]] = []
-        shown: dict[int, tuple[_Serve, Rater]] = {}
+        serves_by_rater: dict[int, tuple[_Serve, Rater]] = {}
         for rater_id, now in times.items():
             row = rows.get(rater_id)
             if row is None:
@@ -217,7 +217,7 @@ class Assignment:
             if serve is None:
                 results[rater_id] = rater
             else:
-                shown[rater_id] = serve, rater
+                serves_by_rater[rater_id] = serve, rater
         if new_serves:
             c.execute(_INSERT_SERVE, new_serves)
             keys = [{"unit_id": s["unit"], "serve_key": s["key"]} for s in new_serves]
@@ -225,9 +225,10 @@ class Assignment:
         if new_states:
             c.execute(UPDATE_RATER, new_states)
         unit_states = load_unit_states(
-            c, {serve.unit for serve, _ in shown.values() if data.units[serve.unit].stages}
+            c,
+            {serve.unit for serve, _ in serves_by_rater.values() if data.units[serve.unit].stages},
         )
-        for rater_id, (serve, rater) in shown.items():
+        for rater_id, (serve, rater) in serves_by_rater.items():
             state = unit_states.get(serve.unit, UnitState())
             if (
                 state.answered_at > serve.served_at

@@ -36,7 +36,7 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
     rows = await store.load_all_rows()
     agreement = await site.agreement.get(store, rows)
     figures = await asyncio.to_thread(compute_rater_figures, store, rows)
-    needed = {
+    answers_needed = {
         u["id"]: len(store.units[u["id"]].stages) or ratings
         for u in rows["units"]
         if u["pool"] == "main"
@@ -55,8 +55,12 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
         agreement=agreement,
         units_by_answers=sorted(units_by_answers.items()),
-        n_done=sum(min(u["given"], needed[u["id"]]) for u in rows["units"] if u["id"] in needed),
-        n_needed=sum(needed.values()),
+        n_done=sum(
+            min(u["given"], answers_needed[u["id"]])
+            for u in rows["units"]
+            if u["id"] in answers_needed
+        ),
+        n_needed=sum(answers_needed.values()),
         answers_over_time=_answers_over_time(rows["answers"]),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],

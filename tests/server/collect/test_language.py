@@ -36,8 +36,8 @@ def texts_of_pages():
     """Return the texts that templates for raters translate."""
     folders = [package_folder(captau.server.collect), package_folder(captau.server.web)]
     sources = [path.read_text() for f in folders for path in (f / "templates").rglob("*.html")]
-    found = (extract_from_ast(Environment().parse(source), ("_",)) for source in sources)
-    texts = {text for messages in found for _, _, text in messages}
+    message_lists = (extract_from_ast(Environment().parse(source), ("_",)) for source in sources)
+    texts = {text for messages in message_lists for _, _, text in messages}
     return {text[0] if isinstance(text, tuple) else text for text in texts} - {None}
 
 
@@ -66,9 +66,9 @@ def texts_of_forms():
 
 def test_the_german_catalogue_has_every_text_that_raters_see():
     catalogue = load_catalogue("de")
-    needed = texts_of_pages() | texts_of_forms()
-    assert not needed - set(catalogue), "texts without translation"
-    assert not set(catalogue) - needed, "translations of texts that no page has"
+    page_texts = texts_of_pages() | texts_of_forms()
+    assert not page_texts - set(catalogue), "texts without translation"
+    assert not set(catalogue) - page_texts, "translations of texts that no page has"
     for text, translation in catalogue.items():
         assert re.findall(r"%\(\w+\)s", text) == re.findall(r"%\(\w+\)s", translation), text
 

@@ -74,8 +74,8 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
         (tmp_path / name).write_bytes(content)
     ratings = pd.read_csv(tmp_path / "ratings.csv")
     caption = page.captions[0].rstrip(".")
-    one = ratings[ratings["caption"].str.capitalize() == caption.capitalize()]
-    states = one[one["dimension"].isin(["precision", "recall"])].pivot(
+    caption_ratings = ratings[ratings["caption"].str.capitalize() == caption.capitalize()]
+    states = caption_ratings[caption_ratings["dimension"].isin(["precision", "recall"])].pivot(
         index="rater", columns="dimension", values="value"
     )
     assert sorted(map(tuple, states.to_numpy())) == [(2, 3), (4, 5)]
