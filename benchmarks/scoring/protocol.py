@@ -251,7 +251,7 @@ class Protocol:
         if excluded.any() and self.undefined != "drop":
             first = items["item_id"].iloc[int(np.argmax(excluded))]
             raise InputError(
-                f"{where}: {excluded.sum():,} captions are their only reference, first '{first}', and "
+                f"{where}: {excluded.sum():,} captions have no reference but copies of themselves, first '{first}', and "
                 f"protocol.own_references=leave_out leaves them none; protocol.undefined=drop leaves "
                 f"them out, protocol.own_references=drop all copies"
             )

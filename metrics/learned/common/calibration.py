@@ -44,7 +44,9 @@ class Curve:
     good: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        table = np.array([self.scores, self.ratings, self.good])  # of one length, or a ValueError
+        if not len(self.scores) == len(self.ratings) == len(self.good):
+            raise ValueError("a curve's rows are of unequal lengths")
+        table = np.array([self.scores, self.ratings, self.good])
         if not (np.isfinite(table).all() and table.size and (np.diff(table) >= -1e-9).all()):
             raise ValueError("a curve falls, or is no row of numbers")
 

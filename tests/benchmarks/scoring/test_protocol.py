@@ -336,7 +336,7 @@ def test_own_references_are_scored_left_out_with_their_captions_or_left_out(
 def test_captions_that_are_their_only_reference_stop_a_run() -> None:
     """Nothing can be scored without references, and 0 would be a lie."""
     with says(
-        "dataset toy: 1 captions are their only reference, first '2:",
+        "dataset toy: 1 captions have no reference but copies of themselves, first '2:",
         "protocol.undefined=drop leaves them out",
         "protocol.own_references=drop all copies",
     ):
