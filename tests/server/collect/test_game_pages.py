@@ -33,7 +33,9 @@ def test_a_player_goes_from_consent_to_feedback(serve_small):
     # Tutorial answers are kept apart from the dataset's.
     assert {a["phase"] for a in load_rows(site)["answers"]} == {"tutorial"}
     assert sum(u["given"] for u in load_rows(site)["units"]) == 0
-    browser.post("/rate", {**page.hidden, "rating": 3})
+    feedback = browser.post("/rate", {**page.hidden, "rating": 3})
+    assert "<span>Pair 1 of 3, " in feedback.text
+    assert "<span>Pair 2 of 3, " in browser.get("/rate").text
     assert [a["phase"] for a in load_rows(site)["answers"]][-1] == "trial"
     assert sum(u["given"] for u in load_rows(site)["units"]) == 1
 
