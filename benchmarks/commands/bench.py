@@ -163,7 +163,14 @@ def run(config: BenchOptions) -> Results:
     with StepProgress(len(config.datasets) * len(config.metrics)) as progress:
         for name, protocol in config.datasets.items():
             selection = EvaluationSet.select(config.locations.load(name), protocol)
-            unavailable = find_unavailable(config.metrics, config.optional, selection.items)
+            # Of preferences alone the floors stand without any metric, but there is nothing to compare.
+            has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
+            unavailable = find_unavailable(
+                config.metrics,
+                config.optional,
+                selection.items,
+                needs_one=bool(config.tests) or not has_floors,
+            )
             metrics = [m for m in config.metrics if m not in unavailable]
             missing.append(unavailable)
             measured.append(

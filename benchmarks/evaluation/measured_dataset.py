@@ -104,7 +104,8 @@ class ScoredDataset:
             items.assign(metric=metric, score=scores.to_numpy())
             for metric, scores in self.by_metric.items()
         ]
-        return pd.concat(frames, ignore_index=True)[list(SCORE_COLUMNS)]
+        none = items.iloc[:0].assign(metric="", score=0.0)
+        return pd.concat(frames or [none], ignore_index=True)[list(SCORE_COLUMNS)]
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,8 @@ class RunDataset:
         )
         scored_metrics = set(wide.columns)
         names = [m for m in self.metrics if m in scored_metrics]
-        return wide.loc[self.items.index, [*names, *sorted(scored_metrics - set(names))]].astype(
-            float
-        )
+        columns = [*names, *sorted(scored_metrics - set(names))]
+        return wide.reindex(self.items.index)[columns].astype(float)
 
     @cached_property
     def oriented(self) -> pd.DataFrame:

@@ -22,19 +22,29 @@ UnavailableMetrics = Mapping[Metric, Unavailability]
 
 
 def find_unavailable(
-    metrics: Sequence[Metric], optional: frozenset[str], items: pd.DataFrame
+    metrics: Sequence[Metric],
+    optional: frozenset[str],
+    items: pd.DataFrame,
+    *,
+    needs_one: bool = True,
 ) -> dict[Metric, Unavailability]:
     """Return those metrics of suites that cannot be computed for these items, with the reasons.
 
+    Args:
+        metrics: all that are requested.
+        optional: the specs of those that a suite names.
+        items: as metrics take them.
+        needs_one: whether there is nothing to do without a metric.
+
     Raises:
-        InputError: where that leaves none.
+        InputError: where that leaves none, and one is needed.
     """
     reasons = {
         metric: reason
         for metric in metrics
         if metric.spec in optional and (reason := metric.find_unavailability(items)) is not None
     }
-    if metrics and len(reasons) == len(metrics):
+    if needs_one and metrics and len(reasons) == len(metrics):
         specs_by_reason = _group_by_reason(reasons)
         if len(reasons) == 1:
             raise InputError(f"metric {metrics[0].spec} {reasons[metrics[0]]}")

@@ -101,6 +101,21 @@ def test_text_metrics_are_listed_as_missing_without_references(tmp_path: Path) -
     assert "words" not in set(missing["metric"])
 
 
+def test_the_floors_stand_where_no_metric_can_be_computed(tmp_path: Path) -> None:
+    """Both descriptions have three words, which is a tie, and people prefer the first one."""
+    write(tmp_path, IIW_DOCCI, iiw_docci())
+    results = bench("iiw_docci", data_root=tmp_path, statistics={"interval": "none"})
+    table = results.correlations
+    mean = table[(table["dimension"] == "mean") & table["value"].notna()]
+    assert mean["metric"].tolist() == []
+    first = table[(table["dimension"] == "comprehensiveness") & table["value"].notna()]
+    assert first.set_index("metric")["value"].to_dict() == {
+        "floor_length": 0.5,
+        "floor_position": 1.0,
+    }
+    assert results.scores.empty
+
+
 def test_the_longer_description_wins_in_iiw_400(data_root: Path) -> None:
     """Shares of the README beside the file, ties aside."""
     table = bench("iiw_400", Length(), data_root=data_root).correlations
