@@ -204,6 +204,8 @@ def unbounded_reason(battles: Battles) -> str:
     wins, ties = battles.totals
     beats = wins + ties > 0
     _, labels = connected_components(beats, directed=True, connection="strong")
+    if not labels.any():
+        return "undefined: too few wins beside the ties to tell strengths from the chance of ties"
     for group in range(labels.max() + 1):
         is_own = labels == group
         if not beats[~is_own][:, is_own].any():

@@ -25,6 +25,8 @@ MAX_STEPS = 100
 MAX_STEP = 1.0
 #: A gradient per comparison at which a fit is finished.
 TOLERANCE = 1e-10
+#: Less information than this about a direction: the likelihood grows along it without end.
+MIN_INFORMATION = 1e-6
 #: The change of an Elo rating after a game that was as good as lost, and the ratings' start.
 ELO_K = 32.0
 ELO_START = 1000.0
@@ -48,8 +50,9 @@ def fit_strengths(
 ) -> Strengths:
     """Fit strengths to samples of comparisons by maximum likelihood, with Newton's method.
 
-    A sample has a maximum where the systems cannot be parted into two groups of which one never wins or ties against
-    the other (Ford 1957); without one its strengths are NaN.
+    Without a maximum a sample's strengths are NaN: where the systems can be parted into two groups of which one never
+    wins or ties against the other (Ford 1957), and where ties grow with the strengths for ever, as of two systems of
+    which one never wins.
 
     Args:
         wins: how often the row's system beats the column's, shape (n_systems, n_systems, n_samples).
@@ -121,20 +124,33 @@ class _Model:
             if np.isfinite(logarithm := np.log(start.tie[0])) and logarithm:
                 tie = np.where(self.has_ties, logarithm, self.no_ties)
         for _ in range(MAX_STEPS):
-            gradient, curvature = self.gradient(strengths, tie)
-            # The mean strength is free, and a sample without ties has no parameter of them.
-            curvature[:, :-1, :-1] += 1.0
-            gradient[~self.has_ties, -1] = 0.0
-            curvature[~self.has_ties, -1, :] = curvature[~self.has_ties, :, -1] = 0.0
-            curvature[~self.has_ties, -1, -1] = 1.0
-            if (np.abs(gradient).max(axis=1) <= TOLERANCE * self.n).all():
+            gradient, curvature = self._newton(strengths, tie)
+            # A finished sample stays, since one without a maximum would go on until its curvature is 0.
+            is_moving = np.abs(gradient).max(axis=1) > TOLERANCE * self.n
+            if not is_moving.any():
                 break
-            step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+            step = np.zeros_like(gradient)
+            step[is_moving] = np.linalg.solve(
+                curvature[is_moving], gradient[is_moving][:, :, None]
+            )[:, :, 0]
             step *= (MAX_STEP / np.maximum(np.abs(step).max(axis=1), MAX_STEP))[:, None]
             strengths = strengths + step[:, :-1]
             tie = self.move_tie(tie, step[:, -1])
+        gradient, curvature = self._newton(strengths, tie)
+        is_maximum = np.abs(gradient).max(axis=1) <= TOLERANCE * self.n
+        is_maximum &= np.linalg.eigvalsh(curvature)[:, 0] > MIN_INFORMATION
         strengths -= strengths.mean(axis=1, keepdims=True)
-        return strengths.T, np.exp(tie)
+        strengths[~is_maximum] = np.nan
+        return strengths.T, np.where(is_maximum, np.exp(tie), np.nan)
+
+    def _newton(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
+        """Return `gradient` without its free directions: the mean strength, and ties of samples that have none."""
+        gradient, curvature = self.gradient(strengths, tie)
+        curvature[:, :-1, :-1] += 1.0
+        gradient[~self.has_ties, -1] = 0.0
+        curvature[~self.has_ties, -1, :] = curvature[~self.has_ties, :, -1] = 0.0
+        curvature[~self.has_ties, -1, -1] = 1.0
+        return gradient, curvature
 
     def move_tie(self, tie: Floats, step: Floats) -> Floats:
         """Return the logarithm of the ties' parameter after a step."""

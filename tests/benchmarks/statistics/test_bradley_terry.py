@@ -117,6 +117,14 @@ def test_a_system_that_never_loses_has_no_strength(model):
     assert np.isfinite(fit_strengths(wins, tied, model).values).all()
 
 
+@pytest.mark.parametrize("model", TIE_MODELS)
+def test_of_two_systems_one_that_only_wins_and_ties_has_no_strength(model):
+    """With 93 wins and 5 ties, strength and ties' parameter can grow together for ever; one loss stops them."""
+    ties = counts([0, 5], [5, 0])
+    assert np.isnan(fit_strengths(counts([0, 93], [0, 0]), ties, model).values).all()
+    assert np.isfinite(fit_strengths(counts([0, 93], [1, 0]), ties, model).values).all()
+
+
 def test_an_unknown_model():
     with pytest.raises(ValueError, match="no model 'glicko'"):
         fit_strengths(np.zeros((2, 2, 1)), np.zeros((2, 2, 1)), "glicko")
