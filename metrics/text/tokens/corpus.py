@@ -378,11 +378,11 @@ class ReferenceCorpus:
         self, tokens: TokenTable, places: Ints
     ) -> tuple[list[NgramTable], list[list[tuple[str, ...]]]]:
         """Number the captions' n-grams behind those of the references' words at `places`."""
-        known, spelling = self.corpus.vocabulary, list(tokens.vocabulary)
-        numbers = np.array([known.get(word, -1) for word in spelling], dtype=np.int64)
+        vocabulary, spelling = self.corpus.vocabulary, list(tokens.vocabulary)
+        numbers = np.array([vocabulary.get(word, -1) for word in spelling], dtype=np.int64)
         (new_words,) = np.nonzero(numbers < 0)
-        numbers[new_words] = len(known) + np.arange(len(new_words))
-        base = len(known) + len(new_words)
+        numbers[new_words] = len(vocabulary) + np.arange(len(new_words))
+        base = len(vocabulary) + len(new_words)
         words = numbers[tokens.words] if spelling else np.empty(0, np.int64)
         spelt_words = [spelling[word] for word in tokens.words.tolist()]
         ngram_at = words
@@ -393,13 +393,13 @@ class ReferenceCorpus:
         for n in range(2, len(self._ranks) + 1):
             position = position[words_left[position] >= n]
             prefixes, last_words = ngram_at[position], words[position + n - 1]
-            found, ngrams = self._look_up(n, prefixes, last_words)
-            keys = prefixes[~found] * base + last_words[~found]
-            _, first, ngrams[~found] = np.unique(keys, return_index=True, return_inverse=True)
-            ngrams[~found] += len(self._ranks[n - 1])
+            is_shared, ngrams = self._look_up(n, prefixes, last_words)
+            keys = prefixes[~is_shared] * base + last_words[~is_shared]
+            _, first, ngrams[~is_shared] = np.unique(keys, return_index=True, return_inverse=True)
+            ngrams[~is_shared] += len(self._ranks[n - 1])
             ngram_at = np.full(len(words), -1)
             ngram_at[position] = ngrams
-            begins = position[~found][first].tolist()
+            begins = position[~is_shared][first].tolist()
             new_ngrams.append([tuple(spelt_words[b : b + n]) for b in begins])
             size = len(self._ranks[n - 1]) + len(begins)
             tables.append(_join_tables(self.corpus.grams(n).ngram_at[places], ngram_at, size))
@@ -407,13 +407,13 @@ class ReferenceCorpus:
 
     def _look_up(self, n: int, prefixes: Ints, words: Ints) -> tuple[NDArray[np.bool_], Ints]:
         """Return which n-grams some reference has, and their numbers (0 for the others)."""
-        known, size = self._sorted_keys[n - 1], len(self.corpus.vocabulary)
-        if not len(known):
+        sorted_keys, size = self._sorted_keys[n - 1], len(self.corpus.vocabulary)
+        if not len(sorted_keys):
             return np.zeros(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
         keys = prefixes * size + words
-        rank = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        found = (words < size) & (known[rank] == keys)
-        return found, np.where(found, self._ranks[n - 1][rank], 0)
+        rank = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+        is_shared = (words < size) & (sorted_keys[rank] == keys)
+        return is_shared, np.where(is_shared, self._ranks[n - 1][rank], 0)
 
 
 def _join_tables(references: NDArray[Any], captions: Ints, size: int) -> NgramTable:
