@@ -143,7 +143,7 @@ def _order_table(
             row = orders[metric, measure]
             cells.append(format_number(row["value"], 1, 2))
             low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
-            cells.append(f"{low} to {high}" if statistics.uses_resampling else "")
+            cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else "")
         alike = orders[metric, "pairwise_accuracy"]["value"]
         label = FLOORS[metric] if metric in PAIR_FLOORS else labels[metric]
         rows.append((label, [*cells, format_number(alike, 100, 0)]))
