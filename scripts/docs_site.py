@@ -23,7 +23,7 @@ from captau.benchmarks.cli.registry import COMMANDS
 from captau.datasets import registry as datasets
 
 #: README's sections that the site says elsewhere, from the registries or its own menu.
-NOT_QUICK = ("What it knows", "Further")
+NOT_QUICK = ("In the box", "Licence and citation")
 
 
 @cache
@@ -51,6 +51,7 @@ def generated() -> dict[str, str]:
 def home() -> str:
     """README's beginning, and where to go from there."""
     intro, _ = sections("README.md")
+    intro = intro.replace("docs/images/", "images/")
     counts = [
         f"- [{len(metric_names())} metrics](metrics/index.md): what each computes, with its formula, "
         "source, parameters and signature.",

@@ -78,10 +78,10 @@ class AgreeOptions(ScoringOptions):
     examples: ClassVar[str] = """
 captau agree                                           the embedded demo
 captau agree dataset=flickr8k_expert                   Table 3 of Scott et al. 2023
-captau agree dataset=[flickr8k_expert,demo]            side by side
+captau agree dataset=flickr8k_expert,demo            side by side
 captau agree dataset=flickr8k_expert protocol.split=test
-captau agree dataset=demo protocol.systems=[exact,terse] seed=7 draws=100
-captau agree dataset=thumb protocol.dimension=[precision,recall] by=human      Figure 2 of Kasai et al. 2022
+captau agree dataset=demo protocol.systems=exact,terse seed=7 draws=100
+captau agree dataset=thumb protocol.dimension=precision,recall by=human      Figure 2 of Kasai et al. 2022
 captau agree kind=captions references=captions_val2014.json      Chen et al. 2015, Table I
 captau agree kind=words references=captions_val2014.json         its section 4.2
 captau agree kind=words references=captions_val2014.json words.parts=true    its Figure 3

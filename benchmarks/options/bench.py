@@ -18,9 +18,9 @@ class BenchOptions(MeasuringOptions):
     examples: ClassVar[str] = """
 captau bench                                           the embedded demo, the text suite
 captau bench dataset=flickr8k_expert                   the protocol of CLIPScore's Table 1
-captau bench dataset=[flickr8k_expert,thumb] metrics=[bleu_4,cider,sacrebleu]
-captau bench dataset=thumb protocol.dimension=recall protocol.coefficients=[tau_c]
-captau bench dataset=thumb 'metrics=["file(path=mine.csv,name=Mine)",cider]'
+captau bench dataset=flickr8k_expert,thumb metrics=bleu_4,cider,sacrebleu
+captau bench dataset=thumb protocol.dimension=recall protocol.coefficients=tau_c
+captau bench dataset=thumb 'metrics=file(path=mine.csv,name=Mine),cider'
 captau bench dataset=file file.path=mine.csv file.low=1 file.high=5
 captau bench dataset=flickr8k_expert statistics.interval=bca statistics.replicates=10000
 captau bench dataset=flickr8k_expert,thumb --multirun  one run each
@@ -68,10 +68,10 @@ class CompareOptions(BenchOptions):
     """Options of `captau compare`."""
 
     examples: ClassVar[str] = """
-captau compare dataset=flickr8k_expert metrics=[cider,rouge_l]
-captau compare dataset=thumb metrics=text protocol.coefficients=[pearson]
-captau compare dataset=pascal50s tests=[permutation] statistics.swap=item
-captau compare 'metrics=["file(path=mine.csv,name=Mine)",text]' statistics.correction=holm
+captau compare dataset=flickr8k_expert metrics=cider,rouge_l
+captau compare dataset=thumb metrics=text protocol.coefficients=pearson
+captau compare dataset=pascal50s tests=permutation statistics.swap=item
+captau compare 'metrics=file(path=mine.csv,name=Mine),text' statistics.correction=holm
 """
     notes: ClassVar[str] = "Every two metrics are compared on the same resampled images."
     writes: ClassVar[str] = """

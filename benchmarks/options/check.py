@@ -73,10 +73,10 @@ class CheckOptions(Options):
     examples: ClassVar[str] = """
 captau check baseline=golden/demo.yaml update=true metrics=text_all   makes the baseline
 captau check baseline=golden/demo.yaml                  recomputes and compares by the file's options
-captau check baseline=golden/demo.yaml metrics=[cider]  of its metrics, this one
+captau check baseline=golden/demo.yaml metrics=cider  of its metrics, this one
 captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
 captau check baseline=golden/demo.yaml junit=captau.xml versions=none
-captau check baseline=mine.yaml update=true dataset=flickr8k_expert 'metrics=["python(mine:score)"]'
+captau check baseline=mine.yaml update=true dataset=flickr8k_expert 'metrics=python(mine:score)'
 """
     notes: ClassVar[str] = """
 Every score is computed anew. A table shows what moved: by how much, and the likely cause (the version of a package, a

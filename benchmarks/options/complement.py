@@ -16,7 +16,7 @@ class ComplementOptions(MeasuringOptions):
     examples: ClassVar[str] = """
 captau complement                                      the embedded demo
 captau complement dataset=flickr8k_expert
-captau complement dataset=thumb metrics=[sacrebleu,rouge_score_l,cider] draws=1000
+captau complement dataset=thumb metrics=sacrebleu,rouge_score_l,cider draws=1000
 """
     writes: ClassVar[str] = """
 Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md explains what they hold.

@@ -84,7 +84,7 @@ class FetchOptions(Options):
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data fetch dataset=thumb
-captau data fetch dataset=[flickr8k_expert,capeval1k] data.root=~/captions
+captau data fetch dataset=flickr8k_expert,capeval1k data.root=~/captions
 captau data fetch dataset=all
 captau data fetch dataset=spice_models      what the metric spice needs (387 MB, docs/spice.md)
 """
@@ -123,7 +123,7 @@ class ImportOptions(Options):
     takes_all: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
-captau data import dataset=[flickr8k_expert,composite_8k] source=Flickr8k_text.zip
+captau data import dataset=flickr8k_expert,composite_8k source=Flickr8k_text.zip
 captau data import dataset=all source=~/captions
 """
     notes: ClassVar[str] = """
@@ -149,7 +149,7 @@ class VerifyOptions(Options):
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data verify
-captau data verify dataset=[thumb,flickr8k_expert]
+captau data verify dataset=thumb,flickr8k_expert
 captau data verify dataset=thumb data.images=~/coco
 captau data verify dataset=spice_models
 """
@@ -184,8 +184,8 @@ class OverlapOptions(Options):
 
     takes_all: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
-captau data overlap dataset=[capeval1k,composite_coco]
-captau data overlap dataset=[thumb,capeval1k,composite_coco]
+captau data overlap dataset=capeval1k,composite_coco
+captau data overlap dataset=thumb,capeval1k,composite_coco
 """
 
     names: tuple[str, ...] = part(
@@ -202,7 +202,7 @@ class DocumentFrequencyOptions(Options):
 
     examples: ClassVar[str] = """
 captau data df references=captions_train2014.json output=coco_df.json
-captau score candidates=one.json references=refs.json 'metrics=["cider(df=coco_df.json)"]'
+captau score candidates=one.json references=refs.json 'metrics=cider(df=coco_df.json)'
 """
     environment: ClassVar[tuple[Option, ...]] = (replace(JAVA_HOME, heading=""),)
 

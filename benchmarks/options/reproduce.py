@@ -56,7 +56,7 @@ class ReproduceOptions(ScoringOptions):
     takes_all: ClassVar[str] = "paper"
     examples: ClassVar[str] = """
 captau reproduce paper=clipscore_2021
-captau reproduce paper=[thumb_2022,umic_2021]
+captau reproduce paper=thumb_2022,umic_2021
 captau reproduce paper=all
 """
     writes: ClassVar[str] = """

@@ -95,14 +95,14 @@ class ScoreOptions(ScoringOptions):
 
     examples: ClassVar[str] = """
 captau score candidates=captions_val2014_mine_results.json references=captions_val2014.json
-captau score 'candidates=[mine.json,base=their/results.json]' references=refs.json
-captau score candidates=mine.json 'references=[c5.json,c40.json]'
-captau score candidates=mine.jsonl references=refs.jsonl metrics=[bleu_4,cider,meteor]
+captau score candidates=mine.json,base=their/results.json references=refs.json
+captau score candidates=mine.json references=c5.json,c40.json
+captau score candidates=mine.jsonl references=refs.jsonl metrics=bleu_4,cider,meteor
 caption.py | captau score candidates=- references=refs.json stdout=scores.jsonl | head
-captau score candidates=mine.json 'metrics=["rater(path=DIR)"]' 'keep.metric="rater(path=DIR)"' keep.above=0.7
-captau score candidates=one.json references=one_refs.json 'metrics=["cider(df=coco_df.json)"]'
-captau score 'candidates=shards/*.parquet' metrics=[bleu_4,cider] output_dir=scored
-captau score candidates=shards engine=ray metrics=[bleu_4,cider]
+captau score candidates=mine.json 'metrics=rater(path=DIR)' 'keep.metric="rater(path=DIR)"' keep.above=0.7
+captau score candidates=one.json references=one_refs.json 'metrics=cider(df=coco_df.json)'
+captau score 'candidates=shards/*.parquet' metrics=bleu_4,cider output_dir=scored
+captau score candidates=shards engine=ray metrics=bleu_4,cider
 """
     notes: ClassVar[str] = """
 Large sets (docs/large_sets.md): candidates=PATH|[A,B] are then shards of one set: Parquet, JSON lines (also .gz, .zst),

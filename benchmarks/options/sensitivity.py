@@ -20,8 +20,8 @@ class SensitivityOptions(MeasuringOptions):
     examples: ClassVar[str] = """
 captau sensitivity                                     the embedded demo, by number of images
 captau sensitivity dataset=flickr8k_expert kind=protocols
-captau sensitivity dataset=flickr8k_expert kind=[images,raters,power] metrics=[bleu_4,cider]
-captau sensitivity dataset=thumb kind=references metrics=[cider] draws=20
+captau sensitivity dataset=flickr8k_expert kind=images,raters,power metrics=bleu_4,cider
+captau sensitivity dataset=thumb kind=references metrics=cider draws=20
 """
     writes: ClassVar[str] = """
 Writes sensitivity.csv, table.md, table.tex, run.json; curves also as sensitivity.svg and sensitivity.png where

@@ -18,7 +18,7 @@ class ServeOptions(SiteOptions):
     examples: ClassVar[str] = """
 captau serve                                            the two demo challenges
 captau serve challenge=mine.yaml port=8080
-captau serve challenge=[captions.yaml,metrics.yaml]     or a folder of them
+captau serve challenge=captions.yaml,metrics.yaml     or a folder of them
 captau serve challenge=mine.yaml url=https://lab.example/challenge proxy=true    behind a proxy
 captau serve challenge=mine.yaml database=postgresql://user@host/name queue=redis://host
 """

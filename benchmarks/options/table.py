@@ -34,7 +34,7 @@ captau bench dataset=flickr8k_expert output_dir=mine
 captau table run=mine                                  Markdown, onto the terminal
 captau table run=mine style=latex output=table.tex
 captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
-captau table run=[mine,older] intervals=plusminus
+captau table run=mine,older intervals=plusminus
 """
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
 
@@ -83,7 +83,7 @@ class CiteOptions(Options):
 
     examples: ClassVar[str] = """
 captau cite run=mine
-captau cite run=[mine,older] output=captau.bib
+captau cite run=mine,older output=captau.bib
 """
     notes: ClassVar[str] = """
 The methods paragraph names the protocol in full; the BibTeX is that of the datasets and metrics that a run used

@@ -100,8 +100,8 @@ class ThresholdsOptions(CurveOptions, MeasuringOptions):
 
     examples: ClassVar[str] = """
 captau thresholds                                      the embedded demo
-captau thresholds dataset=caption_quality 'metrics=["rater(path=DIR)",clipscore]' precision=0.8
-captau thresholds dataset=flickr8k_expert metrics=[cider,spice] good=0.66
+captau thresholds dataset=caption_quality 'metrics=rater(path=DIR),clipscore' precision=0.8
+captau thresholds dataset=flickr8k_expert metrics=cider,spice good=0.66
 captau thresholds dataset=thumb metrics=text 'good=precision>=4 and recall>=4'
 """
     writes: ClassVar[str] = """

@@ -90,8 +90,8 @@ class TrainOptions(ScoringOptions):
 
     examples: ClassVar[str] = """
 captau train rater=icr                                 on the embedded demo
-captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb,pascal50s] design=all
-captau train rater=captau dataset=[flickr8k_expert,capeval1k,thumb] design=leave_one_out metrics=text
+captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb,pascal50s design=all
+captau train rater=captau dataset=flickr8k_expert,capeval1k,thumb design=leave_one_out metrics=text
 captau train rater=in_domain dataset=flickr8k_expert design=folds seeds=[0,1,2]
 captau train rater=icr dataset=cocog rater.images=vilbert_images.npz rater.texts=vilbert_texts.npz
 captau train rater=icr shuffled=true                   the control that a rater must beat

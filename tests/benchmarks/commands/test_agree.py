@@ -18,6 +18,7 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 import captau
+from captau.benchmarks.evaluation.floors import PAIR_FLOORS
 from captau.benchmarks.runs.run_output import AGREEMENT_COLUMNS
 from captau.benchmarks.statistics.rater_agreement import (
     HALF_MEASURES,
@@ -754,7 +755,7 @@ def test_ceilings_have_no_accuracy_and_can_be_left_out():
 @pytest.mark.parametrize("ratings", ["mean", "rounded_mean", "median"])
 def test_pooled_ratings_have_no_ceilings(ratings):
     results = captau.bench("demo", "rouge_1", protocol={"ratings": ratings})
-    assert set(results.correlations["metric"]) == {"rouge_1"}
+    assert set(results.correlations["metric"]) == {"rouge_1", *PAIR_FLOORS}
     assert any(note.startswith("No ceilings: ") for note in results.tables[0].notes)
 
 
