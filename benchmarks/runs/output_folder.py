@@ -21,7 +21,14 @@ COMMAND_FILES: dict[str, tuple[str, ...]] = {
     ),
     "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
     "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
-    "agree": ("agreement.csv", "table.md", "table.tex"),
+    "agree": (
+        *("agreement.csv", "distributions.csv", "table.md", "table.tex"),
+        *("rating_distribution.svg", "rating_distribution.png", "stability.svg", "stability.png"),
+    ),
+    "rank": (
+        *("systems.csv", "best_worst.csv", "system_tests.csv", "metric_orders.csv"),
+        *("table.md", "table.tex", "systems.svg", "systems.png"),
+    ),
     "complement": ("complementarity.csv", "table.md", "table.tex"),
     "sensitivity": (
         "sensitivity.csv",
@@ -48,8 +55,7 @@ COMMAND_FILES["reproduce"] = (*COMMAND_FILES["bench"], "comparison.csv")
 OPTIONAL_FILES = (
     *("disattenuated.csv", "kept.json", "differences.csv", "report.html"),
     *("human.csv", "words.csv", "word_agreement.svg", "word_agreement.png"),
-    *("distributions.csv", "rating_distribution.svg", "rating_distribution.png"),
-    *("stability.svg", "stability.png"),
+    *("words.parquet", "wins.csv", "elo.csv", "rating_errors.csv"),
     *("percentiles.csv", "histograms.csv", "distributions.json", "manifest.json"),
 )
 #: The folder of `captau plot`, whose figures are removed as well.
@@ -214,13 +220,17 @@ class OutputFolder:
         try:
             command = json.loads((self.path / RUN_FILE).read_text(encoding="utf-8"))["command"]
             plots = (
-                p for p in (self.path / PLOTS_FOLDER).glob("*") if p.suffix in (".svg", ".png")
+                p
+                for p in (self.path / PLOTS_FOLDER).glob("*")
+                if p.suffix in (".svg", ".png", ".pdf")
             )
+            wins = (p for p in self.path.glob("wins-*") if p.suffix in (".svg", ".png"))
             return (
                 RUN_FILE,
                 *COMMAND_FILES[command],
                 *OPTIONAL_FILES,
                 *(f"{PLOTS_FOLDER}/{p.name}" for p in plots),
+                *(p.name for p in wins),
             )
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # there is none, or a file that is not ours

@@ -289,7 +289,7 @@ def test_json_has_no_word_for_nan():
     assert json.loads(to_json(told)) == {"a": None, "b": [1.5, [None]]}
 
 
-@pytest.mark.parametrize("command", ["bench", "score", "agree"])
+@pytest.mark.parametrize("command", ["bench", "score", "agree", "rank"])
 def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path, monkeypatch):
     written = {}
     monkeypatch.setattr(OutputFolder, "write", lambda _, files: written.update(files))
@@ -298,6 +298,7 @@ def test_every_file_of_a_command_is_known_to_the_output_folder(command, tmp_path
     options = {
         "bench": ["metrics=[rouge_1]"],
         "agree": [],
+        "rank": ["metrics=rouge_1"],
         "score": [
             f"candidates={tmp_path / 'c.json'}",
             f"references={tmp_path / 'r.json'}",
