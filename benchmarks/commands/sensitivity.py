@@ -134,7 +134,7 @@ def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> 
     )
 
 
-def _with_band(row: Mapping[str, Any]) -> str:
+def _with_band(row: Mapping[Any, Any]) -> str:
     """Write a value with its band, where it has any."""
     text = _percent(row["value"])
     return (
