@@ -62,7 +62,7 @@ class PreferenceRanking(SystemRanking):
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Resampled:
     """Values with their replicates.
 
     Attributes:
@@ -75,10 +75,10 @@ class _Sample:
     replicates: Floats
     left_out: Floats | None
 
-    def part(self, rows: slice) -> _Sample:
+    def part(self, rows: slice) -> _Resampled:
         """Return some of the values."""
         left_out = None if self.left_out is None else self.left_out[rows]
-        return _Sample(self.values[rows], self.replicates[rows], left_out)
+        return _Resampled(self.values[rows], self.replicates[rows], left_out)
 
     def interval(self, weights: Floats, options: StatisticsOptions) -> Interval:
         """Return the interval of a weighted sum of the values."""
@@ -129,12 +129,12 @@ def rank_by_preferences(
         return np.concatenate([*strengths, *(mean(weights) for mean in means.values())])
 
     values = statistic(ones)[:, 0]
-    sample = _Sample(values, np.empty((len(values), 0)), None)
+    sample = _Resampled(values, np.empty((len(values), 0)), None)
     if statistics.uses_resampling and battles.n_images > 1:
         count = statistics.replicates, statistics.seed
         (replicates,) = resample([statistic], battles.n_images, *count, advance=advance)
         left_out = jackknife(statistic, battles.n_images) if statistics.interval == "bca" else None
-        sample = _Sample(values, replicates, left_out)
+        sample = _Resampled(values, replicates, left_out)
     parts = [
         sample.part(slice(start, start + len(systems)))
         for start in range(0, len(values), len(systems))
@@ -157,7 +157,7 @@ def rank_by_preferences(
 
 
 def _compare(
-    dataset: str, battles: Battles, sample: _Sample, statistics: StatisticsOptions
+    dataset: str, battles: Battles, sample: _Resampled, statistics: StatisticsOptions
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of `systems.csv`, the best system first, and of `system_tests.csv`, of one dimension."""
     systems = battles.systems
@@ -218,8 +218,8 @@ def unbounded_reason(battles: Battles) -> str:
 
 def _order_rows(
     dataset: str,
-    by_people: Mapping[str, _Sample],
-    by_metric: Mapping[str, _Sample],
+    by_people: Mapping[str, _Resampled],
+    by_metric: Mapping[str, _Resampled],
     statistics: StatisticsOptions,
 ) -> pd.DataFrame:
     """Return how far each metric's means per system are in people's order; intervals over systems and images."""
