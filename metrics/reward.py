@@ -46,7 +46,10 @@ class Reward:
         }
         for need, images in (("references", self._references), ("images", self._image_paths)):
             if need in metric.needs and not images:
-                raise InputError(f"metric {metric.spec}: a reward of it needs {need}={{image: …}}")
+                argument = "image_paths" if need == "images" else need
+                raise InputError(
+                    f"metric {metric.spec}: a reward of it needs {argument}={{image: …}}"
+                )
         self._numbers = {image: number for number, image in enumerate(self._references)}
         self._score = metric.prepare_references(list(self._references.values()))
 

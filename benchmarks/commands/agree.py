@@ -213,6 +213,8 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
                     "note": measure.note,
                     "has_pairs": table.n_items > 0,
                     **vars(measure),
+                    # Each pair stands in the table in both orders.
+                    "n_items": measure.n_items // 2 if is_of_pairs else measure.n_items,
                 }
             )
         if histogram:

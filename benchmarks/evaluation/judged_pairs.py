@@ -232,11 +232,12 @@ class JudgedPairs:
 
 @dataclass(frozen=True)
 class PairAnswers:
-    """Preferences as ratings of pairs, whichever caption stands first, as `captau agree` measures them.
+    """Preferences as ratings of pairs in both orders, as `captau agree` measures them.
 
     Attributes:
-        ratings: columns `item_id, dimension, rater, value`; an item is a pair of captions.
-        item_ids: the pairs.
+        ratings: columns `item_id, dimension, rater, value`; an item is a pair of captions in one order,
+            and each pair stands there in both.
+        item_ids: the pairs in both orders.
         scales: by dimension, from the strongest preference for one caption to that for the other.
     """
 
@@ -246,16 +247,24 @@ class PairAnswers:
 
     @classmethod
     def from_preferences(cls, preferences: pd.DataFrame) -> PairAnswers:
-        """Turn each pair's answers to one order of its captions."""
+        """Return each answer for both orders of its captions, so that no measure depends on the order."""
         a, b = (preferences[side].astype(str) for side in ("item_a", "item_b"))
-        is_turned = a > b
-        ratings = pd.DataFrame(
-            {
-                "item_id": (b + "|" + a).where(is_turned, a + "|" + b),
-                "dimension": preferences["dimension"],
-                "rater": preferences["rater"],
-                "value": preferences["strength"].where(~is_turned, -preferences["strength"]),
-            }
+        ratings = pd.concat(
+            [
+                pd.DataFrame(
+                    {
+                        "item_id": item_ids,
+                        "dimension": preferences["dimension"],
+                        "rater": preferences["rater"],
+                        "value": strengths,
+                    }
+                )
+                for item_ids, strengths in (
+                    (a + "|" + b, preferences["strength"]),
+                    (b + "|" + a, -preferences["strength"]),
+                )
+            ],
+            ignore_index=True,
         )
         scales: dict[str, Scale] = {}
         for dimension, values in ratings.groupby("dimension", sort=False)["value"]:

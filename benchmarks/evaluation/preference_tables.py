@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from .evaluation_set import EvaluationSet
 from .floors import FLOORS, PAIR_FLOORS
@@ -65,9 +66,10 @@ def _strength_table(
     columns = ["strength", "low", "high", "rank", "wins %", "Elo", "Elo, other orders"]
     tie = ranking.fits[battles.dimension].tie[0]
     symbol = "ν" if tie_model == "davidson" else "θ"
+    tie_text = MISSING if np.isnan(tie) else f"{tie:.3f}"
     notes = [
         f"Strengths: logarithms with mean 0 of {MODEL_NAMES[tie_model]} Bradley–Terry model with ties ({symbol} = "
-        f"{tie:.3f}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
+        f"{tie_text}), {len(battles.signs):,} comparisons, {int((battles.signs == 0).sum()):,} of them tied.",
         "Wins %: of a system's comparisons, ties counting half. Elo depends on the order of the comparisons: the "
         f"file's order, and from the least to the greatest of {elo[0]['n_orders']} random orders.",
         _floor_note(battles),

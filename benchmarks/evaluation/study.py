@@ -86,7 +86,9 @@ def _load(
     selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
     if needs_ratings:
         selection.require_ratings("it has preferences and no ratings to correlate with")
-    missing = find_unavailable(config.metrics, config.optional, selection.items)
+    missing = find_unavailable(
+        config.metrics, config.optional, selection.items, needs_one=needs_ratings
+    )
     metrics = [m for m in config.metrics if m not in missing]
     coefficients = selection.rating_coefficients
     if needs_ratings and not coefficients:

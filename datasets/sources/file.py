@@ -162,8 +162,8 @@ def _read_pairs(
     return PairColumns(
         table.places,
         image_ids,
-        table.texts(caption_a, "; name the column with file.caption_a="),
-        table.texts(caption_b, "; name the column with file.caption_b="),
+        table.filled(caption_a, "; name the column with file.caption_a="),
+        table.filled(caption_b, "; name the column with file.caption_b="),
         read_strengths(table, winner, columns["strength"]),
         dimensions,
         raters=_texts(table, columns, "rater"),

@@ -18,7 +18,7 @@ from captau.metrics.text.document_frequencies import document_frequencies
 #: Required parameters, by registered name.
 REQUIRED = {
     "file": "(path=PATH,name=Mine)",
-    "mllm_judge": "(model=m)",
+    "mllm_judge": "(model=m,temperature=1)",
     "python": "(math:sqrt)",
     "rater": "(path=PATH)",
 }

@@ -132,6 +132,7 @@ def test_a_score_that_is_undefined_is_nan():
     ("spec", "keywords", "message"),
     [
         ("cider", {}, "metric cider: a reward of it needs references={image: …}"),
+        ("clipscore", {"references": REFERENCES}, "needs image_paths={image: …}"),
         ("cider", {"references": {"1": []}}, "references of image '1' are [], not texts"),
         ("cider", {"references": {"1": [3]}}, "references of image '1' are [3], not texts"),
         ("bleu_4", {"references": REFERENCES, "df": "f"}, "metric bleu_4: it has no document freq"),

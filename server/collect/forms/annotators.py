@@ -49,7 +49,7 @@ def read_groups(section: YamlFields, participants: str) -> tuple[AnnotatorGroup,
             if turn not in row and turn not in _NEEDED:
                 continue
             name = row.text(turn, None, 32).strip()
-            if name in names:
+            if name.casefold() in map(str.casefold, names):
                 raise row.error(
                     turn, f"'{name}' has another turn at these images; name somebody else"
                 )

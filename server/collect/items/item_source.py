@@ -104,13 +104,21 @@ def _listed_pairs(table: Table, images: Path | None) -> pd.DataFrame:
     Its columns are `image, caption_a, caption_b`, and perhaps `system_a, system_b, references`.
 
     Raises:
-        InputError: if a caption is compared to itself.
+        InputError: if a caption is compared to itself, or a pair is listed twice.
     """
     captions_a, captions_b = table.filled("caption_a"), table.filled("caption_b")
-    for location, a, b in zip(table.places, captions_a, captions_b, strict=True):
+    rows_by_pair: dict[tuple[str, frozenset[str]], str] = {}
+    rows = zip(table.places, table.filled("image"), captions_a, captions_b, strict=True)
+    for location, image, a, b in rows:
         if shown_caption(a) == shown_caption(b):
             raise InputError(
                 f"{location}: caption_a and caption_b are equal, '{a}'; leave this pair out"
+            )
+        earlier = rows_by_pair.setdefault((image, frozenset((a, b))), location)
+        if earlier != location:
+            raise InputError(
+                f"{location}: this pair stands at {earlier} already, in one order or the other; "
+                f"leave one of them out"
             )
     systems = [_systems(table, name) or [None] * len(table) for name in ("system_a", "system_b")]
     image_ids, references, image_files = (

@@ -689,9 +689,39 @@ def test_raters_agree_on_pairs_whichever_caption_stands_first(agree, tmp_path):
     assert status == 0, err
     values = pd.read_csv(folder / "agreement.csv").set_index("measure")["value"]
     assert values["percent_agreement"] == 0.75
-    # Of eight answers five are a, two tie, one is b: α = 1 - 7·2 / (8² - 5² - 2² - 1²), nominal.
-    assert values["krippendorff_alpha_nominal"] == pytest.approx(1 - 7 * 2 / (64 - 30))
+    # Both orders count: of 16 answers 6 prefer one caption, 6 the other, 4 tie, and two of eight items differ:
+    # α = 1 - 15·4 / (16² - 6² - 6² - 4²), nominal.
+    assert values["krippendorff_alpha_nominal"] == pytest.approx(1 - 15 * 4 / (256 - 88))
     assert "items are pairs of captions" in out
+    n_items = pd.read_csv(folder / "agreement.csv").set_index("measure")["n_items"]
+    assert n_items["percent_agreement"] == 4
+
+
+@pytest.mark.parametrize("change", ["renamed", "exchanged"])
+def test_agreement_on_pairs_depends_on_no_spelling_and_no_order(agree, tmp_path, change):
+    def values_of(rows):
+        header = "image,caption_a,caption_b,strength,rater"
+        (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+        status, _, err, folder = agree("dataset=file", "file.path=pairs.csv", "draws=20")
+        assert status == 0, err
+        values = pd.read_csv(folder / "agreement.csv").set_index("measure")["value"]
+        return values[[m for m in values.index if "alpha" in m or m.startswith("icc")]]
+
+    rng = np.random.default_rng(0)
+    answers = [
+        (image, rater, rng.integers(-2, 3)) for image in range(9) for rater in ("ann", "bob")
+    ]
+    before = values_of([f"{i},b{i},d{i},{s},{r}" for i, r, s in answers])
+    after = values_of(
+        [
+            f"{i},{'e' if i % 2 else 'c'}{i},d{i},{s},{r}"
+            if change == "renamed"
+            else f"{i},d{i},b{i},{-s},{r}"
+            for i, r, s in answers
+        ]
+    )
+    assert len(before) > 2
+    np.testing.assert_allclose(after, before, atol=1e-12)
 
 
 def test_pairs_with_one_answer_have_no_agreement(agree, data_root):

@@ -203,3 +203,15 @@ def test_bad_choices_of_rank(tmp_path):
         captau.rank("demo", "rouge_l", ties="glicko")
     with says("dataset demo, colour: 5 groups of systems never meet"):
         captau.rank("demo", "rouge_l", by="preferences")
+
+
+def test_systems_are_ranked_where_no_metric_can_be_computed(tmp_path, capsys):
+    """A wins two comparisons, B one, and one is tied: d = ln 2, and Davidson's ν = 1/√2."""
+    rows = ["1,a dog,a cat,a,A,B", "2,a x,a y,a,A,B", "3,x y,z,b,A,B", "4,x y,z w,tie,A,B"]
+    header = "image,caption_a,caption_b,winner,system_a,system_b"
+    (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
+    words = ("dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.interval=none")
+    assert run_captau("rank", *words, f"output_dir={tmp_path / 'out'}") == 0
+    assert "needs references" in capsys.readouterr().out
+    strengths = pd.read_csv(tmp_path / "out" / "systems.csv").set_index("system")["value"]
+    assert strengths["A"] - strengths["B"] == pytest.approx(float(np.log(2)), abs=1e-6)

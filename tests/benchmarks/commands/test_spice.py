@@ -59,7 +59,10 @@ def test_bench_adds_the_parts_to_the_scores_and_correlates_what_was_asked_for(fi
     assert found.scores.set_index("metric").loc["spice_size", "score"].isna().all()
     assert set(found.run["signatures"]) == {"spice", "spice_recall"}
     metrics = set(pd.read_csv(tmp_path / "out" / "correlations.csv")["metric"])
-    assert {m for m in metrics if not m.startswith(("ceiling", "floor"))} == {"spice", "spice_recall"}
+    assert {m for m in metrics if not m.startswith(("ceiling", "floor"))} == {
+        "spice",
+        "spice_recall",
+    }
     again = bench("demo", ["spice"], cache_root=tmp_path)
     assert again.run["scores_computed"] == 0
     assert len(again.scores) == len(found.scores)

@@ -148,6 +148,7 @@ FAULTS = {
         {},
         ":3: both captions are 'one'",
     ),
+    "an empty caption": (f"{PAIRS}x,one,,a\n", {}, ":2: caption_b is empty"),
     "a winner that is neither": (
         f"{PAIRS}x,one,two,c\n",
         {},

@@ -125,6 +125,14 @@ def test_a_pair_of_equal_captions_is_refused_with_file_and_line(tmp_path):
         read_study(str(path))
 
 
+def test_a_pair_that_is_listed_twice_is_refused_with_both_lines(tmp_path):
+    image, a, b, *rest = PAIRS.splitlines()[1].split(",")
+    reversed_row = ",".join([image, b, a, *rest])
+    path = write_pairs(tmp_path, f"{PAIRS.rstrip()}\n{reversed_row}\n")
+    with says("this pair stands at ", f"{tmp_path / 'pairs.csv'}:2 already", "leave one"):
+        read_study(str(path))
+
+
 @pytest.mark.parametrize(
     ("section", "parts"),
     [

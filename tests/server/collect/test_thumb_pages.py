@@ -218,6 +218,7 @@ def test_thumb_has_attention_items_by_their_precision(serve_small):
             {},
             [":18: thumb.annotators[2].second: 'Ann' has another turn", "somebody else"],
         ),
+        ([{"first": "Ann", "second": "ann"}], {}, ["'ann' has another turn"]),
         ([{"first": "Ann"}], {}, ["thumb.annotators[1].second: it is needed"]),
         ([], {}, ["thumb.annotators: at least one group"]),
         (
