@@ -6,12 +6,16 @@
 scales:
   precision: {low: 1, high: 5, step: 1}
   fluency: {low: -5, high: 0}
+  total: {low: -9, high: 5}
+totals: [total]
 ```
+
+`totals`, which may be left out, names the dimensions that are sums of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +34,12 @@ def scales_path(table: Path) -> Path:
     return table.with_suffix(".yaml")
 
 
-def format_scales(scales: Mapping[str, Scale]) -> str:
-    """Return the text of the file of scales, which `read_scales` reads back."""
+def format_scales(scales: Mapping[str, Scale], totals: Sequence[str] = ()) -> str:
+    """Return the text of the file of scales, which `read_scales` and `read_totals` read back."""
     by_dimension = {dimension: _fields_of(scale) for dimension, scale in scales.items()}
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1000}
-    return yaml.safe_dump({"scales": by_dimension}, default_flow_style=None, **options)
+    fields = {"scales": by_dimension} | ({"totals": list(totals)} if totals else {})
+    return yaml.safe_dump(fields, default_flow_style=None, **options)
 
 
 def read_scales(table: Path) -> dict[str, Scale]:
@@ -48,12 +53,21 @@ def read_scales(table: Path) -> dict[str, Scale]:
         return {}
     fields = read_yaml_fields(path)
     scales = _read_all(fields.section("scales"))
-    fields.reject_unknown()
     if not scales:
         raise fields.error(
             "scales", "it is empty; write for each dimension NAME: {low: 1, high: 5, step: 1}"
         )
+    for total in fields.texts("totals"):
+        if total not in scales:
+            raise fields.error("totals", f"'{total}' has no scale above; add it there")
+    fields.reject_unknown()
     return scales
+
+
+def read_totals(table: Path) -> tuple[str, ...]:
+    """Return the dimensions of a table that are sums of others, by its file of scales; none without one."""
+    path = scales_path(table)
+    return read_yaml_fields(path).texts("totals") if path.is_file() else ()
 
 
 def scales_of_option(value: Any, key: str) -> dict[str, Scale]:

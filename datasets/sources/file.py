@@ -15,7 +15,7 @@ from typing import Any
 from .. import registry
 from ..errors import InputError, unknown
 from ..reading.pair_table import PairColumns, read_strengths
-from ..reading.rating_scales import read_scales, scales_of_option, scales_path
+from ..reading.rating_scales import read_scales, read_totals, scales_of_option, scales_path
 from ..reading.table import JudgementColumns, Table, read_table
 from ..registry import dataset
 from ..schema import CaptionSet, Card, Scale, SourceFile, on_scale, shown
@@ -135,7 +135,7 @@ def load_file(
         splits=_texts(table, columns, "split"),
         images=_images(table.path.parent, image_ids),
         dimensions=dimensions,
-    ).caption_set(replace(card, scales=scale_by_dimension))
+    ).caption_set(replace(card, scales=scale_by_dimension, totals=read_totals(table.path)))
 
 
 def _read_pairs(

@@ -89,6 +89,7 @@ def make_caption_set(store: StudyStore, answers: CountedAnswers) -> CaptionSet |
         citation="",
         homepage="",
         scales=store.form.scales,
+        totals=store.form.totals,
         has_references=False,
     )
     ratings = ratings.assign(item_id=[item_ids[number] for number in ratings["item"]])

@@ -64,7 +64,7 @@ def export_files(store: StudyStore, rows: TableRows, export_format: str) -> dict
 
 def _interchange_files(form: Form, answers: CountedAnswers) -> dict[str, bytes]:
     first_answers = answers.without_repeats()
-    scales = format_scales(form.scales).encode()
+    scales = format_scales(form.scales, form.totals).encode()
     files = {"ratings.csv": _ratings_csv(form, first_answers), "ratings.yaml": scales}
     if answers.settled:
         by_item = {answer.item.id: answer for answer in reversed(first_answers)}

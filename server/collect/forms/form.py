@@ -102,6 +102,8 @@ class Form(ABC):
     end_template: ClassVar[str] = ""
     has_free_dimensions: ClassVar[bool] = False
     has_fixed_levels: ClassVar[bool] = False
+    #: Dimensions that are sums of others.
+    totals: ClassVar[tuple[str, ...]] = ()
     study_fields: ClassVar[tuple[str, ...]] = ()
     has_attention_items: ClassVar[bool] = False
     default_ratings: ClassVar[int] = 3

@@ -101,6 +101,7 @@ class ThumbForm(Form):
 
     name = "thumb"
     template = "forms/thumb.html"
+    totals = ("total",)
     study_fields = ("thumb",)
     unit_noun = "images"
     default_ratings = 2

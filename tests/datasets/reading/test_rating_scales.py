@@ -57,6 +57,14 @@ def test_written_scales_read_back_equal(scales: dict[str, Scale], tmp_path: Path
     assert read_scales(table) == scales
 
 
+def test_totals_are_read_back_and_have_a_scale(table: Path) -> None:
+    write_scales(table, format_scales(THUMB_SCALES, ["recall"]))
+    assert load("file", path=table).card.totals == ("recall",)
+    path = write_scales(table, f"{THUMB_YAML}totals: [sum]\n")
+    with says(f"{path}:5: totals: 'sum' has no scale above"):
+        read_scales(table)
+
+
 def test_the_text_of_the_file_is_the_documented_one() -> None:
     assert format_scales(THUMB_SCALES) == THUMB_YAML
 

@@ -86,6 +86,7 @@ def test_the_first_annotator_scores_all_captions_and_the_second_modifies(serve_s
     scales = yaml.safe_load((tmp_path / "settled.yaml").read_text())["scales"]
     assert scales["precision"] == {"low": 1, "high": 5, "step": 1}
     assert set(load("file", path=tmp_path / "settled.csv").ratings["dimension"]) == set(scales)
+    assert load("file", path=tmp_path / "settled.csv").card.totals == ("total",)
     lines = export_files(site.store, rows, "paper")["mscoco_THumB-1.0.jsonl"].decode().splitlines()
     assert sorted(json.loads(line)["human_score"] for line in lines) == [3.5, 3.5, 4.5]
 
