@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from importlib.metadata import entry_points
 
@@ -18,6 +19,7 @@ def group(name: str) -> list[str]:
     return sorted({*files, *plugin_names(name)})
 
 
-def plugin_names(name: str) -> list[str]:
-    """Return the names that other packages' entry points add to a config group, sorted."""
-    return sorted(entry_points(group=PLUGINS[name]).names) if name in PLUGINS else []
+@cache
+def plugin_names(name: str) -> frozenset[str]:
+    """Return the names that other packages' entry points add to a config group; installed packages are read once."""
+    return frozenset(entry_points(group=PLUGINS[name]).names if name in PLUGINS else ())

@@ -93,7 +93,7 @@ def register(command: Command) -> None:
         node=configuration_of(command),
         package="_global_",
     )
-    for dataset in plugin_names("dataset"):
+    for dataset in sorted(plugin_names("dataset")):
         ConfigStore.instance().store(
             group="dataset",
             name=dataset,

@@ -25,7 +25,7 @@ from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
 from ..options.shared import statistics_of
-from ..runs.output_folder import OutputFolder
+from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, JudgementTables, Results
 from ..runs.run_output import RunClock
@@ -97,7 +97,7 @@ def bench(
         "statistics": vars(options),
     }
     config = BenchOptions(**arguments, ceilings=ceilings, floors=floors, statistics=options)
-    return _run_into(output_dir, "bench", config)
+    return run_into(output_dir, "bench", lambda: run(config))
 
 
 def compare(
@@ -137,17 +137,7 @@ def compare(
     options = statistics_of(statistics)
     arguments["configuration"] |= {"tests": list(tests), "statistics": vars(options)}
     config = CompareOptions(**arguments, tests=tuple(tests), statistics=options)
-    return _run_into(output_dir, "compare", config)
-
-
-def _run_into(output_dir: str | Path | None, command: str, config: BenchOptions) -> Results:
-    """Run a command, and write its files where a folder is named."""
-    if output_dir is None:
-        return run(config)
-    with OutputFolder(output_dir, command) as folder:
-        results = run(config)
-        folder.write(results.files())
-    return results
+    return run_into(output_dir, "compare", lambda: run(config))
 
 
 def run(config: BenchOptions) -> Results:

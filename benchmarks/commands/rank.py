@@ -31,7 +31,7 @@ from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..options.shared import statistics_of
 from ..reporting.system_figure import system_figure, win_figures
-from ..runs.output_folder import OutputFolder
+from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
@@ -121,12 +121,7 @@ def rank(
     if "dimension" not in arguments["configuration"]["protocol"]:
         arguments["datasets"] = rank_all_dimensions(arguments["datasets"])
     options = RankOptions(**arguments, **choices, statistics=statistics_options)
-    if output_dir is None:
-        return run(options)
-    with OutputFolder(output_dir, "rank") as folder:
-        output = run(options)
-        folder.write(output.files())
-    return output
+    return run_into(output_dir, "rank", lambda: run(options))
 
 
 def run(options: RankOptions) -> RunOutput:

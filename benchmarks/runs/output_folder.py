@@ -7,8 +7,10 @@ import errno
 import json
 import os
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from ...datasets.errors import InputError
 
@@ -234,6 +236,33 @@ class OutputFolder:
             )
         except (OSError, ValueError, LookupError, TypeError):
             return ()  # there is none, or a file that is not ours
+
+
+class Writable(Protocol):
+    """Results of a run, which become files."""
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files by name."""
+        ...
+
+
+RunResults = TypeVar("RunResults", bound=Writable)
+
+
+def run_into(
+    output_dir: str | Path | None, command: str, compute: Callable[[], RunResults]
+) -> RunResults:
+    """Run a command that Python calls, and write its files where a folder is named.
+
+    Raises:
+        InputError: where the folder cannot be written, before anything is computed.
+    """
+    if output_dir is None:
+        return compute()
+    with OutputFolder(output_dir, command) as folder:
+        results = compute()
+        folder.write(results.files())
+    return results
 
 
 def is_process_alive(pid: int) -> bool:

@@ -49,6 +49,19 @@ def read_json(path: Path) -> Any:
     return parsed(read_text(path), str(path))
 
 
+def read_json_entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a JSON file that holds a list, each with its place for messages.
+
+    Raises:
+        InputError: where the file cannot be read, or holds anything but a list.
+    """
+    rows = read_json(path)
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
+    for number, row in enumerate(rows):
+        yield f"{path}: entry {number}", row
+
+
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a JSON-lines file with their line numbers; see `json_lines`.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..preferences import PreferenceRow, make_preferences
-from ..reading.json_files import field, read_json
+from ..reading.json_files import field, read_json_entries
 from ..reading.source_files import find
 from ..registry import dataset
 from ..schema import CaptionSet, Card, SourceFile, make_items
@@ -46,13 +46,9 @@ def load_caparena(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, a winner is neither system, or a system meets itself.
     """
     path = find(root, CARD, BATTLES)
-    rows = read_json(path)
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
     keys: dict[tuple[str, str, str], int] = {}
     battles: list[tuple[int, int, str]] = []
-    for number, row in enumerate(rows):
-        where = f"{path}: entry {number}"
+    for where, row in read_json_entries(path):
         image = field(row, "img", str, where)
         systems = [field(row, f"source{side}", str, where) for side in (1, 2)]
         if systems[0] == systems[1]:

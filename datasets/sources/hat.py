@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..marked_words import WORD_COLUMNS, find_mismatch
-from ..reading.json_files import field, read_json, texts
+from ..reading.json_files import field, read_json_entries, texts
 from ..reading.source_files import find
 from ..registry import dataset
 from ..schema import (
@@ -77,16 +77,12 @@ def load_hat(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or the marked words are not the caption's.
     """
     path = find(root, CARD, CAPTIONS)
-    rows = read_json(path)
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
     images: list[str] = []
     captions: list[str] = []
     references: list[tuple[str, ...]] = []
     faults: list[float] = []
     marked_words: list[list[tuple[str, bool]]] = []
-    for number, row in enumerate(rows):
-        where = f"{path}: entry {number}"
+    for where, row in read_json_entries(path):
         images.append(coco_id(field(row, "image_path", str, where)))
         captions.append(field(row, "caption", str, where))
         references.append(texts(row, "references", where))

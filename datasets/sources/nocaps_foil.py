@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..preferences import PreferenceRow, make_preferences
-from ..reading.json_files import field, read_json, texts
+from ..reading.json_files import field, read_json_entries, texts
 from ..reading.source_files import find
 from ..registry import dataset
 from ..schema import RATING_COLUMNS, CaptionSet, Card, Scale, make_items
@@ -48,15 +48,11 @@ def load_nocaps_foil(root: Path) -> CaptionSet:
         InputError: where the file is missing or malformed, or a pair is of one caption.
     """
     path = find(root, CARD, PAIRS)
-    rows = read_json(path)
-    if not isinstance(rows, list):
-        raise InputError(f"{path}: a list is expected, not {type(rows).__name__}")
     images: list[str] = []
     captions: list[str] = []
     references: list[tuple[str, ...]] = []
     domains: list[str] = []
-    for number, row in enumerate(rows):
-        where = f"{path}: entry {number}"
+    for where, row in read_json_entries(path):
         pair = [" ".join(field(row, name, str, where).split()) for name in ("baseline", "foil")]
         if pair[0] == pair[1]:
             raise InputError(f"{where}: 'baseline' and 'foil' are one caption, '{pair[0]}'")

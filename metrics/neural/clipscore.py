@@ -22,8 +22,7 @@ from ..registry import register
 from ..rows import Rows
 from .clip import Clip, Precision, precision_on, programs
 from .device import TURN, Device, resolve
-from .store import Array
-from .text_directions import LongPolicy, find_positions, measure_texts
+from .text_directions import LongPolicy, find_positions, measure_texts, normalise_rows
 from .weights import need_extra
 
 #: Rows at a time, which bounds memory.
@@ -126,7 +125,7 @@ class _ClipMetric(Metric):
             by_image = by_text = None
             if pictures is not None:
                 picture_rows = [order[str(rows.images[i])] for i in chunk]
-                cosines = (pieces * _directions(pictures[picture_rows])[row_of]).sum(axis=1)
+                cosines = (pieces * normalise_rows(pictures[picture_rows])[row_of]).sum(axis=1)
                 by_image = self.weight * np.maximum(np.maximum.reduceat(cosines, starts), 0)
             if "references" in self.needs:
                 references = texts_of.select(
@@ -136,11 +135,6 @@ class _ClipMetric(Metric):
                 by_text = np.maximum.reduceat(closest, starts)
             scores[start : start + len(chunk)] = _combine(by_image, by_text)
         return scores
-
-
-def _directions(features: Array) -> Floats:
-    vectors = features.astype(np.float64)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _closest(candidates: Floats, references: Sequence[Floats]) -> Floats:

@@ -37,7 +37,12 @@ def find_positions(features: Features, least: float) -> list[int]:
 
 def normalise_features(features: Array) -> Floats:
     """Return rows of length 1 without the last column, which counts tokens; shape (n, dimensions)."""
-    vectors = features[:, :-1].astype(np.float64)
+    return normalise_rows(features[:, :-1])
+
+
+def normalise_rows(vectors: Array) -> Floats:
+    """Return vectors of length 1, shape (n, dimensions)."""
+    vectors = vectors.astype(np.float64)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
