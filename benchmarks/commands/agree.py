@@ -222,7 +222,11 @@ def _measure_dataset(selection: EvaluationSet, config: AgreeOptions) -> RaterAgr
     distributions = {
         ", ".join(filter(None, [subject(d.dimension), d.group])): d
         for d in rating_distributions(
-            selection.name, ratings, {d: scales[d] for d in dimensions}, groups
+            selection.name,
+            ratings,
+            {d: scales[d] for d in dimensions},
+            groups,
+            card.totals,
         )
     }
     notes = _source_notes(selection, sources, is_of_pairs)

@@ -23,6 +23,7 @@ from ..evaluation.system_ranking import (
     SystemRanking,
     check_systems,
     count_best_worst,
+    leading_dimension,
     places_of,
     rank_systems,
     weigh_dimensions,
@@ -261,7 +262,8 @@ def _tables(ranking: _DatasetRanking, options: RankOptions) -> list[ResultTable]
 
 def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
     """Return the systems' mean ratings, a dimension after the other."""
-    scales = ranking.study.selection.caption_set.card.scales
+    card = ranking.study.selection.caption_set.card
+    scales = card.scales
     by_dimension = dict(tuple(ranking.people.systems.groupby("dimension", sort=False)))
     columns: list[str] = []
     cells: dict[str, list[str]] = {system: [] for system in _systems_by_people(ranking)}
@@ -290,9 +292,12 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         notes.append(
             f"Of {', '.join(penalties)} the size of the penalty is printed: less is better."
         )
+    if faults := [d for d in by_dimension if d in card.faults]:
+        notes.append(f"Of {', '.join(faults)} less is better.")
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())
         notes.append(f"{WEIGHTED} = {total}.")
+    notes += [f"{note}." for note in dict.fromkeys(ranking.people.systems["note"]) if note]
     n_images = ranking.study.selection.items["image_id"].nunique()
     title = f"{ranking.study.name}: mean ratings of {len(cells)} systems, {n_images:,} images"
     return ResultTable(
@@ -301,9 +306,11 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
 
 
 def _systems_by_people(ranking: _DatasetRanking) -> list[str]:
-    """List the systems, best first by the last dimension."""
+    """List the systems, best first by `leading_dimension`."""
     systems = ranking.people.systems
-    return list(systems.loc[systems["dimension"] == systems["dimension"].iloc[-1], "system"])
+    card = ranking.study.selection.caption_set.card
+    dimension = leading_dimension(list(dict.fromkeys(systems["dimension"])), card)
+    return list(systems.loc[systems["dimension"] == dimension, "system"])
 
 
 def _best_worst_table(ranking: _DatasetRanking) -> ResultTable:
@@ -323,11 +330,13 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
     systems = _systems_by_people(ranking)
     people = ranking.people.systems
+    selection = ranking.study.selection
+    card, dimensions = selection.caption_set.card, selection.protocol.dimension
     rows: list[tuple[str, list[str]]] = []
     for dimension, table in people.groupby("dimension", sort=False):
-        means = table.set_index("system")["value"]
+        means = table.set_index("system")["value"] * (-1 if dimension in card.faults else 1)
         rows.append((f"people: {dimension}", [*places_of(means, systems), ""]))
-    dimension = str(ranking.orders["dimension"].iloc[-1])
+    dimension = leading_dimension(dimensions, card)
     orders = ranking.orders[ranking.orders["dimension"] == dimension]
     shares = orders[orders["coefficient"] == "pairwise_accuracy"].set_index("metric")["value"]
     for metric in ranking.study.metrics:
@@ -339,5 +348,12 @@ def _orders_table(ranking: _DatasetRanking) -> ResultTable:
         "place by",
         [*systems, "pairs alike %"],
         rows,
-        notes=[f"Pairs alike: pairs of systems whose mean scores are in the order of {dimension}."],
+        notes=[
+            f"Pairs alike: pairs of systems whose mean scores are in the order of {dimension}"
+            + (
+                " (metric_orders.csv has the others; protocol.dimension= chooses)."
+                if len(dimensions) > 1
+                else "."
+            )
+        ],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def run(config: ThresholdsOptions) -> RunOutput:
     return RunOutput(
         {"thresholds.csv": curves, "recall.csv": recalls},
         study_record("thresholds", config, studies) | clock.record(),
-        _tables(recalls, labels, config, {s.name: copies_note(s.selection) for s in studies}),
+        _tables(recalls, labels, config, studies),
         threshold_figure(curves, labels),
         installation_advice([s.missing for s in studies]),
     )
@@ -97,8 +97,10 @@ def _curves(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of `thresholds.csv` and of `recall.csv` under one of `curve_names`."""
     selection = study.selection
-    scales = selection.caption_set.card.scales
-    is_good = mark_good_captions(selection.ratings, name, scales, config.good, study.name)
+    card = selection.caption_set.card
+    is_good = mark_good_captions(
+        *(selection.ratings, name, card.scales, config.good, study.name), card.faults
+    )
     calibrations = {m.spec: m.calibration for m in config.metrics if isinstance(m, RaterMetric)}
     curves: list[dict[str, Any]] = []
     recalls: list[dict[str, Any]] = []
@@ -112,12 +114,17 @@ def _curves(
         column = by_item.loc[is_good.index].to_numpy(dtype=np.float64)
         rows, recall = metric_curve(column, is_good, config.precision)
         curves += [{**names, **row} for row in rows]
-        note = join_notes(recall["note"], study.caveats.get(metric, ""))
-        calibration = calibrations.get(metric)
-        curve = None
-        if calibration is not None and config.good == GOOD_SHARE:
+        calibration, curve, gap = calibrations.get(metric), None, ""
+        if metric in calibrations and config.good != GOOD_SHARE:
+            gap = f"its calibration is left out, since it is made for good={GOOD_SHARE:g}"
+        elif calibration is not None:
             curve = calibration.curve_of(study.name)
+        elif metric in calibrations:
+            gap = "it has no calibration, which would name a threshold"
         threshold = float("nan") if curve is None else curve.threshold(config.precision)
+        if curve is not None and np.isnan(threshold):
+            gap = f"by its calibration no score reaches the precision {config.precision:g}"
+        note = join_notes(recall["note"], study.caveats.get(metric, ""), gap)
         expected = calibrated_filter(column, is_good, threshold)
         recalls.append({**names, **recall, "note": note, **expected})
     return curves, recalls
@@ -127,9 +134,10 @@ def _tables(
     recalls: pd.DataFrame,
     labels: Mapping[str, str],
     config: ThresholdsOptions,
-    copies_notes: Mapping[str, str],
+    studies: Sequence[StudiedDataset],
 ) -> list[ResultTable]:
-    """Return a table a dataset and dimension; `copies_notes` are by dataset."""
+    """Return a table a dataset and dimension."""
+    selections = {study.name: study.selection for study in studies}
     tables: list[ResultTable] = []
     columns = ["AUC", f"recall at precision {config.precision:g}", "threshold"]
     for (dataset, dimension), part in recalls.groupby(["dataset", "dimension"], sort=False):
@@ -139,10 +147,13 @@ def _tables(
             threshold = np.floor(row["threshold"] * 1e4) / 1e4
             cells = [format_number(row["auc"], 100, 1), format_number(row["recall"], 100, 1)]
             rows.append((labels[row["metric"]], [*cells, format_number(float(threshold), 1, 4)]))
-        first = part.iloc[0]
+        first, selection = part.iloc[0], selections[str(dataset)]
+        definition = describe_good(
+            *(config.good, first["n_good"], first["n_items"]),
+            is_fault=dimension in selection.caption_set.card.faults,
+        )
         notes = [
-            f"AUC and recall ×100. {describe_good(config.good, first['n_good'], first['n_items'])} "
-            f"Captions with a score of at least the threshold are kept."
+            f"AUC and recall ×100. {definition} Captions with a score of at least the threshold are kept."
         ]
         notes += _calibration_notes(part, labels, config.precision)
         notes += [
@@ -150,7 +161,7 @@ def _tables(
             for metric, note in zip(part["metric"], part["note"], strict=True)
             if note
         ]
-        notes += [note] if (note := copies_notes[str(dataset)]) else []
+        notes += [note] if (note := copies_note(selection)) else []
         title = f"{dataset}, {dimension}: filtering captions"
         tables.append(ResultTable(title, "metric", columns, rows, notes=notes))
     return tables

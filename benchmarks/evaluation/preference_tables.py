@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...datasets.schema import Card
 from ..runs.tables import MISSING, ResultTable, format_number
-from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.bootstrap import MAX_UNDEFINED_SHARE, StatisticsOptions
 from .evaluation_set import EvaluationSet
 from .floors import FLOORS, PAIR_FLOORS
 from .preference_ranking import MODEL_NAMES, PreferenceRanking
 from .system_battles import Battles
-from .system_ranking import places_of
+from .system_ranking import leading_dimension, places_of
 
 
 def preference_tables(
@@ -36,7 +37,7 @@ def preference_tables(
         title = f"{name}, {selection.caption_set.card.label(battles.dimension)}"
         tables.append(_strength_table(title, ranking, battles, statistics, tie_model))
         tables.append(_win_table(title, ranking, battles))
-    return [*tables, _order_table(name, ranking, labels, statistics)]
+    return [*tables, _order_table(name, ranking, labels, statistics, selection.caption_set.card)]
 
 
 def _of_dimension(frame: pd.DataFrame, dimension: str) -> pd.DataFrame:
@@ -127,11 +128,25 @@ def _win_table(title: str, ranking: PreferenceRanking, battles: Battles) -> Resu
     )
 
 
+def _missing_note(n_images: int) -> str:
+    """Say why an order or its interval is missing."""
+    if n_images < 2:
+        return f"{MISSING}: no interval, since all comparisons are of one image."
+    return (
+        f"{MISSING}: undefined. Systems are equal, or a strength has no bound; an interval is left out where that "
+        f"happens in more than {MAX_UNDEFINED_SHARE:.0%} of the resamples."
+    )
+
+
 def _order_table(
-    name: str, ranking: PreferenceRanking, labels: Mapping[str, str], statistics: StatisticsOptions
+    name: str,
+    ranking: PreferenceRanking,
+    labels: Mapping[str, str],
+    statistics: StatisticsOptions,
+    card: Card,
 ) -> ResultTable:
     """Return each system's place by people and by each metric, and how far a metric's order is people's."""
-    dimension = ranking.battles.by_dimension[-1].dimension
+    dimension = leading_dimension([b.dimension for b in ranking.battles.by_dimension], card)
     systems = list(_of_dimension(ranking.systems, dimension)["system"])
     rows: list[tuple[str, list[str]]] = []
     for battles in ranking.battles.by_dimension:
@@ -145,7 +160,7 @@ def _order_table(
             row = orders[metric, measure]
             cells.append(format_number(row["value"], 1, 2))
             low, high = (format_number(row[c], 1, 2) for c in ("ci_low", "ci_high"))
-            cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else "")
+            cells.append(f"{low} to {high}" if pd.notna(row["ci_low"]) else MISSING)
         alike = orders[metric, "pairwise_accuracy"]["value"]
         label = FLOORS[metric] if metric in PAIR_FLOORS else labels[metric]
         rows.append((label, [*cells, format_number(alike, 100, 0)]))
@@ -154,6 +169,8 @@ def _order_table(
     ]
     if statistics.uses_resampling:
         notes.append(f"{statistics.level:.0%} intervals, systems and images resampled.")
+        if any(MISSING in cells for _, cells in rows):
+            notes.append(_missing_note(ranking.battles.n_images))
     columns = [*systems, "ρ", "interval of ρ", "τ_b", "interval of τ_b", "pairs alike %"]
     return ResultTable(
         f"{name}: how people and metrics order the systems", "place by", columns, rows, notes=notes

@@ -57,6 +57,7 @@ def provenance(
             "title": card.title,
             "synthetic": card.synthetic,
             "scales": {name: vars(scale) for name, scale in card.scales.items()},
+            "faults": list(card.faults),
             "anonymous_raters": card.anonymous_raters,
             "licence": card.licence,
             "citation": card.citation,

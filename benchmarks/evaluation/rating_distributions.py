@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ class RatingDistribution:
         dataset, dimension: whose.
         group: a system, a split, `human` or `machines`; empty for all items.
         scale: the dimension's.
-        counts: by level, every level of the scale in it.
+        counts: by level; every level of the scale, but of a total only those from the lowest rating to the highest.
     """
 
     dataset: str
@@ -50,7 +50,11 @@ class RatingDistribution:
 
 
 def rating_distributions(
-    dataset: str, ratings: pd.DataFrame, scales: Mapping[str, Scale], groups: pd.Series
+    dataset: str,
+    ratings: pd.DataFrame,
+    scales: Mapping[str, Scale],
+    groups: pd.Series,
+    totals: Sequence[str] = (),
 ) -> list[RatingDistribution]:
     """Count items by their mean rating.
 
@@ -59,21 +63,35 @@ def rating_distributions(
         ratings: columns `item_id, dimension, value`.
         scales: of the dimensions that are counted.
         groups: the group of each item, by item id.
+        totals: the dimensions that are sums of others, whose scale reaches far beyond the ratings.
     """
     rating_groups = groups.reindex(ratings["item_id"]).to_numpy()
-    return [
-        RatingDistribution(
-            dataset,
-            dimension,
-            group,
-            scale,
-            count_by_level(
-                ratings[(ratings["dimension"] == dimension) & (rating_groups == group)], scale
-            ),
-        )
-        for dimension, scale in scales.items()
-        for group in dict.fromkeys(groups)
-    ]
+    distributions: list[RatingDistribution] = []
+    for dimension, scale in scales.items():
+        is_own = ratings["dimension"] == dimension
+        counts = {
+            group: count_by_level(ratings[is_own & (rating_groups == group)], scale)
+            for group in dict.fromkeys(groups)
+        }
+        if dimension in totals:
+            counts = _trim_levels(counts)
+        distributions += [
+            RatingDistribution(dataset, dimension, group, scale, group_counts)
+            for group, group_counts in counts.items()
+        ]
+    return distributions
+
+
+def _trim_levels(counts: Mapping[str, dict[float, int]]) -> dict[str, dict[float, int]]:
+    """Leave out the levels below, and above, those that an item of some group has, unless one alone would be left."""
+    used = {level for by_level in counts.values() for level, count in by_level.items() if count}
+    if len(used) < 2:
+        return dict(counts)
+    low, high = min(used), max(used)
+    return {
+        group: {level: count for level, count in by_level.items() if low <= level <= high}
+        for group, by_level in counts.items()
+    }
 
 
 def group_items(selection: EvaluationSet, by: str) -> pd.Series:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError, unknown
+from ...datasets.schema import Card
 from ..scoring.system_comparison import SystemPanel, compare_on_images
 from ..statistics.bootstrap import Interval, StatisticsOptions, number_images
 from ..statistics.multiple_tests import correct_p_values, rank_clusters
@@ -63,7 +64,8 @@ class SystemRanking:
     """People's comparison of the systems of a dataset.
 
     Attributes:
-        systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first.
+        systems: columns `SYSTEM_COLUMNS`; within a dimension the best system first. Values are as ratings are
+            stored: on a dimension of faults the least is best.
         tests: columns `SYSTEM_TEST_COLUMNS`, of every two systems; empty without resampling.
     """
 
@@ -74,8 +76,8 @@ class SystemRanking:
 def weigh_dimensions(selection: EvaluationSet, weights: Mapping[str, float]) -> pd.DataFrame:
     """Return the weighted sum of each item's ratings: columns `item_id, value`.
 
-    Penalties are stored as negative numbers, so that a positive weight subtracts them. An item that lacks one of
-    the dimensions has no sum.
+    Penalties are stored as negative numbers and faults count negative, so that a positive weight subtracts them. An
+    item that lacks one of the dimensions has no sum.
 
     Args:
         selection: the items; `protocol.ratings` says how an item's ratings become one.
@@ -149,7 +151,25 @@ def rank_systems(
                 }
             )
     table = pd.DataFrame(rows, columns=pd.Index(SYSTEM_COLUMNS))
+    _restore_signs(table, selection, "value")
+    _restore_signs(tests, selection, "difference")
     return SystemRanking(table.astype({"rank": "Int64"}), tests)
+
+
+def _restore_signs(table: pd.DataFrame, selection: EvaluationSet, column: str) -> None:
+    """Turn a column and its interval back to the stored sign where `EvaluationSet.points` turned faults."""
+    is_fault = table["dimension"].isin(selection.caption_set.card.faults)
+    turned = 0.0 - table.loc[is_fault, [column, "ci_high", "ci_low"]].to_numpy(dtype=np.float64)
+    table.loc[is_fault, [column, "ci_low", "ci_high"]] = turned
+
+
+def leading_dimension(dimensions: Sequence[str], card: Card) -> str:
+    """Return the dimension by which tables order systems.
+
+    It is the sum that `rank.weights` asks for, else the card's total, else `overall`, else the first one.
+    """
+    preferred = (WEIGHTED, *card.totals, "overall")
+    return next((d for d in preferred if d in dimensions), dimensions[0])
 
 
 def check_systems(selection: EvaluationSet) -> None:

@@ -7,8 +7,8 @@ is the share of good ones among those served, recall the share of the good ones 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,7 @@ def mark_good_captions(
     scales: Mapping[str, Scale],
     good: float | Conjunction,
     dataset: str,
+    faults: Collection[str] = (),
 ) -> pd.Series:
     """Return by item id 1 where a caption is good, else 0.
 
@@ -100,6 +101,7 @@ def mark_good_captions(
         scales: by dimension.
         good: the share, from 0 to 1, or the conjunction.
         dataset: for the error message.
+        faults: the dimensions on which more is worse; the share is counted from their upper end.
 
     Raises:
         InputError: where all are good, or none is, or a condition is on an unknown dimension.
@@ -117,6 +119,8 @@ def mark_good_captions(
         definition, remedy = f"good='{good}'", "set good= to other conditions"
     else:
         scale = scales[name]
+        if name in faults:
+            scale = replace(scale, low=scale.high, high=scale.low)
         is_good = _majority(ratings, name, lambda values: scale.share(values) >= good - 1e-9)
         definition = f"good={good:g} of the scale {scale}"
         remedy = "set good= between 0 and 1 to another share of it"
@@ -134,15 +138,20 @@ def _majority(
     return condition(ratings["value"]).groupby(ratings["item_id"], sort=False).mean() > 0.5
 
 
-def describe_good(good: float | Conjunction, n_good: int, n_items: int) -> str:
+def describe_good(
+    good: float | Conjunction, n_good: int, n_items: int, *, is_fault: bool = False
+) -> str:
     """Say in a sentence how many captions are good, and what that means.
 
     Args:
         good: the definition.
         n_good, n_items: how many captions are good, and how many are rated.
+        is_fault: whether more is worse on the dimension.
     """
     if isinstance(good, Conjunction):
         definition = ", and most are ".join(map(str, good.conditions))
+    elif is_fault:
+        definition = f"{1 - good:g} of the scale or less"
     else:
         definition = f"{good:g} of the scale or more"
     return f"{n_good:,} of {n_items:,} rated captions are good: most of their ratings are {definition}."

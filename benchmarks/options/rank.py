@@ -77,7 +77,7 @@ docs/rank.md explains what they hold.
     )
     weights: dict[str, float] = option(
         None,
-        "adds the total of these dimensions: {precision: 0.5, recall: 0.5}; penalties are negative numbers",
+        "adds the total of these dimensions: {precision: 0.5, recall: 0.5}; penalties and faults count negative",
         key="rank.weights",
         read=_weights_of,
         takes="{..}",

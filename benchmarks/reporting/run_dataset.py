@@ -120,6 +120,11 @@ class RunDataset:
         scales = self.run.run["data"][self.dataset]["scales"]
         return {str(d): Scale(**scales[d]) for d in chosen_dimensions if d in rated}
 
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """The dimensions on which more is worse."""
+        return tuple(self.run.run["data"][self.dataset].get("faults", ()))
+
     def people(self, dimension: str) -> pd.Series:
         """The mean rating of each item; NaN where there is none."""
         ratings = self.ratings[self.ratings["dimension"] == dimension]

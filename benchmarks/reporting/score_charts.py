@@ -185,7 +185,9 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
     scales, definition = rated_scales(part), part.options.good
     for dimension in curve_names(definition, scales):
         try:
-            good = mark_good_captions(part.ratings, dimension, scales, definition, part.dataset)
+            good = mark_good_captions(
+                *(part.ratings, dimension, scales, definition, part.dataset), part.faults
+            )
         except InputError as error:
             reasons.append(str(error))
             continue
@@ -209,7 +211,8 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         recall_label = f"recall at precision {part.options.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
         areas = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
-        share = describe_good(definition, int(good.sum()), len(good))
+        is_fault = dimension in part.faults
+        share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
         yield Chart(
             "precision_recall",
             slug("precision_recall", part.dataset, part.protocol, dimension),

@@ -168,6 +168,16 @@ def test_preferences_are_ranked_by_strengths_with_ties(tmp_path, capsys):
     )
 
 
+def test_an_order_without_interval_has_a_dash_and_the_reason(tmp_path, capsys):
+    """Few battles of one winner each: many samples leave a strength without bound."""
+    path = write_pairs(tmp_path, *BATTLES[:3], *BATTLES[4:6])
+    words = ("dataset=file", f"file.path={path}", "metrics=[rouge_l]", "statistics.replicates=50")
+    rank(tmp_path / "out", *words)
+    printed = capsys.readouterr().out
+    assert "– to –" not in printed
+    assert "an interval is left out where that happens in more than 10% of the resamples" in printed
+
+
 def test_rank_from_python_is_the_command(tmp_path):
     path = write_pairs(tmp_path, *BATTLES)
     options = {"file": {"path": str(path)}, "statistics": {"replicates": 50}}

@@ -19,6 +19,7 @@ from captau.benchmarks.evaluation.threshold_curves import (
     mark_good_captions,
 )
 from captau.benchmarks.options.thresholds import Conjunction
+from captau.datasets.schema import Scale
 from captau.metrics.learned.common.calibration import ALL, Calibration, Curve
 from tests.conftest import run_captau, says
 
@@ -111,6 +112,19 @@ def test_a_good_caption_of_two_dimensions_has_a_majority_in_each() -> None:
     assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
     assert describe_good(good, 1, 3) == (
         "1 of 3 rated captions are good: most of their ratings are correct>=2, and most are helpful>1."
+    )
+
+
+def test_few_faults_are_good() -> None:
+    """Of two raters who mark a fault as 1: none, both and one of them; a caption needs more than half without."""
+    rows = [("a", "made up", v) for v in (0, 0)] + [("b", "made up", v) for v in (1, 1)]
+    rows += [("c", "made up", v) for v in (0, 1)]
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+    scales = {"made up": Scale(0, 1, 1)}
+    is_good = mark_good_captions(ratings, "made up", scales, 0.75, "mine", ("made up",))
+    assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert describe_good(0.75, 1, 3, is_fault=True) == (
+        "1 of 3 rated captions are good: most of their ratings are 0.25 of the scale or less."
     )
 
 
@@ -214,4 +228,13 @@ def test_a_raters_calibration_is_held_against_the_captions_at_hand(tmp_path, cap
     # Another notion of good than the calibration's has no threshold of it.
     other = tmp_path / "other"
     assert run_captau("thresholds", *words, "good=0.75", f"output_dir={other}") == 0
-    assert pd.read_csv(other / "recall.csv")["calibrated_threshold"].isna().all()
+    recalls = pd.read_csv(other / "recall.csv").set_index("metric")
+    assert recalls["calibrated_threshold"].isna().all()
+    assert recalls.at[rater, "note"].endswith(
+        "its calibration is left out, since it is made for good=0.5"
+    )
+    (folder / "seed-0" / "calibration.json").unlink()
+    bare = tmp_path / "bare"
+    assert run_captau("thresholds", *words, f"output_dir={bare}") == 0
+    note = pd.read_csv(bare / "recall.csv").set_index("metric").at[rater, "note"]
+    assert note.endswith("it has no calibration, which would name a threshold")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from captau.benchmarks.evaluation.system_ranking import (
     SYSTEM_COLUMNS,
     SYSTEM_TEST_COLUMNS,
     count_best_worst,
+    leading_dimension,
     rank_systems,
     weigh_dimensions,
 )
@@ -29,7 +32,7 @@ PRECISION = {"A": [5, 4, 4], "B": [5, 2, 1], "C": [1, 2, 4]}
 RECALL = {"A": [4, 4, 1], "B": [3, 3, 3], "C": [1, 5, 5]}
 
 
-def make_selection(ratings_by_dimension, systems=None):
+def make_selection(ratings_by_dimension, systems=None, **card_fields):
     """Return an evaluation set in which each system has a caption of each image."""
     items, ratings = [], []
     for dimension, by_system in ratings_by_dimension.items():
@@ -44,7 +47,10 @@ def make_selection(ratings_by_dimension, systems=None):
     caption_set = CaptionSet(
         items=pd.DataFrame(items, columns=columns).drop_duplicates("item_id"),
         ratings=pd.DataFrame(ratings, columns=["item_id", "dimension", "rater", "value"]),
-        card=Card("made", "Made", "1", "none", "none", "none", scales=scales, has_references=False),
+        card=Card(
+            *("made", "Made", "1", "none", "none", "none"),
+            **{"scales": scales, "has_references": False, **card_fields},
+        ),
     )
     changes = {"dimension": list(ratings_by_dimension), "ratings": "mean", "systems": systems}
     protocol = Protocol.resolve("made", usual_protocol("thumb"), changes)
@@ -68,6 +74,29 @@ def test_means_and_ranks_without_resampling_are_those_worked_by_hand():
     assert systems["ci_low"].isna().all()
     assert tuple(ranking.tests.columns) == SYSTEM_TEST_COLUMNS
     assert ranking.tests.empty
+
+
+def test_a_dimension_of_faults_keeps_its_sign_and_the_least_is_best():
+    """By hand: shares of made-up captions A 0, B 1/3 and C 1."""
+    shares = {"made up": {"A": [0, 0, 0], "B": [0, 0, 1], "C": [1, 1, 1]}}
+    ranking = rank(make_selection(shares, faults=("made up",)), replicates=50)
+    systems, tests = ranking.systems.set_index("system"), ranking.tests
+    assert systems["value"].tolist() == pytest.approx([0, 1 / 3, 1])
+    assert list(systems.index) == ["A", "B", "C"]
+    assert systems["rank"].is_monotonic_increasing
+    assert (systems["ci_low"] <= systems["value"]).all()
+    assert (systems["value"] <= systems["ci_high"]).all()
+    difference = tests.set_index(["system_a", "system_b"]).loc[("A", "C")]
+    assert difference[["difference", "ci_low", "ci_high"]].tolist() == [-1, -1, -1]
+
+
+def test_tables_are_ordered_by_the_total_else_by_the_first_dimension():
+    card = make_selection({"precision": PRECISION, "recall": RECALL}).caption_set.card
+    assert leading_dimension(["precision", "recall"], card) == "precision"
+    assert leading_dimension(["precision", "overall"], card) == "overall"
+    with_total = replace(card, totals=("sum",))
+    assert leading_dimension(["precision", "sum", "overall"], with_total) == "sum"
+    assert leading_dimension(["precision", "sum", "weighted"], with_total) == "weighted"
 
 
 def test_equal_means_share_a_rank():

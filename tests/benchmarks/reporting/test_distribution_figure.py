@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
+from captau.benchmarks.evaluation.rating_distributions import rating_distributions
 from captau.benchmarks.reporting.distribution_figure import difference_figure
+from captau.datasets.schema import Scale
 from tests.conftest import run_captau
 
 
@@ -70,6 +72,18 @@ def test_datasets_of_different_scales_share_a_panel_from_0_to_1(tmp_path: Path) 
     assert {"overall", "demo (360)", "file (3)", "mean rating, scales set to 0–1", "density"} <= {
         text.strip() for text in texts
     }
+
+
+def test_a_total_has_no_levels_far_from_its_ratings() -> None:
+    """THumB's total reaches down to -9 on paper; 2 of one group and 4 of the other leave 2, 3 and 4."""
+    rows = [(item, d, v) for d in ("total", "p") for item, v in (("a", 2.0), ("b", 4.0))]
+    ratings = pd.DataFrame(rows, columns=pd.Index(["item_id", "dimension", "value"]))
+    groups = pd.Series({"a": "human", "b": "machines"})
+    scales = {"total": Scale(-9, 5, 1), "p": Scale(1, 5, 1)}
+    totals, p = ({2.0: 1, 3.0: 0, 4.0: 0}, {2.0: 0, 3.0: 0, 4.0: 1}), (1.0, 2.0, 3.0, 4.0, 5.0)
+    counts = [d.counts for d in rating_distributions("x", ratings, scales, groups, ["total"])]
+    assert counts[:2] == list(totals)
+    assert [tuple(c) for c in counts[2:]] == [p, p]
 
 
 def test_differences_are_drawn_in_their_steps() -> None:
