@@ -292,7 +292,7 @@ def _means_table(ranking: _DatasetRanking, options: RankOptions) -> ResultTable:
         notes.append(
             f"Of {', '.join(penalties)} the size of the penalty is printed: less is better."
         )
-    if faults := [d for d in by_dimension if d in card.faults]:
+    if faults := [str(d) for d in by_dimension if d in card.faults]:
         notes.append(f"Of {', '.join(faults)} less is better.")
     if options.weights:
         total = " + ".join(f"{weight:g}·{d}" for d, weight in options.weights.items())

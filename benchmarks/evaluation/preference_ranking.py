@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -75,10 +75,14 @@ class _Resampled:
     replicates: Floats
     left_out: Floats | None
 
-    def part(self, rows: slice) -> _Resampled:
-        """Return some of the values."""
-        left_out = None if self.left_out is None else self.left_out[rows]
-        return _Resampled(self.values[rows], self.replicates[rows], left_out)
+    def split(self, n_values: int) -> list[_Resampled]:
+        """Cut the values into parts of equal size, in order."""
+        parts: list[_Resampled] = []
+        for start in range(0, len(self.values), n_values):
+            rows = slice(start, start + n_values)
+            left_out = None if self.left_out is None else self.left_out[rows]
+            parts.append(_Resampled(self.values[rows], self.replicates[rows], left_out))
+        return parts
 
     def interval(self, weights: Floats, options: StatisticsOptions) -> Interval:
         """Return the interval of a weighted sum of the values."""
@@ -131,29 +135,41 @@ def rank_by_preferences(
     values = statistic(ones)[:, 0]
     sample = _Resampled(values, np.empty((len(values), 0)), None)
     if statistics.uses_resampling and battles.n_images > 1:
-        count = statistics.replicates, statistics.seed
-        (replicates,) = resample([statistic], battles.n_images, *count, advance=advance)
+        (replicates,) = resample(
+            [statistic],
+            n_units=battles.n_images,
+            replicates=statistics.replicates,
+            seed=statistics.seed,
+            advance=advance,
+        )
         left_out = jackknife(statistic, battles.n_images) if statistics.interval == "bca" else None
         sample = _Resampled(values, replicates, left_out)
-    parts = [
-        sample.part(slice(start, start + len(systems)))
-        for start in range(0, len(values), len(systems))
+    # `statistic` returns the systems' strengths in each dimension, then their means by each metric.
+    parts = sample.split(len(systems))
+    dimensions = [b.dimension for b in battles.by_dimension]
+    strengths_by_dimension = dict(zip(dimensions, parts[: len(dimensions)], strict=True))
+    means_by_metric = dict(zip(means, parts[len(dimensions) :], strict=True))
+    compared = [
+        _compare(dataset, b, strengths_by_dimension[b.dimension], statistics)
+        for b in battles.by_dimension
     ]
-    by_people = list(zip(battles.by_dimension, parts, strict=False))
-    by_metric = dict(zip(means, parts[len(fits) :], strict=True))
-    compared = [_compare(dataset, b, part, statistics) for b, part in by_people]
     return PreferenceRanking(
-        pd.concat([rows for rows, _ in compared], ignore_index=True).astype({"rank": "Int64"}),
-        pd.concat([tests for _, tests in compared], ignore_index=True),
-        battles,
-        {b.dimension: fit for b, fit in zip(battles.by_dimension, fits, strict=True)},
-        pd.concat([b.win_rows(dataset) for b in battles.by_dimension], ignore_index=True),
-        pd.concat(
-            [b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension], ignore_index=True
-        ),
-        _order_rows(dataset, {b.dimension: p for b, p in by_people}, by_metric, statistics),
-        {name: pd.Series(part.values, index=list(systems)) for name, part in by_metric.items()},
+        systems=_join([rows for rows, _ in compared]).astype({"rank": "Int64"}),
+        tests=_join([tests for _, tests in compared]),
+        battles=battles,
+        fits=dict(zip(dimensions, fits, strict=True)),
+        wins=_join([b.win_rows(dataset) for b in battles.by_dimension]),
+        elo=_join([b.elo_rows(dataset, statistics.seed) for b in battles.by_dimension]),
+        orders=_order_rows(dataset, strengths_by_dimension, means_by_metric, statistics),
+        means={
+            metric: pd.Series(part.values, index=list(systems))
+            for metric, part in means_by_metric.items()
+        },
     )
+
+
+def _join(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(tables, ignore_index=True)
 
 
 def _compare(
@@ -164,9 +180,14 @@ def _compare(
     unit = np.eye(len(systems))
     differences = [
         MetricDifference(
-            *("", battles.dimension, systems[i], systems[j], "bootstrap"),
-            *(float(sample.values[i]), float(sample.values[j])),
-            PairedTest(
+            dimension="",
+            coefficient=battles.dimension,  # `make_tests` groups by coefficient
+            metric_a=systems[i],
+            metric_b=systems[j],
+            test="bootstrap",
+            value_a=float(sample.values[i]),
+            value_b=float(sample.values[j]),
+            result=PairedTest(
                 two_sided_p_value((unit[i] - unit[j]) @ sample.replicates),
                 sample.interval(unit[i] - unit[j], statistics),
             ),
@@ -222,8 +243,12 @@ def _order_rows(
     by_metric: Mapping[str, _Resampled],
     statistics: StatisticsOptions,
 ) -> pd.DataFrame:
-    """Return how far each metric's means per system are in people's order; intervals over systems and images."""
-    percentile = StatisticsOptions(level=statistics.level)
+    """Return how far each metric's means per system are in people's order; intervals over systems and images.
+
+    Intervals are percentile ones even with `statistics.interval=bca`, since BCa's jackknife leaves out images alone,
+    and here systems are resampled as well.
+    """
+    percentile = replace(statistics, interval="percentile")
     rows: list[dict[str, Any]] = []
     for dimension, people in by_people.items():
         n_systems, n_replicates = people.replicates.shape

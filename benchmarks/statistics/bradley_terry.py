@@ -97,11 +97,19 @@ def find_groups(comparisons: Floats) -> list[list[int]]:
 class _Model:
     """Newton's method for a batch of samples; subclasses have the likelihood of their ties.
 
+    Methods work with the logarithm of the ties' parameter, of ν or of θ, one a sample.
+
     Args:
-        wins, ties: shape (n_samples, n_systems, n_systems).
+        wins: how often the row's system beats the column's, shape (n_samples, n_systems, n_systems).
+        ties: how often the two tie, symmetric, of the same shape.
+
+    Attributes:
+        n: the number of comparisons of each sample, shape (n_samples,).
+        has_ties: whether a sample has ties at all, shape (n_samples,).
+        no_ties: the logarithm of the ties' parameter of samples without ties, which stays there.
+        tie_start: the same of samples with ties, before the first step.
     """
 
-    #: The parameter of ties at the start, and where a sample has none.
     no_ties: float
     tie_start: float
 
@@ -111,18 +119,35 @@ class _Model:
         self.has_ties = ties.any(axis=(1, 2))
 
     def gradient(self, strengths: Floats, tie: Floats) -> tuple[Floats, Floats]:
-        """Return gradient and negative Hessian, shapes (n_samples, m) and (n_samples, m, m), the tie's last."""
+        """Return the log likelihood's gradient and its negative Hessian.
+
+        Args:
+            strengths: shape (n_samples, n_systems).
+            tie: the logarithm of the ties' parameter, shape (n_samples,).
+
+        Returns:
+            Shapes (n_samples, n_systems + 1) and (n_samples, n_systems + 1, n_systems + 1); the ties' parameter
+            is the last row and column.
+        """
         raise NotImplementedError
 
     def maximise(self, start: Strengths | None) -> tuple[Floats, Floats]:
-        """Return strengths, shape (n_systems, n_samples), and the ties' parameter on its natural scale."""
+        """Return the strengths and the ties' parameter (ν or θ itself) where the likelihood is greatest.
+
+        Args:
+            start: the fit of one similar sample, to begin with.
+
+        Returns:
+            Shapes (n_systems, n_samples) and (n_samples,); NaN where there is no maximum.
+        """
         n_samples, n_systems, _ = self.wins.shape
         strengths = np.zeros((n_samples, n_systems))
         tie = np.where(self.has_ties, self.tie_start, self.no_ties)
         if start is not None and np.isfinite(start.values[:, 0]).all():
             strengths += start.values[:, 0]
-            if np.isfinite(logarithm := np.log(start.tie[0])) and logarithm:
-                tie = np.where(self.has_ties, logarithm, self.no_ties)
+            # 0 is Davidson's ν, and 1 Rao and Kupper's θ, of a sample without ties.
+            if (start_tie := float(start.tie[0])) not in (0.0, 1.0):
+                tie = np.where(self.has_ties, np.log(start_tie), self.no_ties)
         for _ in range(MAX_STEPS):
             gradient, curvature = self._newton(strengths, tie)
             # A finished sample stays, since one without a maximum would go on until its curvature is 0.

@@ -170,10 +170,16 @@ def compare_metrics(
             results = _run_test(pair, test, replicates, options, len(panel.keys))
             for index, (dimension, coefficient) in enumerate(panel.keys):
                 if coefficient == TEST_COEFFICIENTS.get(test, coefficient):
-                    value_a, value_b = float(values_a[index]), float(values_b[index])
                     differences.append(
                         MetricDifference(
-                            *(dimension, coefficient, a, b, test, value_a, value_b, results[index]),
+                            dimension=dimension,
+                            coefficient=coefficient,
+                            metric_a=a,
+                            metric_b=b,
+                            test=test,
+                            value_a=float(values_a[index]),
+                            value_b=float(values_b[index]),
+                            result=results[index],
                             n_points=n_points,
                             n_images=n_images,
                         )
