@@ -65,8 +65,7 @@ _BEFORE_REMEDY = "; "
 class UnavailableError(InputError):
     """A metric cannot be computed here: references, images, weights or an extra are missing.
 
-    It is an error if the metric was requested by name. If a suite requested it, the metric is listed as
-    missing, with the reason.
+    A run lists the metric as missing, with the reason, and computes the others; where there are none, it is an error.
 
     Args:
         subject: who lacks something, as in "metric clipscore".

@@ -38,7 +38,7 @@ from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
 from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
-from ..scoring.unavailable_metrics import describe_reasons
+from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks
 from ..statistics.rater_agreement import compute_measures
 from ..statistics.rating_table import RatingTable
@@ -62,6 +62,7 @@ def run(config: AgreeOptions) -> RunOutput:
 def _score_captions(config: AgreeOptions) -> RunOutput:
     clock = RunClock()
     scores = score_held_out_captions(config)
+    warn_unavailable(list(scores.missing.values()))
     missing = {name: describe_reasons(unavailable) for name, unavailable in scores.missing.items()}
     return RunOutput(
         {"agreement.csv": scores.agreement, "human.csv": scores.choices},

@@ -37,8 +37,8 @@ from ..scoring.unavailable_metrics import (
     add_unavailable_rows,
     describe_reasons,
     find_unavailable,
-    installation_advice,
     make_unavailable_rows,
+    warn_unavailable,
 )
 from ..statistics.bootstrap import TESTS
 from ..statistics.virtual_raters import CEILINGS
@@ -157,11 +157,12 @@ def run(config: BenchOptions) -> Results:
             has_floors = not selection.protocol.dimension and len(selection.preferences) > 0
             unavailable = find_unavailable(
                 config.metrics,
-                config.optional,
                 selection.items,
                 needs_one=bool(config.tests) or not has_floors,
             )
             metrics = [m for m in config.metrics if m not in unavailable]
+            if config.tests and len(metrics) < 2:
+                warn_unavailable([unavailable])  # the error below names the one that is left
             missing.append(unavailable)
             measured.append(
                 correlate_dataset(
@@ -174,6 +175,7 @@ def run(config: BenchOptions) -> Results:
                     tests=config.tests,
                 )
             )
+    warn_unavailable(missing)
     specs = [m.spec for m in config.metrics]
     return Results(
         correlations=pd.concat(
@@ -190,7 +192,6 @@ def run(config: BenchOptions) -> Results:
             for m, unavailable in zip(measured, missing, strict=True)
             for table in _tables(m, unavailable, config)
         ],
-        summary=installation_advice(missing),
         significance=significance_frames(measured, specs, config.tests) if config.tests else None,
         disattenuated=pd.concat([m.disattenuated for m in measured], ignore_index=True)
         if config.statistics.disattenuate

@@ -25,7 +25,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.unavailable_metrics import installation_advice
+from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import number_images
 from ..statistics.coefficients import Coefficient, correlate, undefined_reason
 from ..statistics.remarks import Remark, Undefined, remark
@@ -83,11 +83,11 @@ def run(config: ComplementOptions) -> RunOutput:
                 title = f"{study.name}, {dimension}"
                 tables += _tables(_frame(of_dimension), title, labels, config.draws)
                 tables[-1] = tables[-1].with_note(copies_note(study.selection))
+    warn_unavailable([s.missing for s in studies])
     return RunOutput(
         {"complementarity.csv": _frame(rows)},
         study_record("complement", config, studies) | clock.record(),
         tables,
-        summary=installation_advice([s.missing for s in studies]),
     )
 
 

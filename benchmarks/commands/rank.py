@@ -37,7 +37,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.unavailable_metrics import installation_advice
+from ..scoring.unavailable_metrics import warn_unavailable
 from ..statistics.bootstrap import count_blocks
 
 #: Coefficients of a metric's means per system with people's.
@@ -155,12 +155,12 @@ def run(options: RankOptions) -> RunOutput:
     figures: dict[str, bytes] = {}
     for part in parts:
         figures |= part.figures
+    warn_unavailable([study.missing for study in studies])
     return RunOutput(
         frames,
         study_record("rank", options, studies) | clock.record(),
         [table for part in parts for table in part.tables],
         system_figure(frames["systems.csv"]) | figures,
-        installation_advice([study.missing for study in studies]),
     )
 
 

@@ -31,7 +31,7 @@ from ..scoring.corpus_scores import SystemScores, make_caption_items, score_syst
 from ..scoring.protocol import sign
 from ..scoring.score_store import ScoreStore
 from ..scoring.system_comparison import compare_systems, make_difference_table
-from ..scoring.unavailable_metrics import describe_reasons, find_unavailable
+from ..scoring.unavailable_metrics import describe_reasons, find_unavailable, warn_unavailable
 from ..statistics.bootstrap import count_blocks
 from ..statistics.significance import MetricDifference
 
@@ -95,8 +95,8 @@ def run(config: ScoreOptions) -> ScoreOutput:
         evidence = load_evidence([m.spec for m in config.metrics], config.trust)
     systems = {file.name: read_candidates(file.path) for file in config.candidates}
     references = {file.name: read_references(file.path) for file in config.references}
-    if not references and (specs := _metrics_with_references(config)):
-        raise InputError(f"metric {specs[0]} needs references; give references=FILE")
+    if not references and all("references" in m.needs for m in config.metrics):
+        raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
     items = {
         (name, system): normalise_items(
             make_caption_items(
@@ -111,7 +111,8 @@ def run(config: ScoreOptions) -> ScoreOutput:
         for name, image_ids in select_images(systems, references, config.partial).items()
         for system, candidates in systems.items()
     }
-    missing = find_unavailable(config.metrics, config.optional, next(iter(items.values())))
+    missing = find_unavailable(config.metrics, next(iter(items.values())))
+    warn_unavailable([missing])
     metrics = [m for m in config.metrics if m not in missing]
     store = config.locations.store()
     scored, differences = _score_systems(items, metrics, store, config)
@@ -212,16 +213,6 @@ def _record(
 def _name_captions(references: str, system: str, n_references: int, n_systems: int) -> str:
     """Return what tells captions from the others; empty where there is one system and one set of references."""
     return ", ".join([system] * (n_systems > 1) + [references] * (n_references > 1))
-
-
-def _metrics_with_references(config: ScoreOptions) -> list[str]:
-    """Return the metrics that cannot do without references.
-
-    Those that suites alone asked for are left out of the run instead, unless nothing else would be left.
-    """
-    needing = [m.spec for m in config.metrics if "references" in m.needs]
-    named = [spec for spec in needing if spec not in config.optional]
-    return named or (needing if len(needing) == len(config.metrics) else [])
 
 
 def _paths(files: tuple[NamedFile, ...]) -> str | Mapping[str, str]:

@@ -24,7 +24,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.unavailable_metrics import installation_advice
+from ..scoring.unavailable_metrics import warn_unavailable
 
 _DRAWN_FROM = {
     "images": "drawn with replacement",
@@ -55,6 +55,7 @@ def run(config: SensitivityOptions) -> RunOutput:
             tables += _tables(_frame(of_kind), kind, study.name, labels)
             tables[-1] = tables[-1].with_note(copies_note(study.selection))
     frame = _frame(rows)
+    warn_unavailable([s.missing for s in studies])
     return RunOutput(
         {"sensitivity.csv": frame},
         {
@@ -64,7 +65,6 @@ def run(config: SensitivityOptions) -> RunOutput:
         },
         tables,
         sensitivity_figure(frame, labels),
-        installation_advice([s.missing for s in studies]),
     )
 
 

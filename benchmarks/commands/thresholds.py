@@ -25,7 +25,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.run_output import RunClock, RunOutput
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
-from ..scoring.unavailable_metrics import installation_advice
+from ..scoring.unavailable_metrics import warn_unavailable
 
 THRESHOLD_COLUMNS = (
     "dataset",
@@ -80,12 +80,12 @@ def run(config: ThresholdsOptions) -> RunOutput:
     labels = {m.spec: metric_style(m).label for m in config.metrics}
     curves = pd.DataFrame(curve_rows, columns=pd.Index(THRESHOLD_COLUMNS))
     recalls = pd.DataFrame(recall_rows, columns=pd.Index(RECALL_COLUMNS))
+    warn_unavailable([s.missing for s in studies])
     return RunOutput(
         {"thresholds.csv": curves, "recall.csv": recalls},
         study_record("thresholds", config, studies) | clock.record(),
         _tables(recalls, labels, config, studies),
         threshold_figure(curves, labels),
-        installation_advice([s.missing for s in studies]),
     )
 
 

@@ -93,7 +93,7 @@ def score_held_out_captions(config: AgreeOptions) -> HeldOutScores:
             people = source.keep_first(config.k)
             trials = list(hold_out(people.captions, config.held_out, config.draws, config.seed))
             items = _items(*trials[0][1:], people.image_files)
-            unavailable = find_unavailable(config.metrics, config.optional, items)
+            unavailable = find_unavailable(config.metrics, items)
             metrics = [m for m in config.metrics if m not in unavailable]
             scores, remarks = score_trials(
                 trials, metrics, store, progress, config.seed, image_files=people.image_files

@@ -35,7 +35,7 @@ class StudiedDataset:
     Attributes:
         selection: the items that the protocol selects.
         metrics: those that can be computed for them.
-        missing: the metrics of suites that cannot, and why.
+        missing: those that cannot, and why.
         caveats: notes on metrics that were trained on related data, by spec.
         coefficients: the protocol's, without the accuracy on preferences.
         store, progress: where scores are kept and steps are counted.
@@ -86,9 +86,7 @@ def _load(
     selection = EvaluationSet.select(config.locations.load(name), config.datasets[name])
     if needs_ratings:
         selection.require_ratings("it has preferences and no ratings to correlate with")
-    missing = find_unavailable(
-        config.metrics, config.optional, selection.items, needs_one=needs_ratings
-    )
+    missing = find_unavailable(config.metrics, selection.items, needs_one=needs_ratings)
     metrics = [m for m in config.metrics if m not in missing]
     coefficients = selection.rating_coefficients
     if needs_ratings and not coefficients:

@@ -34,6 +34,7 @@ from ..scoring.unavailable_metrics import (
     UnavailableMetrics,
     describe_reasons,
     find_unavailable,
+    warn_unavailable,
 )
 from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
@@ -86,7 +87,8 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         runner = StageRunner(plan, engine, progress, config.skip_corrupt)
         parts = _read_parts(config, runner)
         first_row = read_first_row(plan, next(iter(parts.rows)))
-        missing = find_unavailable(config.metrics, config.optional, first_row)
+        missing = find_unavailable(config.metrics, first_row)
+        warn_unavailable([missing])
         metrics = [metric for metric in config.metrics if metric not in missing]
         runner = replace(runner, plan=_choose_metrics(plan, metrics))
         if runner.plan.model_specs:
@@ -172,10 +174,9 @@ def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder)
 
 
 def _needs_references(config: LargeOptions) -> bool:
-    """Say whether a metric that was named needs references, or every one that was asked for."""
+    """Say whether every metric needs references, or one does and a file of references is named."""
     needing = [metric for metric in config.metrics if "references" in metric.needs]
-    is_named = any(metric.spec not in config.optional for metric in needing)
-    return is_named or (bool(needing) and len(needing) == len(config.metrics))
+    return bool(needing) and (bool(config.references) or len(needing) == len(config.metrics))
 
 
 def _choose_metrics(plan: RunPlan, metrics: Sequence[Metric]) -> RunPlan:

@@ -155,7 +155,6 @@ def _settings_key(config: LargeOptions, shards: Sequence[Shard]) -> str:
         "shards": [asdict(shard) for shard in shards],
         "references": references,
         "metrics": [m.signature for m in config.metrics],
-        "optional": sorted(config.optional),
         "columns": asdict(config.columns),
         "rows": config.rows,
         "skip_corrupt": config.skip_corrupt,

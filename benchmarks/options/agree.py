@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...datasets.errors import InputError
 from ...metrics.base import Metric
-from ..scoring.catalog import optional_specs, resolve_metrics
+from ..scoring.catalog import resolve_metrics
 from ..scoring.protocol import Protocol
 from .declaration import Composed, option, part
 from .shared import (
@@ -58,17 +58,9 @@ def _datasets_of(composed: Composed) -> dict[str, Protocol]:
     return {}
 
 
-def _metrics_named(composed: Composed) -> Any:
-    return "text" if composed["metrics"] is None else composed["metrics"]
-
-
 def _computed_metrics(composed: Composed) -> tuple[Metric, ...]:
-    return resolve_metrics(_metrics_named(composed)) if composed["kind"] == "captions" else ()
-
-
-def _optional_metrics(composed: Composed) -> frozenset[str]:
-    is_scored = composed["kind"] == "captions"
-    return optional_specs(_metrics_named(composed)) if is_scored else frozenset()
+    named = "text" if composed["metrics"] is None else composed["metrics"]
+    return resolve_metrics(named) if composed["kind"] == "captions" else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +133,6 @@ word_agreement.svg and .png.
         metrics_option(None, "of captions: suites and metrics (default: text)"),
         default=(),
     )
-    optional: frozenset[str] = part(_optional_metrics, default=frozenset())
     n_words: int = option(
         1000, "how many words, the most frequent ones", key="words.n", check=at_least(1)
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ...datasets.errors import InputError
 from ...datasets.schema import CaptionSet
 from ...metrics.base import Metric
-from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
+from ..scoring.catalog import resolve_metrics, usual_protocol
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from .shared import changes_of, names_of
@@ -60,5 +60,4 @@ def measuring_arguments(
             "output_dir": output_dir,
             "file": dict(file or {}),
         },
-        "optional": optional_specs(metrics),
     }

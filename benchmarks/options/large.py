@@ -23,7 +23,6 @@ from .shared import (
     check_share,
     configuration_part,
     metrics_part,
-    optional_part,
 )
 
 ENGINES = ("local", "ray")
@@ -99,7 +98,6 @@ class LargeOptions(Options):
     candidates: tuple[str, ...] = part(_candidates_of)
     references: tuple[str, ...] = part(_references_of)
     metrics: tuple[Metric, ...] = metrics_part()
-    optional: frozenset[str] = optional_part()
     output: str = part(lambda composed: composed["output_dir"] or "")
     images: Path | None = part(lambda composed: path_of(composed["images"]), default=None)
     trust: str | None = part(lambda composed: composed["trust"], default=None)

@@ -20,7 +20,6 @@ from .shared import (
     check_not_fisher,
     metrics_part,
     one_of,
-    optional_part,
     statistics_part,
 )
 
@@ -153,7 +152,6 @@ it continues where it was stopped.
         check=one_of(NORMALISATIONS, "value of protocol.normalise"),
     )
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
-    optional: frozenset[str] = optional_part()
     trust: str | None = part(lambda composed: composed["trust"], TRUST, default=None)
     stdout: str = option(
         "table",

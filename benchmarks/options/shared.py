@@ -17,7 +17,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.shards.row_reader import Columns
 from ...metrics.base import Metric
 from ...metrics.text.java import java_program
-from ..scoring.catalog import optional_specs, read_config, resolve_metrics, usual_protocol
+from ..scoring.catalog import read_config, resolve_metrics, usual_protocol
 from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from ..statistics.bootstrap import StatisticsOptions
@@ -376,11 +376,6 @@ def metrics_part(*options: Option) -> Any:
     return part(lambda composed: resolve_metrics(composed["metrics"]), *options)
 
 
-def optional_part() -> Any:
-    """Declare the field of the specs that suites alone ask for; tables list those that are unavailable."""
-    return part(lambda composed: optional_specs(composed["metrics"]), default=frozenset())
-
-
 # Statistics.
 
 STATISTICS = tuple(
@@ -468,12 +463,10 @@ class MeasuringOptions(ScoringOptions):
     Attributes:
         datasets: each dataset's protocol.
         metrics: what is computed.
-        optional: the specs that suites alone ask for: those that cannot be computed are listed as missing.
     """
 
     datasets: dict[str, Protocol] = part(protocols_of, *DATASETS, NAMED_PROTOCOL, *PROTOCOL, *FILE)
     metrics: tuple[Metric, ...] = metrics_part(METRICS)
-    optional: frozenset[str] = optional_part()
 
 
 COLUMNS = tuple(

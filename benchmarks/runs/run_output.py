@@ -39,14 +39,12 @@ class RunOutput:
         run: what it takes to recompute them.
         tables: the tables that are printed.
         figures: figures as files by name; none without matplotlib.
-        summary: a closing line; empty where there is nothing to add.
     """
 
     frames: Mapping[str, pd.DataFrame]
     run: dict[str, Any]
     tables: list[ResultTable]
     figures: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    summary: str = ""
 
     def _repr_html_(self) -> str:
         """Return the printed tables as a notebook shows them."""

@@ -1,7 +1,8 @@
-"""Metrics that cannot be computed here; where a suite names them, tables list them with the reason."""
+"""Metrics that cannot be computed here: tables list them with the reason, and the others stand."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,22 +18,19 @@ from ..runs.tables import MISSING, ResultTable
 from .catalog import metric_style
 from .protocol import Protocol
 
+logger = logging.getLogger(__name__)
+
 #: Metrics and why they cannot be computed.
 UnavailableMetrics = Mapping[Metric, Unavailability]
 
 
 def find_unavailable(
-    metrics: Sequence[Metric],
-    optional: frozenset[str],
-    items: pd.DataFrame,
-    *,
-    needs_one: bool = True,
+    metrics: Sequence[Metric], items: pd.DataFrame, *, needs_one: bool = True
 ) -> dict[Metric, Unavailability]:
-    """Return those metrics of suites that cannot be computed for these items, with the reasons.
+    """Return those metrics that cannot be computed for these items, with the reasons.
 
     Args:
         metrics: all that are requested.
-        optional: the specs of those that a suite names.
         items: as metrics take them.
         needs_one: whether there is nothing to do without a metric.
 
@@ -42,7 +40,7 @@ def find_unavailable(
     reasons = {
         metric: reason
         for metric in metrics
-        if metric.spec in optional and (reason := metric.find_unavailability(items)) is not None
+        if (reason := metric.find_unavailability(items)) is not None
     }
     if needs_one and metrics and len(reasons) == len(metrics):
         specs_by_reason = _group_by_reason(reasons)
@@ -59,11 +57,16 @@ def split_available(
     protocol: Protocol,
     caption_set: CaptionSet,
 ) -> tuple[list[Metric], dict[Metric, Unavailability]]:
-    """Return the metrics that can be computed for a dataset, and why the others cannot; see `find_unavailable`."""
+    """Return the metrics that can be computed for a dataset or were named, and why the others cannot.
+
+    Args:
+        optional: the specs of those that a suite names; others fail where they are computed.
+    """
     if not optional:
         return list(metrics), {}
     items = protocol.for_dataset(caption_set).select_items(caption_set)
-    missing = find_unavailable(metrics, optional, items)
+    of_suites = [m for m in metrics if m.spec in optional]
+    missing = find_unavailable(of_suites, items, needs_one=len(of_suites) == len(metrics))
     return [m for m in metrics if m not in missing], missing
 
 
@@ -117,14 +120,14 @@ def add_unavailable_rows(
     return replace(table, rows=rows, notes=[*table.notes, *notes])
 
 
-def installation_advice(missing: Sequence[UnavailableMetrics]) -> str:
-    """Return how to install the missing metrics, for the end of a run; empty where none is missing."""
+def warn_unavailable(missing: Sequence[UnavailableMetrics]) -> None:
+    """Log a warning for each reason why metrics are missing from a run's datasets."""
     specs_by_reason: dict[Unavailability, dict[str, None]] = {}
     for reasons in missing:
         for reason, specs in _group_by_reason(reasons).items():
             specs_by_reason.setdefault(reason, {}).update(dict.fromkeys(specs))
-    lines = [f"  {', '.join(specs)}: {reason}" for reason, specs in specs_by_reason.items()]
-    return "\n".join(["missing (see docs/neural.md):", *lines]) if lines else ""
+    for reason, specs in specs_by_reason.items():
+        logger.warning("left out %s: %s", ", ".join(specs), reason)
 
 
 def _group_by_reason(missing: UnavailableMetrics) -> dict[Unavailability, list[str]]:

@@ -68,9 +68,7 @@ class CaptionEvaluator(Evaluator):
         source = self.challenge.source
         try:
             items = self._sample_items()
-            unavailable = find_unavailable(
-                self.metrics, frozenset(m.spec for m in self.metrics), items
-            )
+            unavailable = find_unavailable(self.metrics, items)
             for metric in self.metrics:
                 _ = metric.signature  # reads the files among its parameters
             if self.challenge.human_file is not None:

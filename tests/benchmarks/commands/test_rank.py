@@ -222,6 +222,6 @@ def test_systems_are_ranked_where_no_metric_can_be_computed(tmp_path, capsys):
     (tmp_path / "pairs.csv").write_text("\n".join([header, *rows]) + "\n")
     words = ("dataset=file", f"file.path={tmp_path / 'pairs.csv'}", "statistics.interval=none")
     assert run_captau("rank", *words, f"output_dir={tmp_path / 'out'}") == 0
-    assert "needs references" in capsys.readouterr().out
+    assert "needs references" in capsys.readouterr().err
     strengths = pd.read_csv(tmp_path / "out" / "systems.csv").set_index("system")["value"]
     assert strengths["A"] - strengths["B"] == pytest.approx(float(np.log(2)), abs=1e-6)

@@ -1,4 +1,4 @@
-"""What cannot be computed: listed where a suite asked for it, an error where a person did."""
+"""Metrics that cannot be computed are listed as missing; a run of which nothing is left is an error."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def no_weights(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_suite_lists_what_is_missing_and_ends_with_what_to_do(no_weights, capsys):
+@pytest.mark.parametrize("names", ["reference_free", "clipscore,pac_s"])
+def test_a_run_lists_what_is_missing_and_warns_with_the_remedy(names, no_weights, capsys):
     out = no_weights / "out"
-    assert run_captau("bench", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 0
-    printed = capsys.readouterr().out
-    table, _, end = printed.partition("written to")
+    assert run_captau("bench", f"metrics=bleu_4,{names}", f"output_dir={out}") == 0
+    table, warnings = capsys.readouterr()
     assert "| CLIP-S | – |" in table
     assert "CLIP-S: missing: needs the weights of ViT-B-32-quickgelu" in table
-    assert "  clipscore: needs the weights" in end
-    assert "  pac_s: needs the checkpoint 'clip_ViT-B-32.pth'" in end
+    assert "captau: warning: left out clipscore: needs the weights" in warnings
+    assert "captau: warning: left out pac_s: needs the checkpoint 'clip_ViT-B-32.pth'" in warnings
     rows = pd.read_csv(out / "correlations.csv")
     missing = rows[rows["metric"] == "clipscore"]
     present = rows[rows["metric"] == "bleu_4"]
@@ -67,15 +67,16 @@ def test_the_neural_suite_runs_on_the_pictures_of_the_demo(weights, tmp_path, ca
         ("compare", "significance.csv", ["statistics.replicates=10"]),
         ("sensitivity", "sensitivity.csv", ["draws=2"]),
         ("complement", "complementarity.csv", ["draws=2"]),
+        ("rank", "metric_orders.csv", ["statistics.interval=none"]),
     ],
 )
 def test_every_command_goes_on_with_the_metrics_that_are_there(
     command, table, more, no_weights, capsys
 ):
     out = no_weights / "out"
-    metrics = "metrics=[bleu_4,rouge_1,reference_free]"
+    metrics = "metrics=bleu_4,rouge_1,clipscore,pac_s"
     assert run_captau(command, metrics, *more, f"output_dir={out}") == 0
-    assert "  clipscore: needs the weights" in capsys.readouterr().out.partition("written to")[2]
+    assert "left out clipscore: needs the weights" in capsys.readouterr().err
     record = json.loads((out / "run.json").read_text())
     assert set(record["missing"]["demo"]) == {"clipscore", "pac_s"}
     assert set(record["signatures"]) == {"bleu_4", "rouge_1"}
@@ -85,17 +86,22 @@ def test_every_command_goes_on_with_the_metrics_that_are_there(
 
 def test_a_comparison_needs_two_metrics_that_are_there(no_weights, capsys):
     out = no_weights / "out"
-    assert run_captau("compare", "metrics=[bleu_4,reference_free]", f"output_dir={out}") == 2
-    assert "of the metrics bleu_4 alone can be computed here" in capsys.readouterr().err
+    assert run_captau("compare", "metrics=bleu_4,clipscore", f"output_dir={out}") == 2
+    message = capsys.readouterr().err
+    assert "left out clipscore: needs the weights" in message
+    assert "of the metrics bleu_4 alone can be computed here" in message
 
 
-def test_a_person_who_names_it_gets_an_error(no_weights, capsys):
-    out = f"output_dir={no_weights / 'out'}"
-    for asked in ("clipscore", "[bleu_4,clipscore]", "[reference_free,clipscore]"):
-        assert run_captau("bench", f"metrics={asked}", out) == 2
-        message = capsys.readouterr().err
-        assert message.startswith("captau: metric clipscore needs the weights")
-        assert message.count("\n") == 1
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("clipscore", "captau: metric clipscore needs the weights"),
+        ("bleu_4,clipscor", "captau: unknown metric or suite 'clipscor'"),
+    ],
+)
+def test_a_metric_alone_or_misspelt_is_an_error(names, message, no_weights, capsys):
+    assert run_captau("bench", f"metrics={names}", f"output_dir={no_weights / 'out'}") == 2
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_a_suite_of_which_nothing_is_there_is_an_error(no_weights, capsys):
@@ -138,9 +144,7 @@ def test_score_lists_them_too(no_weights, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps({"1": ["a dog runs"]}))
     given = [f"candidates={tmp_path / 'c.json'}", f"references={tmp_path / 'r.json'}"]
     out = tmp_path / "out"
-    assert (
-        run_captau("score", *given, "metrics=[sacrebleu,reference_free]", f"output_dir={out}") == 0
-    )
+    assert run_captau("score", *given, "metrics=sacrebleu,clipscore", f"output_dir={out}") == 0
     assert set(json.loads((out / "corpus.json").read_text())) == {"sacrebleu"}
     missing = json.loads((out / "run.json").read_text())["missing"]
     assert "has none" in missing["clipscore"]
