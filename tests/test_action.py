@@ -135,3 +135,14 @@ def test_the_check_itself(tmp_path, monkeypatch):
     assert red.returncode == 1
     assert "| parameters | rouge_1 | n | 3 | 1 |" in (tmp_path / "summary.md").read_text("utf-8")
     assert (tmp_path / "o" / "j.xml").is_file()
+
+
+def test_a_function_of_the_baseline_runs_where_the_input_allows_it(tmp_path):
+    ours = Path(sys.executable).parent
+    (tmp_path / "mine.py").write_text("def words(items):\n    return [1.0] * len(items)\n")
+    options = "update=true\nmetrics=python(mine:words)"
+    assert run("Check", tmp_path, ours, baseline="b.yaml", options=options).returncode == 0
+    refused = run("Check", tmp_path, ours, baseline="b.yaml")
+    assert (refused.returncode, "allow=mine:words" in refused.stderr) == (2, True)
+    allowed = run("Check", tmp_path, ours, baseline="b.yaml", allow="other:f  mine:words")
+    assert allowed.returncode == 0, allowed.stderr

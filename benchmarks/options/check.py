@@ -77,6 +77,7 @@ captau check baseline=golden/demo.yaml metrics=cider  of its metrics, this one
 captau check baseline=golden/demo.yaml update=true      accepts what moved: review the diff
 captau check baseline=golden/demo.yaml junit=captau.xml versions=none
 captau check baseline=mine.yaml update=true dataset=flickr8k_expert 'metrics=python(mine:score)'
+captau check baseline=mine.yaml allow=mine:score        runs the function that this baseline names
 """
     notes: ClassVar[str] = """
 Every score is computed anew. A table shows what moved: by how much, and the likely cause (the version of a package, a
@@ -130,6 +131,13 @@ input. docs/ci_gate.md shows how other projects use it.
     )
     packages: tuple[str, ...] = option(
         [], "further distributions to record the versions of", takes="[A,B]", read=words_of
+    )
+    allow: tuple[str, ...] = option(
+        [],
+        "functions that the baseline names, as MODULE:FUNCTION, and that may run. A baseline is data: without this, "
+        "one that names code is refused. A function that stands in metrics= may run as well",
+        takes="[A,B]",
+        read=words_of,
     )
     locations: Locations = part(
         locations_of, *FILE, DATA_ROOT, _CACHE_ROOT, default_factory=Locations

@@ -9,13 +9,12 @@ from typing import Any
 
 from ...datasets.errors import InputError, unknown
 from ...metrics.base import Metric
+from ...metrics.external import PythonFunction
 from ...metrics.registry import metric as metric_of
 from ..options.check import CheckOptions
 from ..scoring.catalog import optional_specs, resolve_metrics, usual_protocol
 from ..scoring.protocol import Protocol
-from .baseline_file import (
-    Baseline,
-)
+from .baseline_file import Baseline
 
 #: What a new baseline has where nobody says.
 SAMPLE, SEED, TOLERANCE, VERSIONS = 25, 0, 1e-9, "signatures"
@@ -49,7 +48,7 @@ def make_plan(config: CheckOptions, before: Baseline | None) -> CheckPlan:
         file_options = before.file_options
     metrics, optional = config.metrics, config.optional
     if metrics is None and before is not None:
-        metrics = tuple(_make_metric(config.baseline, before, name) for name in before.metrics)
+        metrics = tuple(_make_metric(config, before, name) for name in before.metrics)
     elif metrics is None:
         metrics, optional = resolve_metrics("text"), optional_specs("text")
 
@@ -77,12 +76,14 @@ def error_at(
     return InputError(f"{path}:{before.lines[keys]}: {error}")
 
 
-def _make_metric(path: Path, before: Baseline, name: str) -> Metric:
+def _make_metric(config: CheckOptions, before: Baseline, name: str) -> Metric:
     """Make a metric of a baseline.
 
     Raises:
-        InputError: where the file does not say how it is made, or says something else.
+        InputError: where the file does not say how it is made, or says something else, or names a
+            function that the options do not allow.
     """
+    path = config.baseline
     recipe = before.metrics[name].recipe
     where = ("metrics", name, "made")
     if recipe is None:
@@ -99,6 +100,14 @@ def _make_metric(path: Path, before: Baseline, name: str) -> Metric:
     if metric.spec != name:
         raise error_at(
             path, before, where, f"{recipe} makes {metric.spec}, not {name}; mend the line"
+        )
+    if isinstance(metric, PythonFunction) and metric.function not in config.allow:
+        raise error_at(
+            path,
+            before,
+            where,
+            f"the baseline names code, {metric.function}, which runs only if the command line names it too; "
+            f"if you trust it: allow={metric.function}",
         )
     return metric
 

@@ -747,3 +747,35 @@ def test_a_baseline_from_before_some_options_has_their_defaults(tmp_path):
     path = tmp_path / "old.yaml"
     path.write_text(text.replace(later, "}"))
     assert read(path).protocol == read(GOLDEN / "demo.yaml").protocol
+
+
+@pytest.fixture
+def baseline_with_code(check, tmp_path, monkeypatch):
+    """A baseline that names a function whose module leaves a file behind when it is imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "leaves_a_file.py").write_text(
+        "from pathlib import Path\nPath('it_ran').touch()\n"
+        "def words(items):\n    return [len(c.split()) for c in items['caption']]\n"
+    )
+    spec = "metrics=python(leaves_a_file:words)"
+    assert check("baseline=code.yaml", "update=true", "sample=2", spec)[0] == 0
+    (tmp_path / "it_ran").unlink()
+    sys.modules.pop("leaves_a_file")
+    return spec
+
+
+@pytest.mark.parametrize("options", [(), ("update=true",), ("allow=leaves_a_file:others",)])
+def test_a_function_that_only_the_baseline_names_does_not_run(
+    check, baseline_with_code, tmp_path, options
+):
+    status, out, err = check("baseline=code.yaml", *options)
+    assert (status, out) == (2, "")
+    assert err.startswith("captau: code.yaml:")
+    assert err.endswith("if you trust it: allow=leaves_a_file:words\n")
+    assert not (tmp_path / "it_ran").exists()
+
+
+def test_a_function_that_the_command_line_names_runs(check, baseline_with_code, tmp_path):
+    for option in ("allow=leaves_a_file:words", "allow=[leaves_a_file:words]", baseline_with_code):
+        assert check("baseline=code.yaml", option)[0] == 0
+        assert (tmp_path / "it_ran").exists()
