@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import partial
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from ...datasets.errors import InputError
+from .bounded_connection import BoundedConnection, WaitingConnections
+
+#: The address of the proxy that `proxy=true` believes.
+PROXY_ADDRESS = "127.0.0.1"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -44,16 +50,33 @@ def public_url(url: str | None, listener: socket.socket) -> str:
     return (url or f"http://{f'[{host}]' if ':' in host else host}:{port}").rstrip("/")
 
 
-def serve(app: FastAPI, listener: socket.socket, *, proxy: bool = False) -> None:
-    """Serve a site on a port until the process is stopped."""
-    config = uvicorn.Config(
+def server_config(app: FastAPI, *, proxy: bool = False, waiting_limit: int = 200) -> uvicorn.Config:
+    """Return uvicorn's configuration of a site.
+
+    Args:
+        app: the site.
+        proxy: whether a proxy on this machine names the visitors' addresses.
+        waiting_limit: see `WaitingConnections`.
+    """
+    connection: Any = partial(
+        BoundedConnection,
+        waiting=WaitingConnections(waiting_limit),
+        proxy=PROXY_ADDRESS if proxy else "",
+    )
+    return uvicorn.Config(
         app,
+        http=connection,
+        ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=proxy,
-        forwarded_allow_ips="127.0.0.1",
+        forwarded_allow_ips=PROXY_ADDRESS,
         server_header=False,
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+
+
+def serve(app: FastAPI, listener: socket.socket, *, proxy: bool = False) -> None:
+    """Serve a site on a port until the process is stopped."""
+    uvicorn.Server(server_config(app, proxy=proxy)).run(sockets=[listener])
