@@ -125,7 +125,7 @@ def reward(
     Args:
         metric: a metric, or what a person types for one.
         references: by image, its references.
-        df: for CIDEr, a file that `captau data df` wrote; by default the document frequencies are those
+        df: for CIDEr, a file that `captau score save_df=` wrote; by default the document frequencies are those
             of `references`, each image a document, and never those of a batch.
         image_paths: by image, its file, for metrics that see it.
 

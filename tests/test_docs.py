@@ -52,7 +52,7 @@ SMALLER = {
     "captau train rater=icr": ["rater.epochs=2"],
     "captau score candidates=shards": ["workers=0"],
     "captau score candidates=captions.jsonl engine=local": ["workers=0"],
-    "captau filter": ["workers=0"],
+    "captau score keep.run=": ["workers=0"],
 }
 #: Scores shards without processes of its own.
 CHEAP = ["metrics=[cider,rouge_l]", "workers=0"]
@@ -85,7 +85,7 @@ ELSEWHERE = {
     "captau bench dataset=thumb metrics=cider cache.scores=": "wants a shared folder or an object store",
     "captau agree kind=words references=captions_val2014.json words.parts=true words.scores=": "wants a system's scores",
     "captau collect": "serves a site until it is stopped; tests/server/test_command.py runs it",
-    "captau gather run=sweep": "reads a sweep; tests/benchmarks/sweeps/test_gather.py makes one",
+    "captau table sweep=": "reads a sweep; tests/benchmarks/sweeps/test_gather.py makes one",
     "captau agree dataset=file file.path=gathered/": "reads what people said on that site",
     "captau bench dataset=file file.path=gathered/": "the same",
     "captau rank dataset=file file.path=gathered/": "the same",
@@ -381,11 +381,11 @@ class Scratch:
                     )
             elif key == "file.path":
                 self.lacking(value, PAIRS if value.startswith("pairs") else RATINGS)
-            elif key == "run" and words[0] == "filter":
+            elif key == "keep.run":
                 if not (self.folder / value).exists():
                     self.shards()
                     self.run(["score", "candidates=shards", f"output_dir={value}", *CHEAP])
-            elif key == "thresholds":
+            elif key == "keep.thresholds":
                 if not (self.folder / value).exists():
                     self.run(["thresholds", "metrics=[rouge_l]", f"output_dir={value}"])
             elif key == "run":
@@ -421,7 +421,7 @@ class Scratch:
         for name in re.findall(r"\bcider\(df=([^,)]+)", word):
             if not (self.folder / name).exists():
                 self.lacking("df_references.json", ANNOTATIONS)
-                self.run(["data", "df", "references=df_references.json", f"output={name}"])
+                self.run(["score", "references=df_references.json", f"save_df={name}"])
         for name in re.findall(r"\brater\(path=([^,)]+)", word):
             if not (self.folder / name).exists():
                 self.run(["train", "rater=combination", f"output_dir={name}"])
@@ -468,7 +468,7 @@ def execute(command: str, scratch: Scratch, seen: set[str]) -> None:
         one = [word for word in words if not (flags & set(words) and varies(word))]
         assert scratch.run([*(w for w in one if w not in flags), "--cfg", "job"]) == 0
         return None
-    leaves_something = any(word.startswith("output") for word in words)
+    leaves_something = any(word.startswith(("output", "save_df")) for word in words)
     if leaves_something or plain(command) not in seen:
         given = {word.partition("=")[0] for word in words}
         smaller = listed(SMALLER, command) or []

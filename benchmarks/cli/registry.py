@@ -21,17 +21,15 @@ _GROUPS = {
         ("complement", "complement:ComplementOptions", tasks.run_in_folder, "show which metrics say the same, and which add something"),
         ("thresholds", "thresholds:ThresholdsOptions", tasks.run_with_figures, "show what a metric's threshold keeps, and how good it is"),
         ("train", "train:TrainOptions", tasks.train_rater, "train a learned rater, and test it on unseen images"),
-        ("gather", "gather:GatherOptions", tasks.gather_sweep, "join the runs of a sweep (--multirun), rerun failed ones"),
     ),
     "Your own captions": (
         ("score", "score:ScoreOptions", tasks.score_captions, "score your own captions"),
-        ("filter", "large:FilterOptions", tasks.filter_captions, "keep the captions of a large scored set above a threshold"),
         ("validate", "validate:ValidateOptions", tasks.validate_submission, "check a submission, and list its faults"),
         ("submit", "serve:SubmitOptions", tasks.run_web_command, "send captions or scores to a challenge"),
     ),
     "Papers": (
         ("reproduce", "reproduce:ReproduceOptions", tasks.run_in_folder, "rebuild a paper's tables, and compare them cell by cell"),
-        ("table", "table:TableOptions", tasks.print_table, "join finished runs and published numbers in one table"),
+        ("table", "table:TableOptions", tasks.print_table, "join finished runs, a sweep's runs and published numbers"),
         ("cite", "table:CiteOptions", tasks.print_citations, "print BibTeX and a methods sentence for a run"),
         ("report", "report:ReportOptions", tasks.write_report, "write a finished run as one HTML page"),
         ("plot", "report:PlotOptions", tasks.draw_figures, "draw a finished run's figures"),
@@ -45,7 +43,6 @@ _GROUPS = {
         ("data import", "data:ImportOptions", tasks.import_datasets, "take a dataset's files from a manual download"),
         ("data verify", "data:VerifyOptions", tasks.verify_datasets, "hash and count the datasets that are here"),
         ("data overlap", "data:OverlapOptions", tasks.compare_datasets, "show which images and captions datasets share"),
-        ("data df", "data:DocumentFrequencyOptions", tasks.count_document_frequencies, "count CIDEr's document frequencies"),
     ),
     "Web": (
         ("collect", "collect:CollectOptions", tasks.run_web_command, "serve a study in which people judge captions"),
@@ -59,6 +56,14 @@ _GROUPS = {
 
 COMMANDS: dict[str, Command] = {
     row[0]: Command(*row, group) for group, rows in _GROUPS.items() for row in rows
+}
+
+
+#: Words that were commands, and what is typed instead.
+_MOVED = {
+    "gather": "captau table sweep=DIR",
+    "filter": "captau score keep.run=DIR keep.metric=METRIC keep.above=SCORE",
+    "data df": "captau score references=FILE save_df=FILE",
 }
 
 
@@ -82,4 +87,6 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
             f"a command comes first: captau bench {arguments[0]}; commands: {', '.join(COMMANDS)}"
         )
     typed = " ".join(arguments[:2]) if arguments[0] == "data" else arguments[0]
+    if typed in _MOVED:
+        raise InputError(f"captau {typed} is now {_MOVED[typed]}")
     raise unknown("command", typed, COMMANDS)

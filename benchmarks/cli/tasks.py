@@ -111,12 +111,23 @@ def train_rater(command: Command, options: Any) -> None:
 
 
 def score_captions(command: Command, options: Any) -> None:
-    """Run `captau score` of files or of shards; `stdout=` prints one file alone."""
-    from ..commands.score import run
-    from ..options.large import LargeOptions
+    """Run `captau score` in one of its variants; `stdout=` prints one file alone."""
+    from ..commands.score import run, save_document_frequencies
+    from ..options.large import FilterOptions, LargeOptions
+    from ..options.score import DocumentFrequencyOptions
 
     if isinstance(options, LargeOptions):
         _score_large_set(command, options)
+        return
+    if isinstance(options, FilterOptions):
+        from ..large.filtering import run as run_filter
+
+        filtered = run_filter(options)
+        _show_result(filtered, filtered.folder)
+        return
+    if isinstance(options, DocumentFrequencyOptions):
+        n_images = save_document_frequencies(options)
+        print(f"{options.output}: document frequencies of {n_images:,} images")
         return
     if options.stdout == "table":
         run_in_folder(command, options)
@@ -145,14 +156,6 @@ def _score_large_set(command: Command, options: Any) -> None:
     print(f"\n{result.summary}")
 
 
-def filter_captions(_: Command, options: Any) -> None:
-    """Run `captau filter`."""
-    from ..large.filtering import run
-
-    result = run(options)
-    _show_result(result, result.folder)
-
-
 def validate_submission(_: Command, options: Any) -> int:
     """Run `captau validate`; the status is 2 where the submission has faults."""
     from ..commands.validate import validate
@@ -176,24 +179,20 @@ def check_baseline(_: Command, options: Any) -> int:
     return result.status
 
 
-def gather_sweep(_: Command, options: Any) -> int:
-    """Run `captau gather`; the status is 1 where a job is not done."""
-    from ..sweeps.gather import run
-
-    gathered = run(options)
-    if gathered.runs:
-        show_tables([gathered.table])
-    _print_faults(gathered.unfinished)
-    print(f"\nwritten to {gathered.folder}: {gathered.summary}")
-    return 1 if gathered.unfinished else 0
-
-
-def print_table(_: Command, options: Any) -> None:
-    """Run `captau table`."""
+def print_table(_: Command, options: Any) -> int:
+    """Run `captau table`; the status is 1 where a job of a sweep is not done."""
+    from ..options.table import SweepTableOptions
     from ..reporting.joined_table import join
     from ..reporting.table_layouts import LAYOUTS
+    from ..sweeps.gather import run
 
-    _print_or_write(LAYOUTS[options.style](join(options)), options.output)
+    if not isinstance(options, SweepTableOptions):
+        _print_or_write(LAYOUTS[options.style](join(options)), options.output)
+        return 0
+    gathered = run(options)
+    _print_or_write(gathered.render(options.style), options.output)
+    _print_faults([*gathered.unfinished, *gathered.remedy])
+    return 1 if gathered.unfinished else 0
 
 
 def print_citations(_: Command, options: Any) -> None:
@@ -262,14 +261,6 @@ def compare_datasets(_: Command, options: Any) -> None:
     from ..commands.data_overlap import overlap
 
     show_tables([overlap(options.names, options.root)])
-
-
-def count_document_frequencies(_: Command, options: Any) -> None:
-    """Run `captau data df`."""
-    from ..commands.data import save_df
-
-    n_images = save_df(options.references, options.output)
-    print(f"{options.output}: document frequencies of {n_images:,} images")
 
 
 def run_web_command(command: Command, options: Any) -> int | None:

@@ -1,11 +1,10 @@
-"""`captau data`: list, download, import and verify datasets, and count document frequencies.
+"""`captau data`: list, download, import and verify datasets.
 
 `cli.tasks` calls a function for each command.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,11 +20,9 @@ from ...datasets.images import find_image
 from ...datasets.own_references import find_own_references
 from ...datasets.reading.source_files import missing, partly, size, state, used
 from ...datasets.schema import CaptionSet, Card
-from ...metrics.text.document_frequencies import document_frequencies
 from ...metrics.text.spice import models as spice_models
 from ..runs.progress_bar import DownloadProgress, StepProgress
 from ..runs.tables import MISSING, ResultTable
-from ..scoring.caption_files import read_references
 
 #: Shows a line to the user.
 Show = Callable[[str], None]
@@ -340,21 +337,3 @@ def _check_images(dataset: CaptionSet, images: Path) -> str:
     ids = dataset.items["image_id"].unique()
     absent = sum(find_image(image_id, dataset.name, images) is None for image_id in ids)
     return f"{absent:,} of {len(ids):,}"
-
-
-def save_df(references: Path, output: Path) -> int:
-    """Count document frequencies, write them, and return the number of images.
-
-    Raises:
-        InputError: where the references cannot be read or the file cannot be written.
-    """
-    sets = read_references(references).texts
-    frequencies = document_frequencies(sets.values())
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
-    try:
-        frequencies.write(temporary)
-        temporary.replace(output)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(f"{output}: cannot be written ({error.strerror})") from error
-    return frequencies.documents

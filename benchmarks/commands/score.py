@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,11 @@ import pandas as pd
 from ...datasets.errors import InputError
 from ...datasets.normalisation import normalise_items
 from ...metrics.base import Metric
+from ...metrics.text.document_frequencies import document_frequencies
 from ..evaluation.caption_ranges import measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import MetricReliability, load_evidence
-from ..options.score import NamedFile, ScoreOptions
+from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions
 from ..reporting.corpus_score_tables import make_score_tables
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
@@ -146,6 +148,23 @@ def run(config: ScoreOptions) -> ScoreOutput:
         },
         make_score_tables(config, metrics, missing, scores, n_images),
     )
+
+
+def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
+    """Count the references' document frequencies, write them, and return the number of images.
+
+    Raises:
+        InputError: where the references cannot be read or the file cannot be written.
+    """
+    frequencies = document_frequencies(read_references(options.references).texts.values())
+    temporary = options.output.with_name(f".{options.output.name}.{os.getpid()}.tmp")
+    try:
+        frequencies.write(temporary)
+        temporary.replace(options.output)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"{options.output}: cannot be written ({error.strerror})") from error
+    return frequencies.documents
 
 
 def _log_remarks(scored: Sequence[SystemScores]) -> None:

@@ -1,4 +1,4 @@
-"""`captau filter`: the captions of a large scored set that score well enough, and a report of the others.
+"""`captau score keep.run=`: the captions of a large scored set that score well enough, and a report of the others.
 
 Levinboim et al. 2021, section 6.2: a caption is served where its score is at least a threshold, and
 the threshold is chosen on captions that people judged, for the share of good ones among those that are
@@ -147,7 +147,7 @@ def _read_manifest(source: ResultFolder) -> dict[str, Any]:
     content = source.read(MANIFEST)
     if content is None:
         raise InputError(
-            f"{source.location}: no {MANIFEST} in it; run=DIR is the folder of a finished captau score of "
+            f"{source.location}: no {MANIFEST} in it; keep.run=DIR is the folder of a finished captau score of "
             f"shards"
         )
     try:

@@ -1,4 +1,4 @@
-"""A scan of a scored set for `captau filter`: counts, percentiles and examples on both sides of a threshold."""
+"""A scan of a scored set for `captau score keep.run=`: counts, percentiles and examples on both sides of a threshold."""
 
 from __future__ import annotations
 

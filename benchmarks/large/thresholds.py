@@ -1,4 +1,4 @@
-"""The threshold of `captau filter`, and the share of good captions above it that people's judgements promise."""
+"""The threshold of `captau score keep.run=`, and the share of good captions above it that people's judgements promise."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _read_curve(config: FilterOptions, path: Path, signature: str) -> pd.DataFra
         record = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"thresholds={config.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
+            f"keep.thresholds={config.thresholds}: no finished run of captau thresholds ({path} cannot be read)"
         ) from error
     requested = {"dataset": config.dataset, "dimension": config.dimension, "metric": config.metric}
     for column, name in requested.items():
@@ -127,7 +127,9 @@ def _read_curve(config: FilterOptions, path: Path, signature: str) -> pd.DataFra
             points = points[points[column] == name]
     curves = points[["dataset", "dimension"]].drop_duplicates()
     if len(curves) > 1:
-        choices = ", ".join(f"dataset={d} dimension={m}" for d, m in curves.itertuples(index=False))
+        choices = ", ".join(
+            f"keep.dataset={d} keep.dimension={m}" for d, m in curves.itertuples(index=False)
+        )
         raise InputError(f"{path}: several curves of {config.metric}; choose one: {choices}")
     curve_signature = (record.get("signatures") or {}).get(config.metric)
     if curve_signature is not None and curve_signature != signature:

@@ -11,7 +11,6 @@ from ...datasets.errors import InputError
 from .declaration import NEEDED, Composed, Option, Options, option, part
 from .shared import (
     DATA_ROOT,
-    JAVA_HOME,
     JAVA_SPICE,
     data_root_of,
     dataset_options,
@@ -194,19 +193,3 @@ captau data overlap dataset=thumb,capeval1k,composite_coco
         _DATASETS[1],
     )
     root: Path | None = part(data_root_of, _ROOT)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentFrequencyOptions(Options):
-    """Options of `captau data df`: a file of references, and the file to write."""
-
-    examples: ClassVar[str] = """
-captau data df references=captions_train2014.json output=coco_df.json
-captau score candidates=one.json references=refs.json 'metrics=cider(df=coco_df.json)'
-"""
-    environment: ClassVar[tuple[Option, ...]] = (replace(JAVA_HOME, heading=""),)
-
-    references: Path = option(
-        NEEDED, "references, in any form that captau score takes", takes="FILE"
-    )
-    output: Path = option(NEEDED, "where to write", takes="FILE")

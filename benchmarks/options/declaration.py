@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ...datasets.errors import InputError
+
 #: The default of an option that has to be typed; OmegaConf's mark.
 NEEDED = "???"
 
@@ -186,6 +188,15 @@ class Options:
         defaults = {declared.key: declared.default for declared in cls.declared()}
         return [key for key in keys if composed[key] != defaults[key]]
 
+    @classmethod
+    def allow_only(cls, composed: Composed, keys: Iterable[str], *, beside: str) -> None:
+        """Raise InputError where an option was changed that does not go with another one, which `beside` names."""
+        others = [
+            o.key for o in cls.declared() if o.key not in keys and composed.get(o.key) is not None
+        ]
+        for key in cls.changed_keys(composed, others):
+            raise InputError(f"{key}= does not go with {beside}=; leave one of them out")
+
 
 def declarations(cls: type[Any]) -> dict[str, _Declaration]:
     """Return the declarations of a dataclass by field; keys, types and headings follow from its fields."""
@@ -204,7 +215,8 @@ def declarations(cls: type[Any]) -> dict[str, _Declaration]:
             is_path = annotation.startswith("Path")
             if typed.type is None:
                 typed = replace(typed, type=_TYPES.get(annotation, Any))
-                declaration = replace(declaration, read=_read_path if is_path else None)
+            if is_path and declaration.read is None:
+                declaration = replace(declaration, read=_read_path)
             is_literal = typed.is_literal or is_path
             options = (replace(typed, key=typed.key or name, is_literal=is_literal),)
         options = tuple(replace(o, heading=o.heading or heading) for o in options)

@@ -1,4 +1,4 @@
-"""Options of `captau score` of a large set in shards, and of `captau filter`."""
+"""Options of `captau score` of a large set in shards: to score it, and to keep the captions that score well."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import kind_of
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
-from .declaration import NEEDED, Composed, Option, Options, option, part, path_of
+from .declaration import Composed, Option, Options, option, part, path_of
 from .shared import (
     COLUMNS,
-    OUTPUT_DIR,
     check_choice,
     check_share,
     configuration_part,
@@ -146,66 +145,60 @@ class LargeOptions(Options):
 
 def _metric_of(composed: Composed) -> str:
     if composed["keep.metric"] is None:
-        raise InputError("say which metric decides: keep.metric=METRIC")
+        raise InputError(
+            "keep.metric=METRIC is needed: the metric that decides which captions are kept"
+        )
     return resolve_metrics(composed["keep.metric"])[0].spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions(Options):
-    """Options of `captau filter`."""
+    """Options of `captau score` that keep captions of a large scored set, and score nothing."""
 
-    examples: ClassVar[str] = """
-captau filter run=scored keep.metric=cider keep.above=0.4
-captau filter run=scored keep.metric=rouge_l thresholds=curves precision=0.7 output_dir=kept
-"""
-    writes: ClassVar[str] = """
-Writes the retained rows of each shard, as they were and in the shard's own format, into kept/, and shards.csv (how many
-of each shard), percentiles.csv (scores of retained and dropped captions), examples.csv, table.md, table.tex and run.json.
-"""
+    headings: ClassVar[Mapping[str, str]] = {
+        "run": "Options that keep captions of a large scored set (docs/large_sets.md)"
+    }
 
+    metric: str = part(_metric_of)
+    above: float | None = part(lambda composed: composed["keep.above"], default=None)
     run: str = option(
-        NEEDED,
-        "a finished captau score of shards: a folder, or a URL",
+        None,
+        "a finished captau score of shards, whose captions are kept or dropped: a folder, or a URL",
+        key="keep.run",
+        type=str | None,
         takes="DIR",
         is_literal=True,
     )
-    metric: str = part(
-        _metric_of,
-        Option(
-            "keep.metric",
-            None,
-            'one of that run\'s metrics: "rater(path=DIR)"',
-            str | None,
-            takes="METRIC",
-        ),
-    )
-    above: float | None = option(
-        None, "retains captions of this score or more", key="keep.above", takes="SCORE"
-    )
     thresholds: Path | None = option(
         None,
-        "a finished captau thresholds, by which as many captions as possible are retained; with keep.above= it only "
-        "estimates the precision",
+        "a finished captau thresholds. With keep.precision= it chooses the lowest threshold that reaches that "
+        "precision; with keep.above= it estimates the precision",
+        key="keep.thresholds",
         takes="DIR",
     )
     precision: float | None = option(
         None,
-        "the share of the retained captions that shall be good",
+        "the share of the kept captions that should be good",
+        key="keep.precision",
         takes="SHARE",
         check=check_share,
     )
     dataset: str | None = option(
-        None, "which dataset's curve, where there are several", key="on.dataset", takes="NAME"
+        None,
+        "the dataset of the curve in keep.thresholds=, if there are several",
+        key="keep.dataset",
+        takes="NAME",
     )
     dimension: str | None = option(
-        None, "which dimension's curve, where there are several", key="on.dimension", takes="NAME"
+        None,
+        "the dimension of that curve, if there are several",
+        key="keep.dimension",
+        takes="NAME",
     )
-    engine: str = option("local", "a pool of processes, or Ray Data", takes="local|ray")
-    workers: int | None = option(None, _WORKERS)
-    address: str | None = option(
-        None, _ADDRESS, key="ray.address", takes="HOST:PORT", is_literal=True
-    )
-    output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
+    engine: str = part(lambda composed: composed["engine"] or "local", default="local")
+    workers: int | None = part(lambda composed: composed["workers"], default=None)
+    address: str | None = part(lambda composed: composed["ray.address"], default=None)
+    output_dir: Path | None = part(lambda composed: path_of(composed["output_dir"]), default=None)
     configuration: Mapping[str, Any] = configuration_part()
 
     def __post_init__(self) -> None:
@@ -213,9 +206,11 @@ of each shard), percentiles.csv (scores of retained and dropped captions), examp
         check_engine(self.engine, self.workers, self.address)
         if (self.above is None) == (self.precision is None):
             raise InputError(
-                "say which captions are kept: keep.above=SCORE, or thresholds=DIR precision=SHARE"
+                "say which captions are kept: keep.above=SCORE, or keep.thresholds=DIR keep.precision=SHARE"
             )
         if self.above is not None and math.isnan(self.above):
             raise InputError("keep.above is nan; a number is expected")
         if self.precision is not None and self.thresholds is None:
-            raise InputError("precision= needs thresholds=DIR, a finished run of captau thresholds")
+            raise InputError(
+                "keep.precision= needs keep.thresholds=DIR, a finished run of captau thresholds"
+            )

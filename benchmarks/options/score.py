@@ -12,8 +12,8 @@ from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
-from .declaration import NEEDED, Composed, Option, Options, option, part
-from .large import LARGE_ONLY, SMALL_ONLY, TRUST, LargeOptions, is_large
+from .declaration import Composed, Option, Options, option, part
+from .large import LARGE_ONLY, SMALL_ONLY, TRUST, FilterOptions, LargeOptions, is_large
 from .shared import (
     METRICS,
     ScoringOptions,
@@ -88,9 +88,32 @@ def _keep_of(composed: Composed) -> tuple[str, float] | None:
     return spec, above
 
 
+def _counted_references_of(composed: Composed) -> Path:
+    if composed["references"] is None:
+        raise InputError("save_df= needs references=FILE, whose document frequencies it writes")
+    files = files_of(composed["references"], "references")
+    if len(files) != 1:
+        raise InputError("save_df= counts one file of references; name one")
+    return files[0].path
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFrequencyOptions(Options):
+    """Options of `captau score` that count document frequencies, and score nothing."""
+
+    references: Path = part(_counted_references_of)
+    output: Path = option(
+        None,
+        "writes CIDEr's document frequencies of the references there, for cider(df=FILE), and scores nothing",
+        key="save_df",
+        type=str | None,
+        takes="FILE",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ScoringOptions):
-    """Options of `captau score` of files; `LargeOptions` are those of shards."""
+    """Options of `captau score` of files; `variants` are those of its other uses."""
 
     examples: ClassVar[str] = """
 captau score candidates=captions_val2014_mine_results.json references=captions_val2014.json
@@ -99,9 +122,12 @@ captau score candidates=mine.json references=c5.json,c40.json
 captau score candidates=mine.jsonl references=refs.jsonl metrics=bleu_4,cider,meteor
 caption.py | captau score candidates=- references=refs.json stdout=scores.jsonl | head
 captau score candidates=mine.json 'metrics=rater(path=DIR)' 'keep.metric="rater(path=DIR)"' keep.above=0.7
+captau score references=captions_train2014.json save_df=coco_df.json
 captau score candidates=one.json references=one_refs.json 'metrics=cider(df=coco_df.json)'
 captau score 'candidates=shards/*.parquet' metrics=bleu_4,cider output_dir=scored
 captau score candidates=shards engine=ray metrics=bleu_4,cider
+captau score keep.run=scored keep.metric=cider keep.above=0.4
+captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.precision=0.7
 """
     notes: ClassVar[str] = """
 Large sets (docs/large_sets.md): candidates=PATH|[A,B] are then shards of one set: Parquet, JSON lines (also .gz, .zst),
@@ -114,12 +140,18 @@ Writes corpus.json (a metric's score of the whole set; null where it is undefine
 corpus.csv (the same with intervals and agreement), scores.csv (one row a caption), table.md, table.tex and run.json; of
 several systems differences.csv as well. Of a large set it writes scores/ (Parquet), corpus.json, percentiles.csv,
 histograms.csv, distributions.json, manifest.json, table.md, table.tex and run.json; started again with the same options,
-it continues where it was stopped.
+it continues where it was stopped. With keep.run= it writes the kept rows of each shard, as they were and in the shard's
+own format, into kept/, and shards.csv (how many of each shard), percentiles.csv (scores of kept and dropped captions),
+examples.csv, table.md, table.tex and run.json.
 """
-    variants: ClassVar[tuple[type[Options], ...]] = (LargeOptions,)
+    variants: ClassVar[tuple[type[Options], ...]] = (
+        DocumentFrequencyOptions,
+        LargeOptions,
+        FilterOptions,
+    )
 
     candidates: tuple[NamedFile, ...] = option(
-        NEEDED,
+        None,
         'COCO results ([{"image_id", "caption"}]), an object image id -> caption, or JSON lines with image_id and '
         "caption; - is standard input, .gz is unpacked. Several are compared; NAME=FILE gives one a name other "
         "than the file's",
@@ -190,21 +222,34 @@ it continues where it was stopped.
 
     @classmethod
     def read(cls, composed: Composed) -> Any:
-        """Make the options of a composed configuration: `LargeOptions` where candidates are shards.
+        """Make the options of a composed configuration, of the variant that it asks for.
 
         Raises:
             InputError: where a value makes no sense, or options do not go together.
         """
+        if composed["keep.run"] is not None:
+            keep_keys = [o.key for o in cls.declared() if o.key.startswith("keep.")]
+            places = ("output_dir", "engine", "workers", "ray.address")
+            cls.allow_only(composed, [*keep_keys, *places], beside="keep.run")
+            return FilterOptions.read(composed)
+        for key in cls.changed_keys(composed, [o.key for o in FilterOptions.declared()]):
+            raise InputError(f"{key}= needs keep.run=DIR, a finished captau score of shards")
+        if composed["save_df"] is not None:
+            cls.allow_only(composed, ["references", "save_df"], beside="save_df")
+            return DocumentFrequencyOptions.read(composed)
+        if composed["candidates"] is None:
+            raise InputError("the option candidates=… is needed: the captions to score; see --help")
         if not is_large(composed):
             for key in cls.changed_keys(composed, LARGE_ONLY):
-                raise InputError(f"{key}= is of large sets, in shards; add engine=local")
+                raise InputError(f"{key}= works on large sets only; add engine=local")
             return super().read(composed)
         for key in cls.changed_keys(composed, SMALL_ONLY):
             raise InputError(
-                f"{key}= is not of large sets, in shards; leave it out, or engine= where the files are small"
+                f"{key}= does not work on large sets; leave it out, or leave out engine= if the files are small"
             )
         if composed["keep.metric"] is not None:
             raise InputError(
-                "keep.metric= is not of large sets; score first, then captau filter run=DIR keep.metric=METRIC"
+                "keep.metric= does not go with shards; score them first, then captau score keep.run=DIR "
+                "keep.metric=METRIC keep.above=SCORE"
             )
         return LargeOptions.read(composed)

@@ -89,10 +89,10 @@ def _folders_of(value: Any, key: str) -> tuple[Path, ...]:
     return tuple(Path(folder).expanduser() for folder in folders)
 
 
-def runs_option(text: str, takes: str = "DIR|[A,B]") -> Any:
+def runs_option(text: str, takes: str = "DIR|[A,B]", default: str | None = NEEDED) -> Any:
     """Declare `run=`, the folders of finished runs."""
     attributes: dict[str, Any] = {"takes": takes, "is_literal": True, "has_several": True}
-    return option(NEEDED, text, key="run", read=_folders_of, **attributes)
+    return option(default, text, key="run", read=_folders_of, **attributes)
 
 
 # Places.

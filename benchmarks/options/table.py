@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ...conf import group
 from ...datasets.errors import InputError, unknown
-from .declaration import Options, option
+from .declaration import Composed, Options, option, part, path_of
 from .shared import one_of, runs_option, words_of
 
 #: The formats of `captau table`, and how it prints intervals.
@@ -26,8 +27,28 @@ def _papers_of(value: Any, key: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SweepTableOptions(Options):
+    """Options of `captau table` of a sweep; `TableOptions` are those of finished runs."""
+
+    headings: ClassVar[Mapping[str, str]] = {"sweep": "Options of sweeps (docs/clusters.md)"}
+
+    style: str = part(lambda composed: composed["style"], default="markdown")
+    output: Path | None = part(lambda composed: path_of(composed["output"]), default=None)
+    sweep: Path = option(
+        None,
+        "the folder of a sweep (--multirun), whose jobs are joined in one table; a job that is not done has a line "
+        "on stderr, and the exit status is then 1",
+        type=str | None,
+        takes="DIR",
+    )
+    rerun: bool = option(
+        False, "true first runs the jobs that failed, were killed or never began, and no others"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableOptions(Options):
-    """Options of `captau table`."""
+    """Options of `captau table` of finished runs."""
 
     examples: ClassVar[str] = """
 captau bench dataset=flickr8k_expert output_dir=mine
@@ -35,10 +56,12 @@ captau table run=mine                                  Markdown, onto the termin
 captau table run=mine style=latex output=table.tex
 captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
 captau table run=mine,older intervals=plusminus
+captau table sweep=sweep rerun=true                    run a sweep's failed jobs again, and join all
 """
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
+    variants: ClassVar[tuple[type[Options], ...]] = (SweepTableOptions,)
 
-    runs: tuple[Path, ...] = runs_option(_RUNS)
+    runs: tuple[Path, ...] = runs_option(_RUNS, default=None)
     style: str = option("markdown", "markdown, latex, html, csv, json", check=one_of(STYLES))
     intervals: str = option(
         "subscript",
@@ -75,6 +98,22 @@ captau table run=mine,older intervals=plusminus
         for paper in self.published:
             if paper not in group("paper"):
                 raise unknown("paper", paper, [*group("paper"), "all"])
+
+    @classmethod
+    def read(cls, composed: Composed) -> Any:
+        """Make the options of a composed configuration: `SweepTableOptions` where a sweep is named.
+
+        Raises:
+            InputError: where a value makes no sense, or options do not go together.
+        """
+        if composed["sweep"] is None:
+            if composed["run"] is None:
+                raise InputError("name finished runs with run=DIR, or a sweep with sweep=DIR")
+            if composed["rerun"]:
+                raise InputError("rerun=true needs a sweep: sweep=DIR")
+            return super().read(composed)
+        cls.allow_only(composed, ("sweep", "rerun", "style", "output"), beside="sweep")
+        return SweepTableOptions.read(composed)
 
 
 @dataclass(frozen=True, kw_only=True)

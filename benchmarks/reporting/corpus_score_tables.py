@@ -139,7 +139,7 @@ def _notes(
     if has_own_idf and fewest < 50:
         yield (
             "CIDEr's IDF is taken over these captions' references alone: with few images it says "
-            "little; use cider(df=FILE), see captau data df --help."
+            "little; use cider(df=FILE), see docs/own_captions.md."
         )
     yield from dict.fromkeys(style.note for _, style in metrics if style.note)
     for scored in scores.systems:

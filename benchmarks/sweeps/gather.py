@@ -1,4 +1,4 @@
-"""`captau gather`: the results of a sweep's jobs as one table, and the jobs that are not done.
+"""`captau table sweep=DIR`: the results of a sweep's jobs as one table, and the jobs that are not done.
 
 Nothing is scored: the cells are those of each run's own files, character by character. `cli.tasks` calls
 `run`.
@@ -19,12 +19,18 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options.gather import GatherOptions
+from ..options.table import SweepTableOptions
 from ..reporting.named_run import NamedRun, describe_statistics
 from ..runs.finished_run import FinishedRun, read_run
-from ..runs.output_folder import OutputFolder
 from ..runs.results import to_csv, to_json
-from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, markdown_of
+from ..runs.tables import (
+    COEFFICIENT_STYLE,
+    ResultTable,
+    format_number,
+    html_of,
+    latex_of,
+    markdown_of,
+)
 from .jobs import JOB_FILE, JobOutcome, Sweep, read_sweep
 from .sweep import count_states
 
@@ -50,7 +56,6 @@ class GatheredRuns:
         rows: all rows of the runs' files, every cell a text; columns `job`, `overrides` (the job's distinct
             ones) and those of the files.
         damaged: the numbers of jobs that are done and whose files cannot be read.
-        folder: where the files are written.
     """
 
     sweep: Sweep
@@ -58,7 +63,6 @@ class GatheredRuns:
     runs: Mapping[int, FinishedRun]
     rows: pd.DataFrame
     damaged: Sequence[int]
-    folder: Path
 
     @property
     def unfinished(self) -> list[str]:
@@ -76,18 +80,14 @@ class GatheredRuns:
         return [*self.sweep.arguments(), f"output_dir={self.sweep.folder.resolve()}"]
 
     @property
-    def summary(self) -> str:
-        """The number of jobs of each state, and the command that runs the unfinished ones."""
-        counts = count_states(self.outcomes)
-        if len(self.runs) == len(self.outcomes):
-            return counts
+    def remedy(self) -> list[str]:
+        """A line with the command that runs the jobs that are not done; none where all are."""
+        if not self.unfinished:
+            return []
         command = shlex.join(["captau", *self.arguments])
         if Path(self.sweep.directory) != Path.cwd():
             command = f"cd {shlex.quote(self.sweep.directory)} && {command}"
-        return (
-            f"{counts}\n\nThis runs those that are not done, and no others (so does rerun=true):\n\n"
-            f"  {command}"
-        )
+        return [f"rerun=true runs the jobs that are not done, and so does: {command}"]
 
     @cached_property
     def table(self) -> ResultTable:
@@ -139,33 +139,37 @@ class GatheredRuns:
             if len(contents) > 1
         ]
 
-    def files(self) -> dict[str, bytes]:
-        """Return the files by name."""
+    def render(self, style: str) -> str:
+        """Return the table in one of the styles of `captau table`; CSV and JSON have every cell of the runs' files."""
+        if style == "csv":
+            return to_csv(self.rows).decode()
+        if style == "json":
+            return to_json(self._record()).decode()
+        text = {"markdown": markdown_of, "latex": latex_of, "html": html_of}[style](self.table)
+        return text.rstrip("\n") + "\n"
+
+    def _record(self) -> dict[str, Any]:
+        """Return the jobs with their states, and the rows, for JSON."""
         jobs = [
             {"job": n, "overrides": job, **vars(self.outcomes[n]), "folder": str(n)}
             for n, job in enumerate(self.sweep.jobs)
         ]
         rows: Any = self.rows.to_dict("records")
-        record = {
+        return {
             "format": 1,
             "command": self.sweep.command,
             "jobs": jobs,
             "rows": [{key: _parse_cell(key, text) for key, text in row.items()} for row in rows],
         }
-        return {
-            "gathered.csv": to_csv(self.rows),
-            "gathered.md": markdown_of(self.table).encode() + b"\n",
-            "gathered.json": to_json(record),
-        }
 
 
-def run(config: GatherOptions) -> GatheredRuns:
-    """Gather the results of a sweep's jobs, and write them; `rerun` runs the unfinished jobs first.
+def run(config: SweepTableOptions) -> GatheredRuns:
+    """Gather the results of a sweep's jobs; `rerun` runs the unfinished jobs first.
 
     Raises:
         InputError: where there is no sweep, or its command makes no table.
     """
-    gathered = gather(config.run, config.output_dir)
+    gathered = gather(config.sweep)
     if config.rerun and gathered.unfinished:
         for number in gathered.damaged:
             (gathered.sweep.job_folder(number) / JOB_FILE).unlink(missing_ok=True)
@@ -173,18 +177,17 @@ def run(config: GatherOptions) -> GatheredRuns:
         program = "from captau.benchmarks.cli.main import main; main()"
         words = [sys.executable, "-c", program, *gathered.arguments]
         try:
-            subprocess.run(words, cwd=gathered.sweep.directory, check=False)
+            # What the jobs print goes to standard error, so that the table stands alone on standard output.
+            subprocess.run(words, cwd=gathered.sweep.directory, check=False, stdout=2)
         except OSError as error:
             raise InputError(
                 f"{gathered.sweep.directory}, where the sweep was begun: {error.strerror}"
             ) from error
-        gathered = gather(config.run, config.output_dir)
-    with OutputFolder(gathered.folder, "gather") as folder:
-        folder.write(gathered.files())
+        gathered = gather(config.sweep)
     return gathered
 
 
-def gather(folder: Path, output_dir: Path | None = None) -> GatheredRuns:
+def gather(folder: Path) -> GatheredRuns:
     """Gather the results that the jobs of a sweep have so far.
 
     Raises:
@@ -193,7 +196,7 @@ def gather(folder: Path, output_dir: Path | None = None) -> GatheredRuns:
     sweep = read_sweep(folder)
     if sweep.command not in RESULT_FILES:
         raise InputError(
-            f"{folder} is a sweep of captau {sweep.command}, which has no numbers to gather; one of "
+            f"{folder} is a sweep of captau {sweep.command}, which has no numbers to join; one of "
             f"{', '.join(RESULT_FILES)} is expected"
         )
     outcomes: list[JobOutcome] = []
@@ -216,7 +219,7 @@ def gather(folder: Path, output_dir: Path | None = None) -> GatheredRuns:
                 parts.append(part)
         outcomes.append(outcome)
     rows = pd.concat(parts, ignore_index=True).fillna("") if parts else pd.DataFrame()
-    return GatheredRuns(sweep, outcomes, runs, rows, damaged, output_dir or folder)
+    return GatheredRuns(sweep, outcomes, runs, rows, damaged)
 
 
 def _coefficient_cells(row: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Document frequencies of n-grams for CIDEr: counted from references, or read from a saved file.
 
-`captau data df` writes such files; `cider` reads them, and counts a corpus of its own.
+`captau score save_df=` writes such files; `cider` reads them, and counts a corpus of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DocumentFrequencies:
         if not isinstance(table, dict) or table.get("format") != FORMAT:
             raise InputError(
                 f"{path}: no document-frequency file; make one with "
-                f"captau data df references=FILE output=FILE"
+                f"captau score references=FILE save_df=FILE"
             )
         counts = field(table, "counts", dict, str(path))
         documents = field(table, "documents", int, str(path))

@@ -148,7 +148,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
     (tmp_path / "many.json").write_text(json.dumps(references))
     (tmp_path / "one.json").write_text(json.dumps({"1": references["1"]}))
     (tmp_path / "c.json").write_text(json.dumps({"1": "a dog runs on the grass"}))
-    assert captau("data", "df", "references=many.json", "output=df.json")[0] == 0
+    assert captau("score", "references=many.json", "save_df=df.json")[0] == 0
     for metric, expected in (("cider", 0.0), ('"cider(df=df.json)"', 10.0)):
         status, _, err = captau(
             "score",
@@ -167,6 +167,16 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
     [
         (["benhc"], "unknown command 'benhc': did you mean bench?"),
         (["data"], "data list"),
+        (["gather", "run=sweep"], "captau gather is now captau table sweep=DIR"),
+        (
+            ["filter"],
+            "captau filter is now captau score keep.run=DIR keep.metric=METRIC keep.above=",
+        ),
+        (["data", "df"], "captau data df is now captau score references=FILE save_df=FILE"),
+        (["score", "save_df=x"], "save_df= needs references=FILE"),
+        (["score", "save_df=x", "candidates=c"], "candidates= does not go with save_df="),
+        (["score", "keep.run=x", "references=r"], "references= does not go with keep.run="),
+        (["score", "candidates=c", "keep.precision=0.5"], "keep.precision= needs keep.run=DIR"),
         (["dataset=demo"], "a command comes first: captau bench dataset=demo"),
         (["bench", "dataset=flickr8k"], "did you mean flickr8k_cf or flickrg or flickr8k_expert?"),
         (["bench", "metrics=[cidr]"], "unknown metric or suite 'cidr': did you mean cider"),
@@ -215,7 +225,7 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["score", "candidates=a,b(1).json"], "a,b(1).json: cannot be read"),
         (["score"], "the option candidates=… is needed"),
         (["score", "candidates=nowhere.json"], "nowhere.json: cannot be read"),
-        (["data", "df", "references=nowhere.json", "output=x"], "nowhere.json: cannot be read"),
+        (["score", "references=nowhere.json", "save_df=x"], "nowhere.json: cannot be read"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, message):

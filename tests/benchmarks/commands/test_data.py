@@ -324,7 +324,7 @@ def test_half_of_a_surrogate_pair_is_scored_like_any_character(
     Path("c.json").write_text(r'{"\ud800": "a \ud800 dog", "2": "a cat"}')
     Path("r.json").write_text(r'{"\ud800": ["a \udfff dog", "one dog"], "2": ["a cat"]}')
     for arguments in (
-        ["data", "df", "references=r.json", "output=df.json"],
+        ["score", "references=r.json", "save_df=df.json"],
         [
             *("score", "candidates=c.json", "references=r.json", "output_dir=out"),
             'metrics=["cider(df=df.json)",bleu_1,rouge_l,meteor,rouge_score_1,sacrebleu]',

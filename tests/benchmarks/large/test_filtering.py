@@ -1,4 +1,4 @@
-"""`captau filter`: kept rows are those that were scored, and the report adds up."""
+"""`captau score keep.run=`: kept rows are those that were scored, and the report adds up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ import pytest
 
 from captau.benchmarks.large.folders import lock_folder
 from captau.benchmarks.large.thresholds import wilson_interval
-from captau.benchmarks.options.declaration import Composed
-from captau.benchmarks.options.large import FilterOptions
 from tests.benchmarks.large.large_sets import command, rows_of, score, scores_in, write
-from tests.conftest import says
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +24,12 @@ def rows():
 
 def filter_run(run, output, *words, metric="cider"):
     return command(
-        "filter", f"run={run}", f"output_dir={output}", f"keep.metric={metric}", "workers=0", *words
+        "score",
+        f"keep.run={run}",
+        f"output_dir={output}",
+        f"keep.metric={metric}",
+        "workers=0",
+        *words,
     )
 
 
@@ -135,7 +137,7 @@ def test_the_threshold_is_the_lowest_that_reaches_a_precision(tmp_path, capsys):
     table = pd.read_csv(curves / "thresholds.csv")
     table = table[table["metric"] == "rouge_l"]
     row = table[table["precision"] >= 0.6].iloc[-1]
-    words = [f"thresholds={curves}", "precision=0.6"]
+    words = [f"keep.thresholds={curves}", "keep.precision=0.6"]
     assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
     threshold = json.loads((tmp_path / "out" / "run.json").read_text())["known"]
     assert threshold["threshold"] == row["threshold"]
@@ -175,12 +177,12 @@ def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     for words, message in (
         (["keep.above=1", "keep.metric=bleu_1"], "unknown metric of this run 'bleu_1'"),
         ([], "say which captions are kept"),
-        (["precision=0.9"], "precision= needs thresholds=DIR"),
+        (["keep.precision=0.9"], "keep.precision= needs keep.thresholds=DIR"),
         (
-            ["precision=0.9", f"thresholds={tmp_path}", "keep.metric=rouge_1"],
+            ["keep.precision=0.9", f"keep.thresholds={tmp_path}", "keep.metric=rouge_1"],
             "no finished run of captau thresholds",
         ),
-        (["precision=2", f"thresholds={tmp_path}"], "precision is 2"),
+        (["keep.precision=2", f"keep.thresholds={tmp_path}"], "keep.precision is 2"),
         (["keep.above=nan"], "keep.above is nan"),
     ):
         assert filter_run(tmp_path / "run", tmp_path / "out", *words) == 2
@@ -190,8 +192,8 @@ def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
     write(path, rows[:5])
     assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=1") == 2
     assert "set.jsonl: changed since the run began" in capsys.readouterr().err
-    with says("keep.metric"):
-        FilterOptions.read(Composed({"run": "x", "keep": {"metric": None, "above": None}}))
+    assert command("score", "keep.run=x", "keep.above=1") == 2
+    assert "keep.metric=METRIC is needed" in capsys.readouterr().err
 
 
 def test_scores_that_another_run_began_to_replace_are_not_filtered(

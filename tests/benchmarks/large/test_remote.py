@@ -103,8 +103,8 @@ def test_shards_and_results_may_lie_in_an_object_store(rows, tmp_path, s3, use_e
     assert scores.corpus == local.corpus
     assert json.loads(system.cat_file("bucket/out/manifest.json"))["rows"] == 40
     output = tmp_path / "filtered"
-    words = ["run=s3://bucket/out", "keep.metric=cider", "keep.above=0.5", "workers=0"]
-    assert command("filter", *words, f"output_dir={output}") == 0
+    words = ["keep.run=s3://bucket/out", "keep.metric=cider", "keep.above=0.5", "workers=0"]
+    assert command("score", *words, f"output_dir={output}") == 0
     assert sorted(p.name for p in (output / "kept").iterdir()) == [
         "000000-a.parquet",
         "000001-b.parquet",

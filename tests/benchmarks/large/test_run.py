@@ -157,7 +157,7 @@ def test_cider_takes_saved_document_frequencies_beside_the_sets_own(rows, tmp_pa
     references = tmp_path / "refs.json"
     references.write_text(json.dumps({r["image_id"]: r["references"] for r in rows}))
     df = tmp_path / "df.json"
-    assert command("data", "df", f"references={references}", f"output={df}") == 0
+    assert command("score", f"references={references}", f"save_df={df}") == 0
     spec = f"cider(df={df})"
     part = rows[:20]
     score(write(tmp_path / "set.parquet", part), tmp_path / "out", [spec, "cider"], rows=6)
@@ -505,15 +505,15 @@ def test_options_of_small_and_of_large_sets_do_not_mix(rows, tmp_path, capsys):
     for words, message in (
         (
             [f"candidates={small}", "workers=2"],
-            "workers= is of large sets, in shards; add engine=local",
+            "workers= works on large sets only; add engine=local",
         ),
-        ([f"candidates={large}", "partial=true"], "partial= is not of large sets"),
-        ([f"candidates={large}", "stdout=corpus.json"], "stdout= is not of large sets"),
+        ([f"candidates={large}", "partial=true"], "partial= does not work on large sets"),
+        ([f"candidates={large}", "stdout=corpus.json"], "stdout= does not work on large sets"),
         ([f"candidates=[{large},base={large}]"], "'base=' names a system"),
         ([f"candidates={large}", "engine=spark"], "unknown engine 'spark'"),
         ([f"candidates={large}", "ray.address=a:1"], "ray.address=a:1 goes with engine=ray"),
         ([f"candidates={large}", "rows=0"], "rows is 0"),
-        ([f"candidates={large}", "keep.metric=cider", "keep.above=1"], "captau filter run=DIR"),
+        ([f"candidates={large}", "keep.metric=cider", "keep.above=1"], "captau score keep.run=DIR"),
         (
             [f"candidates={large}", 'metrics=["cider(backend=pycocoevalcap)"]'],
             "all captions at once",

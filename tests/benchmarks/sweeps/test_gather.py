@@ -1,4 +1,4 @@
-"""`captau gather`: the cells of the jobs' files in one table, and the jobs that are not done."""
+"""`captau table sweep=DIR`: the cells of the jobs' files in one table, and the jobs that are not done."""
 
 from __future__ import annotations
 
@@ -48,13 +48,16 @@ def cells(path):
 
 
 def test_gathered_rows_are_those_of_single_runs(captau):
-    status, out, err = captau("gather", "run=sweep")
+    status, table, err = captau("table", "sweep=sweep")
     assert status == 1
     assert err.startswith(
         'captau: job 2 (metrics=["file(path=mine.csv,name=Mine)"]): failed: metric'
     )
-    assert "3 jobs: 2 done, 1 failed" in out
-    head, *rows = cells("sweep/gathered.csv")
+    assert "3 jobs: 2 done, 1 failed" in table
+    for style in ("csv", "json", "latex", "html"):
+        words = ("sweep=sweep", f"style={style}", f"output=all.{style}")
+        assert captau("table", *words)[0] == 1
+    head, *rows = cells("all.csv")
     assert head[:3] == ["job", "overrides", "dataset"]
     assert captau("bench", "metrics=[rouge_2]", *CHEAP, "output_dir=alone")[0] == 0
     alone_head, *alone = cells("alone/correlations.csv")
@@ -62,14 +65,14 @@ def test_gathered_rows_are_those_of_single_runs(captau):
     assert [row[2:] for row in rows if row[:2] == ["1", "metrics=[rouge_2]"]] == alone
     assert len(rows) == 2 * len(alone)
 
-    record = json.loads(Path("sweep/gathered.json").read_text(encoding="utf-8"))
+    record = json.loads(Path("all.json").read_text(encoding="utf-8"))
     assert [job["state"] for job in record["jobs"]] == ["done", "done", "failed"]
     value = head.index("value")
     assert [row["value"] for row in record["rows"]] == [
         float(row[value]) if row[value] else None for row in rows
     ]
-    table = Path("sweep/gathered.md").read_text(encoding="utf-8")
-    assert table in out + "\n"
+    assert "<td" in Path("all.html").read_text(encoding="utf-8")
+    assert r"\begin{tabular}" in Path("all.latex").read_text(encoding="utf-8")
     assert f"| τ_c | {100 * float(alone[0][value - 2]):.1f} |" in table
     assert "demo is SYNTHETIC" in table
     assert (
@@ -80,15 +83,14 @@ def test_gathered_rows_are_those_of_single_runs(captau):
 def test_what_is_not_done_is_run_again_alone(captau, tmp_path):
     items = __import__("captau").load("demo").items
     items.assign(score=1.0 * items["caption"].str.len())[["item_id", "score"]].to_csv("mine.csv")
-    _, out, _ = captau("gather", "run=sweep")
-    command = shlex.split(out.strip().splitlines()[-1])
+    _, _, err = captau("table", "sweep=sweep")
+    command = shlex.split(err.partition("so does: ")[2])
     assert command[:3] == ["captau", "bench", "--multirun"]
     before = [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
 
-    status, out, err = captau("gather", "run=sweep", "rerun=true", "output_dir=elsewhere")
-    assert (status, err) == (0, ""), err
-    assert "3 jobs: 3 done" in out
-    assert {row[0] for row in cells("elsewhere/gathered.csv")[1:]} == {"0", "1", "2"}
+    status, out, err = captau("table", "sweep=sweep", "rerun=true", "style=csv")
+    assert status == 0, err
+    assert {row[0] for row in csv.reader(out.splitlines()[1:])} == {"0", "1", "2"}
     assert before == [(tmp_path / "sweep" / n / "run.json").stat().st_mtime_ns for n in "01"]
 
     assert captau(*command[1:])[0] == 0, "the printed command does as much"
@@ -101,21 +103,21 @@ def test_killed_waiting_and_damaged_jobs_are_listed(captau, tmp_path):
     shutil.rmtree(tmp_path / "sweep" / "2")
     with (tmp_path / "sweep" / "1" / "correlations.csv").open("a") as stream:
         stream.write("demo,usual\n")
-    status, out, err = captau("gather", "run=sweep")
+    status, out, err = captau("table", "sweep=sweep")
     assert status == 1
-    killed, damaged, waiting = err.splitlines()
+    killed, damaged, waiting, _ = err.splitlines()
     assert "job 0 (metrics=[rouge_1]): killed: its process ended without a word" in killed
     assert "job 1 (metrics=[rouge_2]): failed: " in damaged
     assert "cut short, or edited" in damaged
     assert waiting.endswith(": waiting")
     assert "3 jobs: 1 failed, 1 killed, 1 waiting" in out
-    assert not any(cells("sweep/gathered.csv"))
+    assert not captau("table", "sweep=sweep", "style=csv")[1].strip()
 
 
 def test_the_tables_of_other_commands_are_gathered(captau):
     assert captau("agree", "-m", "dataset=demo", "seed=0,1", "draws=2", "output_dir=agreed")[0] == 0
-    assert captau("gather", "run=agreed")[0] == 0
-    head, *rows = cells("agreed/gathered.csv")
+    assert captau("table", "sweep=agreed", "style=csv", "output=agreed.csv")[0] == 0
+    head, *rows = cells("agreed.csv")
     assert head[:3] == ["job", "overrides", "dataset"]
     single = [cells(f"agreed/{n}/agreement.csv")[1:] for n in "01"]
     assert [row[2:] for row in rows] == single[0] + single[1]
@@ -127,16 +129,28 @@ def test_a_folder_without_a_readable_sweep_is_one_line(captau, tmp_path):
         ("nowhere", "nowhere has no sweep.json: it is no sweep's folder"),
         ("sweep/0", "has no sweep.json"),
     ):
-        status, _, err = captau("gather", f"run={folder}")
+        status, _, err = captau("table", f"sweep={folder}")
         assert status == 2
         assert message in err
     assert captau("data", "list", "-m", "data.root=null,.", "output_dir=lists")[0] == 2
     (tmp_path / "sweep" / "sweep.json").write_text("{")
-    assert "cannot be read" in captau("gather", "run=sweep")[2]
+    assert "cannot be read" in captau("table", "sweep=sweep")[2]
 
 
 def test_a_sweep_of_a_command_without_numbers_is_not_gathered(captau, tmp_path):
     path = tmp_path / "sweep" / "sweep.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "command": "table"}))
-    assert "a sweep of captau table, which has no numbers" in captau("gather", "run=sweep")[2]
+    assert "a sweep of captau table, which has no numbers" in captau("table", "sweep=sweep")[2]
     assert read_sweep(tmp_path / "sweep").command == "table"
+
+
+def test_options_of_runs_and_of_sweeps_do_not_mix(captau):
+    for words, message in (
+        (["sweep=sweep", "run=sweep/0"], "run= does not go with sweep="),
+        (["sweep=sweep", "published=all"], "published= does not go with sweep="),
+        (["run=sweep/0", "rerun=true"], "rerun=true needs a sweep: sweep=DIR"),
+        ([], "name finished runs with run=DIR, or a sweep with sweep=DIR"),
+    ):
+        status, _, err = captau("table", *words)
+        assert status == 2
+        assert message in err

@@ -234,7 +234,7 @@ def test_a_value_that_is_named_twice_is_one_job(captau):
     words = ("bench", "-m", "metrics=[rouge_1],[rouge_2],[rouge_1]", *CHEAP, "output_dir=sweep")
     assert "2 jobs: 2 done" in captau(*words)[1]
     Path("sweep/1/job.json").unlink()
-    status, out, _ = captau("gather", "run=sweep", "rerun=true")
+    status, out, _ = captau("table", "sweep=sweep", "rerun=true")
     assert (status, "2 jobs: 2 done" in out) == (0, True)
 
 

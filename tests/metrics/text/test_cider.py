@@ -173,7 +173,7 @@ def test_document_frequencies_of_the_scored_rows_change_nothing(variant, tmp_pat
         (None, "cannot be read"),
         ("", "not valid JSON"),
         ('{"format": "captau document fr', "not valid JSON"),
-        ("[]", "no document-frequency file; make one with captau data df"),
+        ("[]", "no document-frequency file; make one with captau score"),
         (json.dumps({"documents": 1, "counts": {}}), "no document-frequency file"),
     ],
 )
