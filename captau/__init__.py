@@ -2,9 +2,9 @@
 
 `load(name)` reads a dataset of human judgements, `metric(spec)` makes a metric, and
 `bench(dataset, metrics)` scores the one with the other and correlates; `compare` tests which metrics differ, `rank`
-compares captioning systems, and `reward` makes a metric the reward of a trainer. `register` and `Metric` are for
-metrics of your own. Input that they cannot use raises an `InputError`. Every name is imported on first
-use, so that `import captau` stays quick.
+compares captioning systems, `score` scores your own captions, and `reward` makes a metric the reward of a trainer.
+`register` and `Metric` are for metrics of your own. Input that they cannot use raises an `InputError`. Every name is
+imported on first use, so that `import captau` stays quick.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from captau import compat, testing
     from captau.benchmarks.commands.bench import bench, compare
     from captau.benchmarks.commands.rank import rank
-    from captau.benchmarks.runs.results import Results
+    from captau.benchmarks.commands.score import score
+    from captau.benchmarks.reporting.run_results import Results
     from captau.benchmarks.scoring.protocol import Protocol
     from captau.datasets.errors import InputError
     from captau.datasets.registry import load
@@ -40,6 +41,7 @@ __all__ = [
     "rank",
     "register",
     "reward",
+    "score",
     "testing",
 ]
 
@@ -48,7 +50,7 @@ _MODULES = {
     "InputError": "captau.datasets.errors",
     "Metric": "captau.metrics.base",
     "Protocol": "captau.benchmarks.scoring.protocol",
-    "Results": "captau.benchmarks.runs.results",
+    "Results": "captau.benchmarks.reporting.run_results",
     "bench": "captau.benchmarks.commands.bench",
     "compare": "captau.benchmarks.commands.bench",
     "load": "captau.datasets.registry",
@@ -56,6 +58,7 @@ _MODULES = {
     "rank": "captau.benchmarks.commands.rank",
     "register": "captau.metrics.registry",
     "reward": "captau.metrics.reward",
+    "score": "captau.benchmarks.commands.score",
 }
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from html import escape
 from numbers import Real
 from typing import Any
 
@@ -122,6 +123,20 @@ class Card:
     def label(self, dimension: str) -> str:
         """Return a dimension's name in tables."""
         return self.labels.get(dimension, dimension)
+
+    def _repr_html_(self) -> str:
+        """Return the card as a notebook shows it."""
+        scales = "; ".join(f"{self.label(name)} {scale}" for name, scale in self.scales.items())
+        return _html_rows(
+            {
+                "dataset": f"{self.title} ({self.name})",
+                "rated": scales or "preferences alone",
+                "licence": self.licence,
+                "revision": self.revision,
+                "homepage": self.homepage,
+                "citation": self.citation,
+            }
+        )
 
 
 def item_ids(
@@ -289,6 +304,16 @@ class CaptionSet:
             f"preferences={len(self._preferences)})"
         )
 
+    def _repr_html_(self) -> str:
+        """Return the card, the counts and the first items as a notebook shows them."""
+        counts = {
+            "images": f"{self._items['image_id'].nunique():,}",
+            "items": f"{len(self._items):,}",
+            "ratings": f"{len(self._ratings):,}",
+            "preferences": f"{len(self._preferences):,}",
+        }
+        return self.card._repr_html_() + _html_rows(counts) + self._items.head(3).to_html()
+
     def _fail(self, message: str) -> InputError:
         return InputError(f"dataset {self.name}: {message}")
 
@@ -365,6 +390,14 @@ def _with_columns(
             f"dataset {card.name}: {frame_name} lack the column {', '.join(missing)}{remedy}"
         )
     return frame.loc[:, list(columns)].reset_index(drop=True)
+
+
+def _html_rows(rows: Mapping[str, str]) -> str:
+    cells = "".join(
+        f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{escape(text)}</td></tr>'
+        for name, text in rows.items()
+    )
+    return f"<table>{cells}</table>"
 
 
 def shown(value: Any) -> str:

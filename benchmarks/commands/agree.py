@@ -34,9 +34,10 @@ from ..evaluation.word_measures import (
 from ..evaluation.wording import missing_splits_note, synthetic_note
 from ..options.agree import AgreeOptions
 from ..reporting.distribution_figure import difference_figure, distribution_figure
+from ..reporting.run_results import RunOutput
 from ..reporting.word_figure import word_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import AGREEMENT_COLUMNS, RunClock, RunOutput
+from ..runs.run_output import AGREEMENT_COLUMNS, RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.unavailable_metrics import describe_reasons, warn_unavailable
 from ..statistics.bootstrap import StatisticsOptions, count_blocks

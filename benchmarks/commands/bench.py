@@ -25,9 +25,10 @@ from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
 from ..options.shared import statistics_of
+from ..reporting.run_results import JudgementTables, Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS, JudgementTables, Results
+from ..runs.results import BLAME_COLUMNS, RANK_COLUMNS
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.catalog import metric_style

@@ -21,8 +21,9 @@ from ..evaluation.metric_selection import CRITERIA, FOLDS, CrossValidation, part
 from ..evaluation.study import StudiedDataset, load_studies, study_record
 from ..evaluation.wording import copies_note, join_notes
 from ..options.complement import ComplementOptions
+from ..reporting.run_results import RunOutput
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock, RunOutput
+from ..runs.run_output import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable

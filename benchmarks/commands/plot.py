@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...datasets.errors import InputError
 from ..options.report import PlotOptions
-from ..reporting import figure_files as figures
-from ..reporting.charts import make_charts
-from ..reporting.run_dataset import run_datasets
-from ..runs.finished_run import read_run
+from ..reporting.charts import draw_charts
 from ..runs.output_folder import PLOTS_FOLDER, RUN_FILE, write_file
-from ..runs.progress_bar import StepProgress
 
 
 @dataclass(frozen=True)
@@ -26,8 +23,8 @@ class Plots:
     """
 
     folder: Path
-    files: dict[str, bytes]
-    undrawn: list[str]
+    files: Mapping[str, bytes]
+    undrawn: Sequence[str]
 
 
 def run(config: PlotOptions) -> Plots:
@@ -37,33 +34,10 @@ def run(config: PlotOptions) -> Plots:
         InputError: where matplotlib is missing, the run is not a finished one, there is nothing to
             draw, or the folder holds a run or cannot be written.
     """
-    plots = draw(config)
+    figures = draw_charts(config)
+    plots = Plots(config.output_dir or config.run / PLOTS_FOLDER, figures.files, figures.undrawn)
     if (plots.folder / RUN_FILE).is_file():
         raise InputError(f"{plots.folder} holds a run; set output_dir= to another folder")
     for name, content in plots.files.items():
         write_file(plots.folder / name, content)
     return plots
-
-
-def draw(config: PlotOptions) -> Plots:
-    """Draw the charts; equal results give equal bytes on one platform.
-
-    Raises:
-        InputError: see `run`.
-    """
-    figures.needed("plot", "matplotlib")
-    finished = read_run(config.run)
-    parts = run_datasets(finished, config.options)
-    files: dict[str, bytes] = {}
-    undrawn: list[str] = []
-    with StepProgress(len(parts) * len(config.kinds)) as progress, figures.style():
-        for part in parts:
-            for kind in config.kinds:
-                charts, reason = make_charts(part, kind)
-                for chart in charts:
-                    files |= figures.files_of(chart.draw(), chart.name, config.formats)
-                undrawn += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
-                progress.advance()
-    if not files:
-        raise InputError(f"{finished.folder}: nothing to draw ({'; '.join(undrawn)})")
-    return Plots(config.output_dir or finished.folder / PLOTS_FOLDER, files, undrawn)

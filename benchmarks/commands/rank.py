@@ -31,10 +31,11 @@ from ..evaluation.system_ranking import (
 from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
 from ..options.shared import statistics_of
+from ..reporting.run_results import RunOutput
 from ..reporting.system_figure import system_figure, win_figures
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock, RunOutput
+from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable

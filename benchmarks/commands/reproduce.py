@@ -15,8 +15,9 @@ from ..evaluation.published_numbers import read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
 from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import PaperTable, ReproduceOptions
+from ..reporting.run_results import Results
 from ..runs.progress_bar import StepProgress
-from ..runs.results import SCORE_COLUMNS, Results, make_correlations
+from ..runs.results import SCORE_COLUMNS, make_correlations
 from ..runs.run_output import RunClock
 from ..runs.tables import MISSING, ResultTable, format_number
 

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,14 +23,20 @@ from ...metrics.text.document_frequencies import document_frequencies
 from ..evaluation.caption_ranges import measure_range
 from ..evaluation.caption_scores import CaptionScores, keep_captions
 from ..evaluation.metric_reliability import MetricReliability, load_evidence
-from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions
+from ..options.from_python import Captions, References, captions_from_python
+from ..options.score import DocumentFrequencyOptions, NamedFile, ScoreOptions, threshold_of
+from ..options.shared import statistics_of
 from ..reporting.corpus_score_tables import make_score_tables
+from ..reporting.run_results import RunResults
+from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidates, read_references
+from ..scoring.catalog import optional_specs, resolve_metrics
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
+from ..scoring.locations import Locations
 from ..scoring.protocol import sign
 from ..scoring.score_store import ScoreStore
 from ..scoring.system_comparison import compare_systems, make_difference_table
@@ -40,32 +47,53 @@ from ..statistics.significance import MetricDifference
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class ScoreOutput:
-    """The results of `captau score`.
+@dataclass(frozen=True, repr=False)
+class ScoreResults(RunResults):
+    """Results of `captau score`.
 
     Attributes:
-        scores: the captions' scores.
+        caption_scores: the scores of each system against each set of references.
         run: what it takes to recompute them.
         tables: the tables that are printed.
     """
 
-    scores: CaptionScores
+    caption_scores: CaptionScores
     run: dict[str, Any]
     tables: list[ResultTable]
 
+    @property
+    def corpus(self) -> pd.DataFrame:
+        """One row a system, set of references and metric: score, interval, agreement; as corpus.csv."""
+        return self.caption_scores.corpus_rows
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """One row a caption, one column a metric; as scores.csv."""
+        return self.caption_scores.frame
+
+    @property
+    def differences(self) -> pd.DataFrame | None:
+        """One row a metric and pair of systems, with tests, as differences.csv; None where there is one system."""
+        return self.caption_scores.differences
+
+    @property
+    def kept_captions(self) -> list[dict[str, Any]] | None:
+        """The captions above the threshold as COCO results, as kept.json; None where no threshold is set."""
+        return self.caption_scores.kept_captions
+
     def files(self) -> dict[str, bytes]:
-        """Return the files by name; `run.json` comes last, so its presence says that all are there."""
         files: dict[str, bytes] = {}
-        if self.scores.kept_captions is not None:
-            files["kept.json"] = to_json(self.scores.kept_captions)
-        if self.scores.differences is not None:
-            files["differences.csv"] = to_csv(self.scores.differences)
+        if self.kept_captions is not None:
+            files["kept.json"] = to_json(self.kept_captions)
+        if self.differences is not None:
+            files["differences.csv"] = to_csv(self.differences)
         return {
             **files,
-            "corpus.json": to_json(self.scores.corpus),  # null where the table's notes say why
-            "corpus.csv": to_csv(self.scores.corpus_rows),
-            "scores.csv": to_csv(self.scores.frame),
+            "corpus.json": to_json(
+                self.caption_scores.corpus
+            ),  # null where the table's notes say why
+            "corpus.csv": to_csv(self.corpus),
+            "scores.csv": to_csv(self.scores),
             **table_files(self.tables),
             "run.json": to_json(self.run),
         }
@@ -75,7 +103,7 @@ class ScoreOutput:
         if name != "scores.jsonl":
             return self.files()[name]
         lines: list[str] = []
-        for row in self.scores.frame.to_dict("records"):
+        for row in self.scores.to_dict("records"):
             finite = {
                 name: None if isinstance(cell, float) and not math.isfinite(cell) else cell
                 for name, cell in row.items()
@@ -84,7 +112,80 @@ class ScoreOutput:
         return "".join(lines).encode()
 
 
-def run(config: ScoreOptions) -> ScoreOutput:
+def score(
+    candidates: Captions | Mapping[str, Captions] | Sequence[str | Path],
+    references: References | Mapping[str, References] | Sequence[str | Path] | None = None,
+    metrics: str | Metric | Sequence[str | Metric] = "text",
+    *,
+    images: str | Path | None = None,
+    partial: bool = False,
+    normalise: str = "none",
+    trust: str | Path | None = "published",
+    keep_metric: str | None = None,
+    keep_above: float | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    cache_root: str | Path | None = None,
+    output_dir: str | Path | None = None,
+) -> ScoreResults:
+    """Score your own captions; `captau score` from Python.
+
+    Args:
+        candidates: one caption an image: a file (docs/own_captions.md), a dict image id → caption, a list of
+            `{"image_id": …, "caption": …}`, or a DataFrame with these columns. Several systems are a list of files,
+            a dict name → any of these but a text, or a DataFrame that has a column `system` as well.
+        references: a file, a dict image id → captions, a list of `{"image_id": …, "references": […]}`, COCO's
+            annotations, or a DataFrame with the columns `image_id` and `references`, or `image_id` and `caption`.
+            Several sets are a list of files or a dict name → any of these but a text.
+        metrics: suites, metric specs or `Metric` objects, as `captau.bench` takes them.
+        images: the folder of the images, for metrics that look at them.
+        partial: whether to score the images that every system has captioned, where some lack captions.
+        normalise: the text rule for captions and references: `none` or `thumb` (docs/protocols.md).
+        trust: where each metric's agreement with people is from: `published`, or the folder of a run of `captau
+            bench`; None shows none.
+        keep_metric, keep_above: keep the captions whose score of this metric is at least so high.
+        statistics: options of intervals and tests that differ from the usual ones; see `StatisticsOptions`.
+        cache_root: where scores are kept; by default `CAPTAU_CACHE`, else the user's cache folder.
+        output_dir: where to write the run's files; None writes none.
+
+    Returns:
+        `ScoreResults`, whose `corpus`, `scores` and `differences` are DataFrames.
+
+    Raises:
+        InputError: as `run` says, on an unknown name, or where captions are neither a file nor of a form above.
+    """
+    chosen_metrics = resolve_metrics(metrics)
+    options: dict[str, Any] = {
+        "images": Path(images).expanduser() if images else None,
+        "partial": partial,
+        "normalise": normalise,
+        "trust": None if trust is None else str(trust),
+        "keep": threshold_of(keep_metric, keep_above, chosen_metrics),
+        "statistics": statistics_of(statistics),
+    }
+    files = {
+        "candidates": captions_from_python(candidates, "candidates"),
+        "references": captions_from_python(references, "references"),
+    }
+    recorded = {**options, "statistics": vars(options["statistics"])}
+    config = ScoreOptions(
+        **files,
+        **options,
+        metrics=chosen_metrics,
+        optional=optional_specs(metrics),
+        locations=Locations(
+            cache_root=Path(cache_root) if cache_root else None,
+            output_dir=Path(output_dir) if output_dir else None,
+        ),
+        configuration={
+            **{name: _paths(sources) for name, sources in files.items() if sources},
+            "metrics": [m.spec for m in chosen_metrics],
+            **recorded,
+        },
+    )
+    return run_into(output_dir, "score", lambda: run(config))
+
+
+def run(config: ScoreOptions) -> ScoreResults:
     """Score captions.
 
     Raises:
@@ -95,8 +196,8 @@ def run(config: ScoreOptions) -> ScoreOutput:
     evidence = None
     if config.trust is not None:
         evidence = load_evidence([m.spec for m in config.metrics], config.trust)
-    systems = {file.name: read_candidates(file.path) for file in config.candidates}
-    references = {file.name: read_references(file.path) for file in config.references}
+    systems = {file.name: read_candidates(file.path, file.content) for file in config.candidates}
+    references = {file.name: read_references(file.path, file.content) for file in config.references}
     if not references and all("references" in m.needs for m in config.metrics):
         raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
     items = {
@@ -135,7 +236,7 @@ def run(config: ScoreOptions) -> ScoreOutput:
     if config.stdout != "table":
         _log_remarks(scored)
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
-    return ScoreOutput(
+    return ScoreResults(
         scores,
         {
             **_record(config, scores, [*systems.values(), *references.values()]),

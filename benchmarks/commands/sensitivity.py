@@ -19,9 +19,10 @@ from ..evaluation.sensitivity_analysis import (
 from ..evaluation.study import load_studies, study_record
 from ..evaluation.wording import copies_note
 from ..options.sensitivity import SensitivityOptions
+from ..reporting.run_results import RunOutput
 from ..reporting.sensitivity_figure import sensitivity_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock, RunOutput
+from ..runs.run_output import RunClock
 from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable

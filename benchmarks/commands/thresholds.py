@@ -20,9 +20,10 @@ from ..evaluation.threshold_curves import (
 )
 from ..evaluation.wording import copies_note, join_notes
 from ..options.thresholds import ThresholdsOptions
+from ..reporting.run_results import RunOutput
 from ..reporting.threshold_figure import threshold_figure
 from ..runs.progress_bar import StepProgress
-from ..runs.run_output import RunClock, RunOutput
+from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable, format_number
 from ..scoring.catalog import metric_style
 from ..scoring.unavailable_metrics import warn_unavailable

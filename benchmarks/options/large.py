@@ -55,10 +55,11 @@ def check_engine(engine: str, workers: int | None, address: str | None) -> None:
 
 def is_large(composed: Composed) -> bool:
     """Say whether an engine is named, or a file, folder, glob or URL of shards."""
-    return composed["engine"] is not None or any(map(_is_shards, _paths(composed["candidates"])))
+    return composed["engine"] is not None or any(map(is_large_path, _paths(composed["candidates"])))
 
 
-def _is_shards(path: str) -> bool:
+def is_large_path(path: str) -> bool:
+    """Say whether a path names shards: a folder, a glob, a URL, Parquet or tar."""
     if is_url(path) or (kind := kind_of(path)) in ("parquet", "tar"):
         return True
     is_plain = kind == "json" or path.lower().endswith(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +30,11 @@ PRINTED = ("table", "scores.jsonl", "scores.csv", "corpus.json", "corpus.csv", "
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A file of the user's, `-` for standard input, and its name in results."""
+    """A file of the user's, `-` for standard input, and its name in results; `content` is read instead of the file."""
 
     name: str
     path: Path
+    content: bytes | None = None
 
 
 def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
@@ -74,15 +76,24 @@ def _stem(path: Path) -> str:
 
 
 def _keep_of(composed: Composed) -> tuple[str, float] | None:
-    name, above = composed["keep.metric"], composed["keep.above"]
+    return threshold_of(
+        composed["keep.metric"], composed["keep.above"], resolve_metrics(composed["metrics"])
+    )
+
+
+def threshold_of(
+    name: str | None, above: float | None, metrics: Sequence[Metric]
+) -> tuple[str, float] | None:
+    """Return the metric and the least score of captions to keep; None for None.
+
+    Raises:
+        InputError: where one is set without the other, or the metric is not among those that are computed.
+    """
     if (name is None) != (above is None):
         raise InputError("keep.metric=METRIC and keep.above=SCORE go together")
-    if name is None:
+    if name is None or above is None:
         return None
-    spec, specs = (
-        resolve_metrics(name)[0].spec,
-        [m.spec for m in resolve_metrics(composed["metrics"])],
-    )
+    spec, specs = resolve_metrics(name)[0].spec, [m.spec for m in metrics]
     if spec not in specs:
         raise unknown("metric to keep by", spec, specs)
     return spec, above

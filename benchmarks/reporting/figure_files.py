@@ -1,16 +1,21 @@
-"""Figures as files and inside a page, where matplotlib is here: one look, and equal bytes for equal results."""
+"""Figures as files, in a notebook and inside a page, where matplotlib is here: one look, and equal bytes for equal results."""
 
 from __future__ import annotations
 
+import base64
 import io
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree
 
 from ...datasets.errors import InputError
+from ..runs.output_folder import write_file
 
 #: What to say where there is none.
 NO_FIGURES = "curves are drawn where matplotlib is: pip install 'captau[report]'"
@@ -63,6 +68,45 @@ _RC: dict[str, Any] = {
     "ytick.major.width": 0.6,
 }
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+
+#: The beginning of a picture's address in a page, by the ending of its file.
+_DATA_KINDS = {"svg": "data:image/svg+xml;base64", "png": "data:image/png;base64"}
+
+
+@dataclass(frozen=True, repr=False)
+class Figures:
+    """Figures of a run; a notebook shows those in SVG and PNG.
+
+    Attributes:
+        files: their bytes by file name.
+        undrawn: a line for each kind of chart that the run has no data for.
+    """
+
+    files: Mapping[str, bytes]
+    undrawn: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return f"Figures({', '.join(self.files)})"
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f'<img alt="{escape(name)}" style="max-width: 100%" src="{kind},'
+            f'{base64.b64encode(content).decode()}">'
+            for name, content in self.files.items()
+            if (kind := _DATA_KINDS.get(name.rpartition(".")[2]))
+        )
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the figures into a folder, and return their paths.
+
+        Raises:
+            InputError: where one cannot be written.
+        """
+        paths = [Path(folder).expanduser() / name for name in self.files]
+        for path, content in zip(paths, self.files.values(), strict=True):
+            write_file(path, content)
+        return paths
 
 
 def can_draw() -> bool:

@@ -1,4 +1,4 @@
-"""`Results`: tidy tables of a finished run, and the files they become."""
+"""Columns of a run's tables, and the files that tables become."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,7 +16,7 @@ import pandas as pd
 from ..statistics.disattenuation import Disattenuation
 from ..statistics.multiple_tests import fill_corrected_p_values
 from ..statistics.significance import MetricDifference
-from .tables import ResultTable, csv_of, html_of, latex_of, markdown_of
+from .tables import ResultTable, latex_of, markdown_of
 
 CORRELATION_COLUMNS = (
     "dataset",
@@ -97,92 +96,6 @@ DISTRIBUTIONS = (
     "torch",
     "transformers",
 )
-
-
-@dataclass(frozen=True)
-class JudgementTables:
-    """People's judgements of the scored items, so that a report needs a run's folder alone.
-
-    Attributes:
-        items, ratings, preferences: of all datasets of the run, columns `dataset` and those of a
-            `CaptionSet`; of the items that the protocol chose.
-    """
-
-    items: pd.DataFrame
-    ratings: pd.DataFrame
-    preferences: pd.DataFrame
-
-    def files(self) -> dict[str, bytes]:
-        """Return the three as Parquet files by name."""
-        return {f"{name}.parquet": to_parquet(frame) for name, frame in vars(self).items()}
-
-
-@dataclass(frozen=True)
-class Results:
-    """Results of a run of `captau bench`, `compare` or `reproduce`.
-
-    Attributes:
-        correlations: one row a coefficient, columns `CORRELATION_COLUMNS`; values in their natural
-            range.
-        scores: one row an item and metric, columns `SCORE_COLUMNS`.
-        run: all that is needed to recompute them: configuration, versions, signatures, hashes, times.
-        tables: the tables that are printed, and written as Markdown and LaTeX.
-        significance: differences of metrics, columns `SIGNIFICANCE_COLUMNS`, and the
-            matrix of their p-values; None but for `captau compare`.
-        disattenuated: correlations corrected for the ratings' noise, columns
-            `DISATTENUATED_COLUMNS`; None where nobody asked.
-        comparison: a reproduced paper's cells beside the printed ones; None elsewhere.
-        judgements: what people said of the items; None where a run spans protocols.
-        words: the words that people mark and metrics blame, columns `BLAME_COLUMNS`; None where neither does.
-        ranks: which metrics cannot be told apart, columns `RANK_COLUMNS`; likewise.
-        summary: a closing line; empty where there is nothing to sum up.
-    """
-
-    correlations: pd.DataFrame
-    scores: pd.DataFrame
-    run: dict[str, Any]
-    tables: list[ResultTable] = field(default_factory=list[ResultTable])
-    significance: tuple[pd.DataFrame, pd.DataFrame] | None = None
-    disattenuated: pd.DataFrame | None = None
-    comparison: pd.DataFrame | None = None
-    judgements: JudgementTables | None = None
-    words: pd.DataFrame | None = None
-    ranks: pd.DataFrame | None = None
-    summary: str = ""
-
-    def _repr_html_(self) -> str:
-        """Return the printed tables as a notebook shows them."""
-        return "".join(html_of(table) for table in self.tables)
-
-    def to_markdown(self) -> str:
-        """Return the printed tables as Markdown."""
-        return "\n\n".join(map(markdown_of, self.tables))
-
-    def to_latex(self) -> str:
-        """Return the printed tables as LaTeX (booktabs)."""
-        return "\n\n".join(map(latex_of, self.tables))
-
-    def files(self) -> dict[str, bytes]:
-        """Return the run's files by name; `run.json` comes last, so its presence says that all are there."""
-        files = {
-            "correlations.csv": to_csv(self.correlations),
-            "scores.parquet": to_parquet(self.scores),
-            **table_files(self.tables),
-            "table.csv": "\n".join(csv_of(t) for t in self.tables).encode(),
-        }
-        if self.significance is not None:
-            files["significance.csv"], files["matrix.csv"] = map(to_csv, self.significance)
-        if self.disattenuated is not None:
-            files["disattenuated.csv"] = to_csv(self.disattenuated)
-        if self.judgements is not None:
-            files |= self.judgements.files()
-        if self.words is not None:
-            files["words.parquet"] = to_parquet(self.words)
-        if self.ranks is not None:
-            files["ranks.csv"] = to_csv(self.ranks)
-        if self.comparison is not None:
-            files["comparison.csv"] = to_csv(self.comparison)
-        return add_run_file(files, self.run)
 
 
 def add_run_file(files: Mapping[str, bytes], run: Mapping[str, Any]) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
+import pandas as pd
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -121,6 +122,27 @@ def html_of(table: ResultTable) -> str:
     notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in table.notes)
     caption = f'<caption style="text-align:left"><b>{escape(table.title)}</b></caption>'
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
+
+
+def frame_of(table: ResultTable) -> pd.DataFrame:
+    """Return a table as a DataFrame, its labels as index; columns of numbers alone are numeric, `MISSING` is NaN.
+
+    A head that stands several times, as `±` does, begins with the nearest head before it that stands once.
+    """
+    heads: list[str] = []
+    owner = ""
+    for head in table.columns:
+        is_repeated = table.columns.count(head) > 1
+        owner = owner if is_repeated else head
+        heads.append(f"{owner} {head}".strip() if is_repeated else head)
+    index = pd.Index([label for label, _ in table.rows], name=table.corner)
+    frame = pd.DataFrame([cells for _, cells in table.rows], index, pd.Index(heads))
+    frame = frame.replace({MISSING: None, "": None})
+    for head, column in frame.items():
+        numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.notna().equals(column.notna()):
+            frame[head] = numbers
+    return frame
 
 
 def csv_of(table: ResultTable) -> str:

@@ -52,13 +52,17 @@ class ReferenceFile:
     texts: dict[str, tuple[str, ...]]
 
 
-def read_candidates(path: Path) -> CandidateFile:
+def read_candidates(path: Path, content: bytes | None = None) -> CandidateFile:
     """Read COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
+
+    Args:
+        path: the file.
+        content: what to read instead; the path is then its name.
 
     Raises:
         InputError: where it is none of them, or two captions are of one image.
     """
-    source = JsonSource(path)
+    source = JsonSource(path, content)
     candidates = CandidateFile(source, {}, {})
     for _, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
@@ -74,13 +78,17 @@ def read_candidates(path: Path) -> CandidateFile:
     return candidates
 
 
-def read_references(path: Path) -> ReferenceFile:
+def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     """Read COCO caption annotations, an object image id → captions, or JSON lines with `references`.
+
+    Args:
+        path: the file.
+        content: what to read instead; the path is then its name.
 
     Raises:
         InputError: where it is none of them.
     """
-    source = JsonSource(path)
+    source = JsonSource(path, content)
     annotated: dict[str, list[str]] = {}
     references: dict[str, tuple[str, ...]] = {}
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -37,28 +38,35 @@ _NEAR = 16
 
 
 class JsonSource:
-    """A file, or standard input, which may be read more than once; gzip is unpacked.
+    """A file, standard input or content in memory, which may be read more than once; gzip is unpacked.
 
     Attributes:
-        path: where it is; `STDIN` for standard input.
+        path: where it is; `STDIN` for standard input; of content the name that messages use.
         name: how messages call it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
         self.path = path
         self.name = "standard input" if path == STDIN else str(path)
+        self._content = content
 
     @cached_property
     def _spool(self) -> IO[bytes]:
-        """Standard input, which is there once, in a file that lasts as long as this."""
+        """The content, or standard input, which is there once, in a file that lasts as long as this."""
+        if self._content is not None:
+            return io.BytesIO(self._content)
         spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         shutil.copyfileobj(sys.stdin.buffer, spool)
         return spool
 
     @property
+    def _is_file(self) -> bool:
+        return self._content is None and self.path != STDIN
+
+    @property
     def sha256(self) -> str:
         """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
-        if self.path != STDIN:
+        if self._is_file:
             return sha256(self.path)
         self._spool.seek(0)
         digest = hashlib.sha256()
@@ -86,7 +94,7 @@ class JsonSource:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
     def _read(self) -> Iterator[tuple[str, int, Any]]:
-        packed = self._spool if self.path == STDIN else self.path.open("rb")
+        packed = self.path.open("rb") if self._is_file else self._spool
         try:
             packed.seek(0)
             zipped = packed.read(2) == b"\x1f\x8b"

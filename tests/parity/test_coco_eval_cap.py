@@ -101,7 +101,7 @@ def test_captau_score_has_the_same_corpus_scores(coco: Any, theirs: Any) -> None
         )
     )
     expected = list(without_spice(theirs.eval).values())
-    assert list(found.scores.corpus.values()) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert list(found.caption_scores.corpus.values()) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_a_subset_of_the_images(coco: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.commands.score import ScoreOutput, run
+from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.evaluation.caption_ranges import CaptionRange, Spread
 from captau.benchmarks.evaluation.metric_reliability import (
     OUTSIDE,
@@ -101,7 +101,7 @@ def score(
     references: list[str],
     specs: Any = "bleu_4",
     **options: Any,
-) -> ScoreOutput:
+) -> ScoreResults:
     return run(
         ScoreOptions(
             candidates=files_of([str(folder / c) for c in candidates], "candidates"),
@@ -144,7 +144,7 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
     """Against the plain way: each drawn sample's BLEU from its own captions, both systems on it."""
     options = StatisticsOptions(replicates=BLOCK)
     found = score(files, ["good.json", "poor.json"], ["c4.json"], ["bleu_4"], statistics=options)
-    frames = {t.system: t.items for t in found.scores.systems}
+    frames = {t.system: t.items for t in found.caption_scores.systems}
     assert list(frames) == ["good", "poor"]
     assert count_blocks(BLOCK) == 1
     values: dict[str, list[float]] = {"good": [], "poor": []}
@@ -152,12 +152,12 @@ def test_systems_are_compared_on_the_same_draws(files: Path) -> None:
         drawn = np.repeat(np.arange(40), column.astype(int))
         for system, frame in frames.items():
             values[system].append(metric("bleu_4").corpus_score(frame.iloc[drawn]))
-    for trial in found.scores.systems:
+    for trial in found.caption_scores.systems:
         ends = trial.intervals["bleu_4"]
         expected = np.quantile(values[trial.system], [0.025, 0.975])
         assert (ends.low, ends.high) == pytest.approx(tuple(expected), rel=1e-9)
-    assert found.scores.differences is not None
-    row = found.scores.differences.iloc[0]
+    assert found.caption_scores.differences is not None
+    row = found.caption_scores.differences.iloc[0]
     apart = np.array(values["good"]) - np.array(values["poor"])
     assert row["difference"] == pytest.approx(row["score_a"] - row["score_b"])
     assert (row["ci_low"], row["ci_high"]) == pytest.approx(
@@ -176,15 +176,15 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
         for r in ("c4", "c2")
     }
     for (system, references), one in alone.items():
-        assert found.scores.corpus[system][references] == one.scores.corpus
+        assert found.caption_scores.corpus[system][references] == one.caption_scores.corpus
         columns = {c: f"{c}@{references}" for c in ("bleu_1", "cider")}
-        mine = found.scores.frame.query("system == @system")
+        mine = found.caption_scores.frame.query("system == @system")
         for column, named in columns.items():
-            assert mine[named].tolist() == one.scores.frame[column].tolist()
-    assert [*found.scores.frame.columns][:3] == ["item_id", "image_id", "system"]
-    assert found.scores.frame["item_id"].is_unique
-    assert len(found.scores.frame) == 80
-    assert len(found.scores.corpus_rows) == 8
+            assert mine[named].tolist() == one.caption_scores.frame[column].tolist()
+    assert [*found.caption_scores.frame.columns][:3] == ["item_id", "image_id", "system"]
+    assert found.caption_scores.frame["item_id"].is_unique
+    assert len(found.caption_scores.frame) == 80
+    assert len(found.caption_scores.corpus_rows) == 8
     main_table, *differences = found.tables
     assert main_table.columns[:8] == [
         "good, c4",
@@ -206,9 +206,14 @@ def test_systems_and_sets_side_by_side(files: Path) -> None:
     assert cells[0].endswith("*"), "half of every other caption is gone"
     assert "differences.csv" in found.files()
     one_set = score(files, ["good.json"], ["c4.json", "c2.json"], "bleu_1")
-    assert list(one_set.scores.corpus) == ["c4", "c2"]
-    assert list(one_set.scores.frame.columns) == ["item_id", "image_id", "bleu_1@c4", "bleu_1@c2"]
-    assert one_set.scores.differences is None
+    assert list(one_set.caption_scores.corpus) == ["c4", "c2"]
+    assert list(one_set.caption_scores.frame.columns) == [
+        "item_id",
+        "image_id",
+        "bleu_1@c4",
+        "bleu_1@c2",
+    ]
+    assert one_set.caption_scores.differences is None
 
 
 def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
@@ -221,9 +226,9 @@ def test_a_system_against_itself_differs_by_nothing(files: Path) -> None:
             metrics=resolve_metrics(SPECS[:5]),
         )
     )
-    assert found.scores.differences is not None
-    assert (found.scores.differences["difference"] == 0).all()
-    assert (found.scores.differences["p_value"] == 1).all()
+    assert found.caption_scores.differences is not None
+    assert (found.caption_scores.differences["difference"] == 0).all()
+    assert (found.caption_scores.differences["p_value"] == 1).all()
     assert not any("*" in cell for _, cells in found.tables[1].rows for cell in cells)
 
 
@@ -234,13 +239,13 @@ def test_intervals_on_demand(files: Path) -> None:
         ["c4.json"],
         statistics=StatisticsOptions(interval="none"),
     )
-    assert none.scores.differences is None
+    assert none.caption_scores.differences is None
     assert "±" not in none.tables[0].columns
     bca = score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="bca"))
     plain = score(files, ["poor.json"], ["c4.json"])
-    ends = [one.scores.systems[0].intervals["bleu_4"] for one in (bca, plain)]
+    ends = [one.caption_scores.systems[0].intervals["bleu_4"] for one in (bca, plain)]
     assert ends[0] != ends[1]
-    assert all(one.low < plain.scores.corpus["bleu_4"] < one.high for one in ends)
+    assert all(one.low < plain.caption_scores.corpus["bleu_4"] < one.high for one in ends)
     with says("statistics.interval=fisher is of correlations"):
         score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="fisher"))
 
@@ -257,18 +262,21 @@ def test_images_that_not_all_have(files: Path, tmp_path: Path) -> None:
         score(files, [str(few)], [half, c4])
     # As c40 of COCO, which is of 5,000 of the test images (Chen et al. 2015, section 2).
     found = score(files, [good], [c4, half])
-    assert {t.references: len(t.items) for t in found.scores.systems} == {"c4": 40, "half": 20}
+    assert {t.references: len(t.items) for t in found.caption_scores.systems} == {
+        "c4": 40,
+        "half": 20,
+    }
     assert found.tables[0].notes[0].startswith("Captions: 40 with c4, 20 with half.")
-    assert found.scores.frame["bleu_4@half"].isna().sum() == 20
-    assert found.scores.frame["bleu_4@c4"].notna().all()
+    assert found.caption_scores.frame["bleu_4@half"].isna().sum() == 20
+    assert found.caption_scores.frame["bleu_4@c4"].notna().all()
     assert not any(note.startswith("partial") for note in found.tables[0].notes)
     alone = score(files, [good], [c4])
-    assert found.scores.systems[0].corpus == alone.scores.systems[0].corpus
+    assert found.caption_scores.systems[0].corpus == alone.caption_scores.systems[0].corpus
     systems = {path: read_candidates(Path(path)) for path in (str(few), good)}
     with says(f"{good}:1: image '0' is not in {few}; leave it out", "partial=true"):
         select_images(systems, {}, partial=False)
     both = score(files, [good, str(few)], [c4], partial=True)
-    assert [t.items["image_id"].tolist() for t in both.scores.systems] == [["3", "5"]] * 2
+    assert [t.items["image_id"].tolist() for t in both.caption_scores.systems] == [["3", "5"]] * 2
     assert "partial: 2 of the 40 images of c4." in both.tables[0].notes
     stranger = tmp_path / "stranger.json"
     stranger.write_text(json.dumps({"nobody": "a dog"}))
@@ -448,13 +456,13 @@ def test_trust_of_a_run(files: Path, demo_files: Path, tmp_path: Path) -> None:
     folder = demo_files / "run"
     table = pd.read_csv(folder / "correlations.csv").iloc[0]
     found = score(demo_files, ["mine.json"], ["refs.json"], ["bleu_4", "cider"], trust=str(folder))
-    one = found.scores.reliability.by_spec["bleu_4"]
+    one = found.caption_scores.reliability.by_spec["bleu_4"]
     assert (one.value, one.low, one.high) == tuple(table[["value", "ci_low", "ci_high"]])
     half = f"{50 * (one.high - one.low):.1f}"
     cells = {label: cells[-1] for label, cells in found.tables[0].rows}
     assert cells == {"BLEU-4": f"τ_c {100 * one.value:.1f} ± {half} on demo", "CIDEr": "not known"}
     assert any(f"run {folder}" in note for note in found.tables[0].notes)
-    rows = found.scores.corpus_rows.set_index("metric")
+    rows = found.caption_scores.corpus_rows.set_index("metric")
     assert rows.loc["bleu_4", "agreement"] == one.value
     assert np.isnan(rows.loc["cider", "agreement"])
     with says("trust=nowhere is neither 'published' nor the folder of a run"):
@@ -479,7 +487,7 @@ def test_captions_unlike_those_of_the_evidence_get_no_coefficient(demo_files: Pa
     (note,) = (n for n in found.tables[0].notes if n.startswith("none for such captions"))
     assert note.startswith("none for such captions, BLEU-4: your captions have ")
     assert "words, the judged ones 6 to 21 (demo)" in note
-    row: Any = found.scores.corpus_rows.set_index("metric").loc["bleu_4"]
+    row: Any = found.caption_scores.corpus_rows.set_index("metric").loc["bleu_4"]
     assert np.isnan(row["agreement"])
     assert "the judged ones 6 to 21" in row["note"]
     assert list(found.run["outside_evidence"]) == ["bleu_4"]

@@ -12,7 +12,7 @@ import pytest
 import captau
 from captau.benchmarks.evaluation.evaluation_set import EvaluationSet
 from captau.benchmarks.evaluation.wording import copies_note
-from captau.benchmarks.runs.results import Results
+from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
 from captau.datasets.schema import CaptionSet

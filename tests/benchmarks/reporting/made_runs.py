@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from captau.benchmarks.evaluation.floors import FLOORS
+from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.runs.results import (
     FORMAT,
     RANK_COLUMNS,
     SCORE_COLUMNS,
-    Results,
     make_correlations,
     to_csv,
     to_parquet,

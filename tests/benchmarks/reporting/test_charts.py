@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import captau
-from captau.benchmarks.commands.plot import draw
 from captau.benchmarks.options.report import CHARTS, PlotOptions
 from captau.benchmarks.options.thresholds import CurveOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.chart import slug
-from captau.benchmarks.reporting.charts import make_charts
+from captau.benchmarks.reporting.charts import draw_charts, make_charts
 from captau.benchmarks.reporting.run_dataset import run_datasets
 from captau.benchmarks.runs.finished_run import read_run
 from captau.benchmarks.runs.output_folder import OutputFolder, write_file
@@ -202,7 +201,7 @@ def test_the_command_writes_each_figure_twice_and_always_the_same(compared, tmp_
     names = [c.name for kind in CHARTS for c in make_charts(one, kind)[0]]
     assert {p.name for p in files} == {f"{n}.{e}" for n in names for e in ("svg", "png")}
     assert f"{len(files)} files" in out
-    again = draw(PlotOptions(run=compared)).files
+    again = draw_charts(PlotOptions(run=compared)).files
     for path in files:
         content = path.read_bytes()
         assert content == again[path.name], path.name

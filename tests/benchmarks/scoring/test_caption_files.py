@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from captau.benchmarks.commands.score import ScoreOutput, run
+from captau.benchmarks.commands.score import ScoreResults, run
 from captau.benchmarks.options.score import ScoreOptions, files_of
 from captau.benchmarks.runs.output_folder import COMMAND_FILES
 from captau.benchmarks.scoring.caption_files import read_candidates, read_references
@@ -139,13 +139,13 @@ def _typed(files: Any) -> Any:
     return [str(f) for f in files] if isinstance(files, list) else str(files)
 
 
-def scored(candidates: Any, references: Any, specs: Any, **options: Any) -> ScoreOutput:
+def scored(candidates: Any, references: Any, specs: Any, **options: Any) -> ScoreResults:
     return run(config_of(candidates, references, specs, **options))
 
 
 def test_equal_scores_whichever_form(tmp_path: Path) -> None:
     specs = ["rouge_1", "bleu_2", "cider"]
-    first: ScoreOutput | None = None
+    first: ScoreResults | None = None
     for number, (theirs, ours) in enumerate(
         [
             (candidates_as(form, key), references_as(other, kind))
@@ -163,15 +163,17 @@ def test_equal_scores_whichever_form(tmp_path: Path) -> None:
         folder.mkdir()
         found = scored(write(folder, theirs), write(folder, ours), specs)
         first = first or found
-        assert found.scores.corpus == first.scores.corpus
-        assert found.scores.frame.equals(first.scores.frame)
+        assert found.caption_scores.corpus == first.caption_scores.corpus
+        assert found.caption_scores.frame.equals(first.caption_scores.frame)
     assert first is not None
-    assert list(first.scores.corpus) == specs
-    assert first.scores.frame["image_id"].tolist() == list(CAPTIONS)
-    assert list(first.scores.frame.columns) == ["item_id", "image_id", *specs]
+    assert list(first.caption_scores.corpus) == specs
+    assert first.caption_scores.frame["image_id"].tolist() == list(CAPTIONS)
+    assert list(first.caption_scores.frame.columns) == ["item_id", "image_id", *specs]
     # "a dog runs on the grass": 3 of "the dog runs" and 4 of "a brown dog on grass", of 3 + 5 words.
-    assert first.scores.frame["rouge_1"][0] == pytest.approx(7 / 8)
-    assert first.scores.corpus["rouge_1"] == pytest.approx(np.mean(first.scores.frame["rouge_1"]))
+    assert first.caption_scores.frame["rouge_1"][0] == pytest.approx(7 / 8)
+    assert first.caption_scores.corpus["rouge_1"] == pytest.approx(
+        np.mean(first.caption_scores.frame["rouge_1"])
+    )
 
 
 TWO = '{"image_id": 1, "caption": "a"}\n{"image_id": "1", "caption": "b"}\n'
@@ -320,7 +322,7 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     found = scored(candidates, references, ["rouge_1", "rouge_2"])
     files = found.files()
     assert [*files] == [*COMMAND_FILES["score"], "run.json"]
-    assert json.loads(files["corpus.json"]) == found.scores.corpus
+    assert json.loads(files["corpus.json"]) == found.caption_scores.corpus
     told = json.loads(files["run.json"])
     assert (told["command"], told["candidates"]) == ("score", str(candidates))
     assert list(told["signatures"]) == ["rouge_1", "rouge_2"]
@@ -344,8 +346,8 @@ def test_what_a_run_rests_on_and_the_store(tmp_path: Path) -> None:
     assert told["seconds"] > 0
     counts = [(r.run["scores_computed"], r.run["scores_read_back"]) for r in (first, again)]
     assert counts == [(2, 0), (0, 2)]
-    assert again.scores.corpus == first.scores.corpus
-    assert again.scores.frame.equals(first.scores.frame)
+    assert again.caption_scores.corpus == first.caption_scores.corpus
+    assert again.caption_scores.frame.equals(first.caption_scores.frame)
     candidates.write_text(candidates.read_text().replace("two cats", "one cat"))
     assert run(config).run["scores_computed"] == 2, "other content has another key"
 
@@ -403,4 +405,4 @@ def test_images_are_found_by_name_or_stem(tmp_path: Path) -> None:
     (folder / "x.png").touch()
     found = run(config)
     assert SEEN[:2] == [str(folder / "7.jpg"), str(folder / "x.png")]
-    assert found.scores.frame["seen"].tolist() == [0.0, 1.0]
+    assert found.caption_scores.frame["seen"].tolist() == [0.0, 1.0]
