@@ -126,17 +126,19 @@ class Card:
 
     def _repr_html_(self) -> str:
         """Return the card as a notebook shows it."""
+        return _html_rows(self.details())
+
+    def details(self) -> dict[str, str]:
+        """Return what a reader wants to know first, as texts by heading."""
         scales = "; ".join(f"{self.label(name)} {scale}" for name, scale in self.scales.items())
-        return _html_rows(
-            {
-                "dataset": f"{self.title} ({self.name})",
-                "rated": scales or "preferences alone",
-                "licence": self.licence,
-                "revision": self.revision,
-                "homepage": self.homepage,
-                "citation": self.citation,
-            }
-        )
+        return {
+            "dataset": f"{self.title} ({self.name})",
+            "rated": scales or "preferences alone",
+            "licence": self.licence,
+            "revision": self.revision,
+            "homepage": self.homepage,
+            "citation": self.citation,
+        }
 
 
 def item_ids(
@@ -312,7 +314,7 @@ class CaptionSet:
             "ratings": f"{len(self._ratings):,}",
             "preferences": f"{len(self._preferences):,}",
         }
-        return self.card._repr_html_() + _html_rows(counts) + self._items.head(3).to_html()
+        return _html_rows(self.card.details() | counts) + self._items.head(3).to_html()
 
     def _fail(self, message: str) -> InputError:
         return InputError(f"dataset {self.name}: {message}")

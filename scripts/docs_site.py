@@ -34,7 +34,7 @@ def generated() -> dict[str, str]:
         "quick_start.md": quick_start(),
         "contributing.md": at_root("CONTRIBUTING.md"),
         "changelog.md": at_root("CHANGELOG.md"),
-        "python.md": python_page(),
+        "python_reference.md": python_page(),
         "reproduced_cells.md": cells_page(),
         "metrics/index.md": metrics_index(),
         "datasets/index.md": datasets_index(),
@@ -95,7 +95,7 @@ def sections(name: str) -> tuple[str, dict[str, str]]:
 
 def python_page() -> str:
     parts = [
-        "# From Python",
+        "# Python reference",
         docstring(captau)[0],
     ]
     for name in captau.__all__:

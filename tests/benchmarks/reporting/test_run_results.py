@@ -1,0 +1,206 @@
+"""Results from Python: what they hold, print and draw, and captions in memory beside captions in files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import captau
+from captau.benchmarks.commands.score import ScoreResults
+from captau.benchmarks.runs.results import (
+    BLAME_COLUMNS,
+    CORRELATION_COLUMNS,
+    DISATTENUATED_COLUMNS,
+    RANK_COLUMNS,
+    SCORE_COLUMNS,
+    SIGNIFICANCE_COLUMNS,
+)
+from captau.benchmarks.runs.tables import ResultTable, frame_of
+from captau.benchmarks.scoring.system_comparison import COLUMNS as DIFFERENCE_COLUMNS
+from captau.datasets.preferences import PREFERENCE_COLUMNS
+from captau.datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
+
+ROOT = Path(__file__).parents[3]
+CAPTIONS = {"1": "a dog runs on the grass", "2": "a cat sleeps on a bed"}
+REFERENCES = {
+    "1": ["a dog runs across the grass", "a brown dog is running"],
+    "2": ["a cat is sleeping on a bed", "the cat sleeps"],
+}
+RESULT_ROWS = [{"image_id": int(i), "caption": c} for i, c in CAPTIONS.items()]
+REFERENCE_ROWS = [{"image_id": i, "references": tuple(texts)} for i, texts in REFERENCES.items()]
+ANNOTATION_ROWS = [{"image_id": i, "caption": c} for i, texts in REFERENCES.items() for c in texts]
+METRICS = ["rouge_l", "cider"]
+
+
+@pytest.fixture(scope="module")
+def from_files(tmp_path_factory: pytest.TempPathFactory) -> ScoreResults:
+    folder = tmp_path_factory.mktemp("files")
+    for name, content in (("c.json", CAPTIONS), ("r.json", REFERENCES)):
+        (folder / name).write_text(json.dumps(content))
+    return captau.score(folder / "c.json", str(folder / "r.json"), METRICS)
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [CAPTIONS, RESULT_ROWS, pd.DataFrame(RESULT_ROWS)],
+    ids=["dict", "rows", "frame"],
+)
+@pytest.mark.parametrize(
+    "references",
+    [
+        REFERENCES,
+        REFERENCE_ROWS,
+        ANNOTATION_ROWS,
+        {"annotations": ANNOTATION_ROWS},
+        pd.DataFrame(REFERENCE_ROWS),
+        pd.DataFrame(ANNOTATION_ROWS),
+    ],
+    ids=["dict", "rows", "annotations", "coco", "frame", "frame of annotations"],
+)
+def test_captions_in_memory_score_as_those_in_files(
+    candidates: Any, references: Any, from_files: ScoreResults
+) -> None:
+    scored = captau.score(candidates, references, METRICS)
+    pd.testing.assert_frame_equal(scored.scores, from_files.scores)
+    names = ["system", "references"]
+    pd.testing.assert_frame_equal(
+        scored.corpus.drop(columns=names), from_files.corpus.drop(columns=names)
+    )
+
+
+@pytest.mark.parametrize("form", ["dict", "frame", "files"])
+def test_several_systems_come_by_name(form: str, tmp_path: Path) -> None:
+    base = {"1": "a dog", "2": "cats"}
+    path = tmp_path / "base.json"
+    path.write_text(json.dumps(base))
+    rows = [(i, c, name) for name, d in (("mine", CAPTIONS), ("base", base)) for i, c in d.items()]
+    candidates: Any = {
+        "dict": {"mine": CAPTIONS, "base": path},
+        "frame": pd.DataFrame(rows, columns=["image_id", "caption", "system"]),
+        "files": [f"base={path}", path.with_name("mine.json")],
+    }[form]
+    (tmp_path / "mine.json").write_text(json.dumps(CAPTIONS))
+    scored = captau.score(candidates, REFERENCES, METRICS)
+    assert set(scored.corpus["system"]) == {"mine", "base"}
+    assert scored.differences is not None
+    assert len(scored.differences) == 2
+    assert scored.table(1).shape == (1, 2)
+    # Both references of an image are scored against in each set.
+    sets = captau.score(CAPTIONS, {"all": REFERENCES, "rows": REFERENCE_ROWS}, "rouge_l")
+    assert sets.corpus.groupby("references")["score"].first().nunique() == 1
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        (5, "candidates: a path, a dict, a list of dicts or a DataFrame is expected, and not int"),
+        ({"1": None}, r"candidates:1: image '1': 'caption' is None, not str"),
+        ([{"image_id": 1}], r"candidates:1: entry 0: 'caption' is missing"),
+        ({"1": {"a set"}}, "candidates: a set is in it; image ids and texts are expected"),
+        ({}, "candidates: no captions in it"),
+        ("shards/*.parquet", "large set, in shards; the command captau score takes it"),
+        ({"mine": {"1": "a"}, "base": 5}, "candidates base: a path, a dict, a list"),
+    ],
+)
+def test_captions_of_another_form_are_refused_in_one_line(candidates: Any, message: str) -> None:
+    with pytest.raises(captau.InputError, match=message) as raised:
+        captau.score(candidates, REFERENCES, "rouge_l")
+    assert "\n" not in str(raised.value)
+
+
+def test_options_of_score_are_those_of_the_command(tmp_path: Path) -> None:
+    scored = captau.score(
+        CAPTIONS | {"3": "no references"},
+        REFERENCES | {"3": ["one"], "4": ["nobody captioned it"]},
+        METRICS,
+        partial=True,
+        normalise="thumb",
+        trust=None,
+        keep_metric="rouge_l",
+        keep_above=0.5,
+        statistics={"interval": "none"},
+        output_dir=tmp_path / "run",
+    )
+    assert [row["image_id"] for row in scored.kept_captions or []] == [1, 2]
+    assert list(scored.table().columns) == ["score"]
+    assert scored.corpus["ci_low"].isna().all()
+    written = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert written["config"]["partial"] is True
+    assert written["config"]["normalise"] == "thumb"
+    assert (tmp_path / "run" / "corpus.csv").is_file()
+
+
+def test_a_table_becomes_a_frame_with_heads_that_differ() -> None:
+    """Worked by hand: `±` stands twice, a dash is no number, and a mark makes a column text."""
+    rows = [("A", ["1.5", "0.1", "2", "0.2", "+3*"]), ("B", ["–", "", "4", "0.3", "–"])]
+    frame = frame_of(ResultTable("T", "metric", ["τ_c", "±", "τ_b", "±", "gap"], rows))
+    assert list(frame.columns) == ["τ_c", "τ_c ±", "τ_b", "τ_b ±", "gap"]
+    assert frame.index.name == "metric"
+    assert frame["τ_c"].tolist()[0] == 1.5
+    assert frame.loc["B"].isna().tolist() == [True, True, False, False, True]
+    assert frame.loc["A", "gap"] == "+3*"
+
+
+def test_every_result_prints_and_draws_itself() -> None:
+    quick: Any = {"protocol": {"coefficients": ["tau_c"]}, "statistics": {"replicates": 50}}
+    results = captau.bench("demo", METRICS, ceilings=False, **quick)
+    ranking = captau.rank("demo", METRICS, statistics={"replicates": 50})
+    for result in (results, ranking, captau.score(CAPTIONS, REFERENCES, METRICS)):
+        assert result._repr_html_().count("<table") == len(result.tables)
+        assert repr(result) == result.to_markdown()
+        assert result.to_latex().count(r"\toprule") == len(result.tables)
+        assert isinstance(result.table(), pd.DataFrame)
+    assert results.table().loc["CIDEr", "τ_c"] == round(100 * results.correlations["value"][1], 1)
+    figures = results.plot("forest", format=["svg", "pdf"])
+    assert [name.rpartition(".")[2] for name in figures.files] == ["svg", "pdf"]
+    assert figures._repr_html_().count("<img") == 1
+    assert "systems.png" in ranking.plot(format="png").files
+    with pytest.raises(captau.InputError, match="no figure of this kind"):
+        ranking.plot("forest")
+
+
+def test_figures_are_written_into_a_folder(tmp_path: Path) -> None:
+    figures = captau.rank("demo", METRICS, statistics={"replicates": 50}).plot()
+    paths = figures.save(tmp_path / "new")
+    assert [path.name for path in paths] == list(figures.files)
+    assert paths[0].read_bytes() == figures.files[paths[0].name]
+
+
+def test_datasets_show_their_card_counts_and_first_rows() -> None:
+    judgements = captau.load("demo")
+    page = judgements._repr_html_()
+    for text in ("Demo (demo)", "Apache-2.0", "overall 1 to 5", "360", "1,080", "demo_000.png"):
+        assert text in page
+    assert judgements.card._repr_html_().removesuffix("</table>") in page
+
+
+def test_the_page_on_python_names_every_attribute_and_column() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for columns in (
+        *(CORRELATION_COLUMNS, SCORE_COLUMNS, RANK_COLUMNS, SIGNIFICANCE_COLUMNS, BLAME_COLUMNS),
+        *(DISATTENUATED_COLUMNS, DIFFERENCE_COLUMNS, ITEM_COLUMNS, RATING_COLUMNS),
+        (*PREFERENCE_COLUMNS, "winner"),
+        tuple(captau.score(CAPTIONS, REFERENCES, "rouge_l").corpus.columns),
+    ):
+        assert f"`{', '.join(columns)}`" in page
+    for kind in (captau.Results, ScoreResults):
+        for name, member in inspect.getmembers(kind):
+            is_data = isinstance(member, property) or inspect.isfunction(member)
+            if is_data and not name.startswith("_") and name != "stream":
+                assert re.search(rf"`{name}\b|\b{name}`", page), name
+    for name in captau.Results.__dataclass_fields__:
+        assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("name", ["bench", "compare", "rank", "score", "reward", "load", "metric"])
+def test_public_functions_name_and_type_their_parameters(name: str) -> None:
+    for parameter in inspect.signature(getattr(captau, name)).parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty
+        if name not in ("load", "metric"):  # a dataset's and a metric's own options
+            assert parameter.kind is not inspect.Parameter.VAR_KEYWORD
