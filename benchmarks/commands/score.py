@@ -34,7 +34,7 @@ from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidates, read_references
-from ..scoring.catalog import optional_specs, resolve_metrics
+from ..scoring.catalog import resolve_metrics
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
 from ..scoring.locations import Locations
 from ..scoring.protocol import sign
@@ -171,7 +171,6 @@ def score(
         **files,
         **options,
         metrics=chosen_metrics,
-        optional=optional_specs(metrics),
         locations=Locations(
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
