@@ -33,7 +33,7 @@ from ..runs.progress_bar import StepProgress
 from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
-from ..scoring.caption_files import CandidateFile, ReferenceFile, read_candidates, read_references
+from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
 from ..scoring.catalog import resolve_metrics
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
 from ..scoring.locations import Locations
@@ -195,7 +195,7 @@ def run(config: ScoreOptions) -> ScoreResults:
     evidence = None
     if config.trust is not None:
         evidence = load_evidence([m.spec for m in config.metrics], config.trust)
-    systems = {file.name: read_candidates(file.path, file.content) for file in config.candidates}
+    systems = _read_all_systems(config)
     references = {file.name: read_references(file.path, file.content) for file in config.references}
     if not references and all("references" in m.needs for m in config.metrics):
         raise InputError(f"metric {config.metrics[0].spec} needs references; give references=FILE")
@@ -248,6 +248,27 @@ def run(config: ScoreOptions) -> ScoreResults:
         },
         make_score_tables(config, metrics, missing, scores, n_images),
     )
+
+
+def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
+    """Return the captions of each system: that of a file, or those of its column `system`.
+
+    Raises:
+        InputError: where a file cannot be read, two systems have one name, or one is expected.
+    """
+    systems: dict[str, CandidateFile] = {}
+    for file in config.candidates:
+        for system, candidates in read_systems(file.path, file.content).items():
+            if system in systems:
+                raise InputError(
+                    f"{file.path}: another file has a system '{system}' too; rename one"
+                )
+            systems[system or file.name] = candidates
+    if config.keep is not None and len(systems) > 1:
+        raise InputError(
+            f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"
+        )
+    return systems
 
 
 def save_document_frequencies(options: DocumentFrequencyOptions) -> int:

@@ -163,9 +163,9 @@ examples.csv, table.md, table.tex and run.json.
 
     candidates: tuple[NamedFile, ...] = option(
         None,
-        'COCO results ([{"image_id", "caption"}]), an object image id -> caption, or JSON lines with image_id and '
-        "caption; - is standard input, .gz is unpacked. Several are compared; NAME=FILE gives one a name other "
-        "than the file's",
+        'your captions: COCO results ([{"image_id", "caption"}]), an object image id -> caption, JSON lines, or CSV '
+        "with columns image_id and caption. Several files are compared, as are the names in a CSV column system; "
+        "NAME=FILE names one. - is standard input; .gz is unpacked",
         read=files_of,
         takes="FILE|[A,B]",
         is_literal=True,
@@ -173,8 +173,9 @@ examples.csv, table.md, table.tex and run.json.
     )
     references: tuple[NamedFile, ...] = option(
         None,
-        "COCO caption annotations, an object image id -> list of captions, or JSON lines with image_id and "
-        "references; each of several is scored against",
+        "reference captions: COCO annotations, an object image id -> list of captions, JSON lines with image_id and "
+        "references, or CSV with image_id and caption, a row for each reference. Captions are scored against each of "
+        "several files",
         read=lambda value, key: files_of(value, key) if value else (),
         takes="FILE|[A,B]",
         is_literal=True,

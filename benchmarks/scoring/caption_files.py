@@ -11,6 +11,7 @@ from typing import Any
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import field, texts
 from ...datasets.reading.streams import JsonSource
+from ...datasets.reading.table import read_table
 from ...datasets.schema import whole
 
 
@@ -22,9 +23,9 @@ class CaptionFileForm:
     description: str
 
 
-RESULTS = CaptionFileForm("entry", "COCO results, an object image id → caption, or JSON lines")
+RESULTS = CaptionFileForm("entry", "COCO results, an object image id → caption, JSON lines or CSV")
 ANNOTATIONS = CaptionFileForm(
-    "annotation", "COCO annotations, an object image id → captions, or JSON lines"
+    "annotation", "COCO annotations, an object image id → captions, JSON lines or CSV"
 )
 
 #: Among so many members of an object stand `image_id` and `caption`, where it is a line of JSON lines.
@@ -52,38 +53,57 @@ class ReferenceFile:
     texts: dict[str, tuple[str, ...]]
 
 
-def read_candidates(path: Path, content: bytes | None = None) -> CandidateFile:
-    """Read COCO results, an object image id → caption, or JSON lines with `image_id` and `caption`.
+def read_candidates(path: Path) -> CandidateFile:
+    """Read one system's captions; see `read_systems`.
+
+    Raises:
+        InputError: where `read_systems` does, or there are several systems.
+    """
+    candidates, *others = read_systems(path).values()
+    if others:
+        raise InputError(f"{path}: captions of {1 + len(others)} systems, where one is expected")
+    return candidates
+
+
+def read_systems(path: Path, content: bytes | None = None) -> dict[str, CandidateFile]:
+    """Read COCO results, an object image id → caption, or JSON lines or CSV with `image_id` and `caption`.
 
     Args:
         path: the file.
-        content: what to read instead; the path is then its name.
+        content: what to read instead, no CSV; the path is then its name.
+
+    Returns:
+        The captions by system. Only CSV can have a column `system`; without it, the one key is empty.
 
     Raises:
-        InputError: where it is none of them, or two captions are of one image.
+        InputError: where it is none of them, or a system has two captions of one image.
     """
     source = JsonSource(path, content)
-    candidates = CandidateFile(source, {}, {})
-    for _, where, line, row in _rows(source, "caption", RESULTS):
+    systems: dict[str, CandidateFile] = {}
+    for kind, where, line, row in _rows(source, "caption", RESULTS):
         image_id = image_key(row, where)
         caption = whole(field(row, "caption", str, where))
+        system = row.get("system", "") if kind == "cells" else ""
+        candidates = systems.setdefault(system, CandidateFile(source, {}, {}))
         if image_id in candidates.captions:
             raise InputError(
                 f"{where}: a second caption for image '{image_id}', whose first is on line "
                 f"{candidates.lines[image_id]}; keep one an image"
             )
         candidates.captions[image_id], candidates.lines[image_id] = caption, line
-    if not candidates.captions:
+    if not systems:
         raise InputError(f"{source.name}: no captions in it")
-    return candidates
+    return systems
 
 
 def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
-    """Read COCO caption annotations, an object image id → captions, or JSON lines with `references`.
+    """Read COCO caption annotations, an object image id → captions, or JSON lines or CSV with `references`.
+
+    CSV may have a column `caption` instead, with a row for each reference.
 
     Args:
         path: the file.
-        content: what to read instead; the path is then its name.
+        content: what to read instead, no CSV; the path is then its name.
 
     Raises:
         InputError: where it is none of them.
@@ -93,7 +113,7 @@ def read_references(path: Path, content: bytes | None = None) -> ReferenceFile:
     references: dict[str, tuple[str, ...]] = {}
     for kind, where, _, row in _rows(source, "references", ANNOTATIONS):
         image_id = image_key(row, where)
-        if kind == "annotation":
+        if kind == "annotation" or (kind == "cells" and "caption" in row):
             caption = whole(field(row, "caption", str, where))
             annotated.setdefault(image_id, []).append(caption)
         elif image_id in references:
@@ -119,6 +139,9 @@ def _rows(
     Raises:
         InputError: where the file is of another form.
     """
+    if source.is_file and source.path.suffix.lower() in (".csv", ".tsv"):
+        yield from _table_rows(source.path, content_field)
+        return
     pieces = source.read()
     head = list(islice(pieces, _ROW))
     members = {value[0]: value[1] for kind, _, value in head if kind == "member"}
@@ -146,6 +169,26 @@ def _rows(
     if not annotated:
         for line, value in members_later:
             yield "member", *_member(source, line, value, content_field)
+
+
+def _table_rows(path: Path, content_field: str) -> Iterator[tuple[str, str, int, Any]]:
+    """Yield the rows of a CSV or TSV file as `_rows` does, of the kind `cells`.
+
+    Raises:
+        InputError: where it is malformed, or has no column of images or texts.
+    """
+    table = read_table(path)
+    hint = f"; image_id and {content_field} are expected"
+    columns: dict[str, list[Any]] = {"image_id": table.filled("image_id", hint)}
+    if content_field == "references" and "references" in table:
+        columns["references"] = [list(texts) for texts in table.references("references")]
+    else:
+        columns["caption"] = table.texts("caption", hint)
+    if content_field == "caption" and "system" in table:
+        columns["system"] = table.filled("system")
+    for row, where in enumerate(table.places):
+        cells = {name: column[row] for name, column in columns.items()}
+        yield "cells", where, int(where.rpartition(":")[2]), cells
 
 
 def _member(source: JsonSource, line: int, member: Any, content_field: str) -> tuple[str, int, Any]:

@@ -60,13 +60,14 @@ class JsonSource:
         return spool
 
     @property
-    def _is_file(self) -> bool:
+    def is_file(self) -> bool:
+        """Whether it is read from its path."""
         return self._content is None and self.path != STDIN
 
     @property
     def sha256(self) -> str:
         """The SHA-256 of the bytes as they come, packed or not, in hexadecimal."""
-        if self._is_file:
+        if self.is_file:
             return sha256(self.path)
         self._spool.seek(0)
         digest = hashlib.sha256()
@@ -94,7 +95,7 @@ class JsonSource:
             raise InputError(f"{self.name}: cannot be read ({error.strerror})") from error
 
     def _read(self) -> Iterator[tuple[str, int, Any]]:
-        packed = self.path.open("rb") if self._is_file else self._spool
+        packed = self.path.open("rb") if self.is_file else self._spool
         try:
             packed.seek(0)
             zipped = packed.read(2) == b"\x1f\x8b"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,16 @@ REFERENCES = {
 }
 
 
+def cells(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+    """Rows as CSV with columns in another order, and one that is ignored."""
+    text = io.StringIO()
+    names = ["id", *reversed(rows[0])]
+    writer = csv.DictWriter(text, names, delimiter=delimiter, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({"id": "x", **row} for row in rows)
+    return text.getvalue()
+
+
 def lines(rows: list[Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
@@ -45,6 +57,9 @@ def candidates_as(form: str, key: Any, captions: dict[str, str] = CAPTIONS) -> t
         "lines": ("c.jsonl", lines(rows)),
         "ndjson": ("c.ndjson", lines(rows)),
         "lines, named .json": ("c.json", lines(rows)),
+        "CSV": ("c.csv", cells(rows)),
+        "CSV as spreadsheets write it": ("c.CSV", "\ufeff" + cells(rows).replace("\n", "\r\n")),
+        "TSV": ("c.tsv", cells(rows, "\t")),
         "lines with blank ones": ("c.txt", "\n\n" + lines(rows).replace("\n", "\r\n\r\n")),
     }[form]
 
@@ -59,6 +74,9 @@ CANDIDATES = [
     "ndjson",
     "lines, named .json",
     "lines with blank ones",
+    "CSV",
+    "CSV as spreadsheets write it",
+    "TSV",
 ]
 
 
@@ -80,6 +98,14 @@ def references_as(
         "dict": ("r.json", json.dumps(references)),
         "lines": ("r.jsonl", lines(rows)),
         "lines, named .json": ("r.json", lines(rows)),
+        "CSV, a row each": (
+            "r.csv",
+            cells([{k: a[k] for k in ("image_id", "caption")} for a in each]),
+        ),
+        "CSV, joined": (
+            "r.csv",
+            cells([{**row, "references": " ||| ".join(row["references"])} for row in rows]),
+        ),
     }[form]
 
 
@@ -104,7 +130,11 @@ def test_candidates(form: str, key: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", [int, str])
 @pytest.mark.parametrize(
-    "form", ["annotations", "annotations, indented", "dict", "lines", "lines, named .json"]
+    "form",
+    [
+        *("annotations", "annotations, indented", "dict", "lines", "lines, named .json"),
+        *("CSV, a row each", "CSV, joined"),
+    ],
 )
 def test_references(form: str, key: Any, tmp_path: Path) -> None:
     assert read_references(write(tmp_path, references_as(form, key))).texts == REFERENCES
@@ -155,6 +185,7 @@ def test_equal_scores_whichever_form(tmp_path: Path) -> None:
                 ("lines", "lines"),
                 ("lines", "annotations"),
                 ("dict", "lines"),
+                ("CSV", "CSV, a row each"),
             ]
             for key, kind in [(int, int), (str, int), (int, str)]
         ]
@@ -223,7 +254,34 @@ CANDIDATE_FAULTS = {
     ),
     "caption null": ("c.json", '{"1": null}', [":1: image '1': 'caption' is None, not str"]),
     "caption a list": ("c.json", '{"1": ["a"]}', ["image '1': 'caption' is ['a'], not str"]),
-    "a number": ("c.json", "3", ["COCO results, an object", "JSON lines are expected"]),
+    "a number": ("c.json", "3", ["COCO results, an object", "JSON lines or CSV are expected"]),
+    "two in CSV": (
+        "c.csv",
+        "image_id,caption\n1,a\n1,b\n",
+        [":3: a second caption for image '1', whose first is on line 2; keep one"],
+    ),
+    "two of a system": (
+        "c.csv",
+        "image_id,system,caption\n1,x,a\n1,x,b\n",
+        [":3: a second caption for image '1'"],
+    ),
+    "several systems": ("c.csv", "image_id,system,caption\n1,x,a\n1,y,b\n", ["of 2 systems"]),
+    "CSV without captions": (
+        "c.csv",
+        "image_id,text\n1,a\n",
+        ["no column 'caption'", "has image_id, text; image_id and caption are expected"],
+    ),
+    "CSV without images": ("c.csv", "caption\na\n", ["no column 'image_id'; it has caption"]),
+    "a comma without quotes": (
+        "c.csv",
+        "image_id,caption\n1,a, b\n",
+        [":2: 3 cells, where the first line names 2"],
+    ),
+    "an open quote": ("c.csv", 'image_id,caption\n1,"a\n', [":2: not valid CSV"]),
+    "an empty image": ("c.csv", "image_id,caption\n ,a\n", [":2: image_id is empty"]),
+    "an empty system": ("c.csv", "image_id,system,caption\n1,,a\n", [":2: system is empty"]),
+    "a header alone": ("c.csv", "image_id,caption\n", ["no captions in it"]),
+    "empty CSV": ("c.csv", "", ["it is empty; a line with the names of the columns is expected"]),
     "empty": ("c.json", "", [":1: not valid JSON"]),
     "empty lines": ("c.jsonl", "\n\n", ["no captions in it"]),
     "empty list": ("c.json", "[]", ["no captions in it"]),
@@ -246,7 +304,11 @@ REFERENCE_FAULTS = {
         [":2: image '1' has a line already"],
     ),
     "twice in a dict": ("r.json", '{"1": ["a"], "1": ["b"]}', ["'1' stands twice"]),
-    "a list": ("r.json", '["a"]', ["COCO annotations, an object", "JSON lines are expected"]),
+    "a list": (
+        "r.json",
+        '["a"]',
+        ["COCO annotations, an object", "JSON lines or CSV are expected"],
+    ),
     "an empty list": ("r.json", "[]", [": no references in it"]),
     "no annotations": ("r.json", '{"info": {}, "annotations": []}', [": no references in it"]),
     "a text for a list": ("r.json", '{"1": "a"}', ["image '1': 'references' is 'a', not list"]),
@@ -270,6 +332,21 @@ REFERENCE_FAULTS = {
     "truncated": ("r.json", '{"annotations": [\n{"image_id": 1, ', [":2: not valid JSON"]),
     "empty": ("r.json", "", [":1: not valid JSON"]),
 }
+
+
+def test_the_systems_of_a_csv_file_are_compared(tmp_path: Path) -> None:
+    rows = [
+        {"image_id": i, "system": s, "caption": c} for s in ("a", "b") for i, c in CAPTIONS.items()
+    ]
+    both = write(tmp_path, ("both.csv", cells(rows)))
+    references = write(tmp_path, references_as("dict", str))
+    found = scored(both, references, "rouge_1")
+    assert [system.system for system in found.caption_scores.systems] == ["a", "b"]
+    assert found.differences is not None
+    with says("another file has a system 'a' too; rename one"):
+        scored([both, f"x={both}"], references, "rouge_1")
+    with says("keep.metric= keeps captions of one system; there are a, b"):
+        scored(both, references, "rouge_1", keep=("rouge_1", 0.5))
 
 
 @pytest.mark.parametrize("fault", REFERENCE_FAULTS)
