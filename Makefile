@@ -47,7 +47,7 @@ clean:
 
 # A stamp each, so that what is installed already is not installed again.
 $(VENV)/.runtime: pyproject.toml
-	$(call install,.)
+	$(call install,.[coco])
 	@touch $@
 
 $(VENV)/.test: pyproject.toml
@@ -60,7 +60,7 @@ $(VENV)/.dev: pyproject.toml
 
 define install
 	@if command -v uv >/dev/null 2>&1; then \
-	  test -d $(VENV) || uv venv --quiet --python '>=3.11' $(VENV); \
+	  test -d $(VENV) || uv venv --quiet --seed --python '>=3.11' $(VENV); \
 	  uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
 	else \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "captau needs Python 3.11 or newer: make PYTHON=python3.11")'; \

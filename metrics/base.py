@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -75,6 +76,21 @@ class UnavailableError(InputError):
     def __init__(self, subject: str, problem: str, remedy: str = "") -> None:
         self.unavailability = Unavailability(problem, remedy)
         super().__init__(f"{subject} {self.unavailability}")
+
+
+def need_modules(subject: str, modules: Sequence[str], extra: str) -> None:
+    """Check that modules of an extra are installed; nothing is imported.
+
+    Raises:
+        UnavailableError: where one is missing, with the extra as the remedy.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            raise UnavailableError(
+                subject,
+                f"needs {module}, which is not installed",
+                f"pip install 'captau[{extra}]'",
+            )
 
 
 @dataclasses.dataclass(frozen=True)

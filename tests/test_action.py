@@ -98,13 +98,13 @@ def no_pip(tmp_path):
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ({}, [f"captau @ {ROOT.as_uri()}"]),
-        ({"version": "0.1.0"}, ["captau==0.1.0"]),
+        ({}, [f"captau[coco] @ {ROOT.as_uri()}"]),
+        ({"version": "0.1.0", "extras": ""}, ["captau==0.1.0"]),
         ({"version": "0.1.0", "extras": "neural"}, ["captau[neural]==0.1.0"]),
         ({"extras": "neural", "install": "-r requirements.txt  .\n mine"},
          [f"captau[neural] @ {ROOT.as_uri()}", "-r", "requirements.txt", ".", "mine"]),
         ({"version": "$(touch pwned)", "install": "`touch pwned`"},
-         ["captau==$(touch pwned)", "`touch", "pwned`"]),
+         ["captau[coco]==$(touch pwned)", "`touch", "pwned`"]),
     ],
 )  # fmt: skip
 def test_what_is_installed(tmp_path, no_pip, inputs, words):

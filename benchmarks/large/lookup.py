@@ -11,9 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
-import lmdb
-import msgpack
-
 from ...datasets.errors import InputError
 from ...datasets.shards.object_store import is_url
 from ...datasets.shards.row_reader import Columns, read_rows
@@ -36,10 +33,14 @@ class ReferenceLookup:
     """
 
     def __init__(self, path: Path) -> None:
+        import lmdb
+
         self._store = lmdb.open(str(path), readonly=True, lock=False, max_readers=1024)
 
     def get(self, image_id: str) -> list[str] | None:
         """Return the references of an image; None where it has none."""
+        import msgpack
+
         with self._store.begin() as reader:
             packed = reader.get(_key(image_id))
         return None if packed is None else msgpack.unpackb(packed)
@@ -60,6 +61,9 @@ def build_reference_lookup(path: Path, sources: Sequence[str], columns: Columns)
     Raises:
         InputError: where they cannot be read, or an image comes twice.
     """
+    import lmdb
+    import msgpack
+
     shutil.rmtree(path, ignore_errors=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     store = lmdb.open(str(path), map_size=_MAP_SIZE, sync=False)

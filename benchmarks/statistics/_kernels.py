@@ -1,6 +1,7 @@
 """Compiled inner loops over weighted pairs of values; `weighted_coefficients` prepares their arguments.
 
-Kept apart because importing Numba takes a moment: import this module inside functions. The last axis
+Kept apart because Numba may be missing and takes a moment to import: `pair_sums.PairSums` decides whether
+this module is imported, and otherwise computes the same numbers with NumPy. The last axis
 of every array is the replicate, so that one pass over the data serves many and the innermost loops
 are vectorised. All sums are of whole numbers held in float64, exact up to 2^53.
 """
@@ -95,52 +96,4 @@ def pair_sums(
             sums[3, lane] += run[lane] > 0
     for lane in range(lanes):
         sums[2, lane] += point[lane] * point[lane]
-    return sums
-
-
-@_compiled
-def rank_sums(
-    start: Ints, unit: Ints, level: Ints, count: Floats, rank: Floats, weights: Floats
-) -> Floats:
-    """Sum the parts of Spearman's rho: ranks less their mean, half the weight below less half that above.
-
-    Args:
-        start, unit, level, count, weights: as in `pair_sums`.
-        rank: of each level of y, less the mean rank, shape (n_levels + 1, n_replicates).
-
-    Returns:
-        Shape (2, n_replicates): the sum of products of both ranks, and of squares of the ranks of x.
-    """
-    lanes = weights.shape[1]
-    sums = np.zeros((2, lanes))
-    lost = np.zeros((2, lanes))
-    total = np.zeros(lanes)
-    for cell in range(len(unit)):
-        row = weights[unit[cell]]
-        for lane in range(lanes):
-            total[lane] += count[cell] * row[lane]
-    below = np.zeros(lanes)
-    run = np.zeros(lanes)
-    product = np.zeros(lanes)
-    for index in range(len(start) - 1):
-        run[:] = 0.0
-        product[:] = 0.0
-        for cell in range(start[index], start[index + 1]):
-            row = weights[unit[cell]]
-            rank_y = rank[level[cell]]
-            for lane in range(lanes):
-                run[lane] += count[cell] * row[lane]
-                product[lane] += count[cell] * row[lane] * rank_y[lane]
-        for lane in range(lanes):
-            rank_x = below[lane] + (run[lane] - total[lane]) / 2
-            # Kahan's summation: beyond 2^53 a million plain steps would cost three digits.
-            for row_index, summand in (
-                (0, rank_x * product[lane]),
-                (1, rank_x * rank_x * run[lane]),
-            ):
-                term = summand - lost[row_index, lane]
-                total_sum = sums[row_index, lane] + term
-                lost[row_index, lane] = (total_sum - sums[row_index, lane]) - term
-                sums[row_index, lane] = total_sum
-            below[lane] += run[lane]
     return sums

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .pair_sums import PairSums
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -113,13 +115,14 @@ class RankedPairs:
         starts_cell = np.ones(len(order), dtype=bool)
         starts_cell[1:] = (np.diff(ranks_x) > 0) | (np.diff(levels) > 0) | (np.diff(units) > 0)
         first = np.flatnonzero(starts_cell)
-        self._count = np.diff(np.append(first, len(order))).astype(np.float64)
-        self._unit = units[first]
-        self._level = levels[first].astype(np.int64) + 1
-        self._start = np.append(
-            np.flatnonzero(np.diff(ranks_x[first], prepend=-1) > 0), len(first)
-        ).astype(np.int64)
-        self._n_levels = len(values_y)
+        starts_run = np.flatnonzero(np.diff(ranks_x[first], prepend=-1) > 0)
+        self._sums = PairSums(
+            start=np.append(starts_run, len(first)).astype(np.int64),
+            unit=units[first],
+            level=levels[first].astype(np.int64) + 1,
+            count=np.diff(np.append(first, len(order))).astype(np.float64),
+            n_levels=len(values_y),
+        )
         self.n_units = int(units.max(initial=-1)) + 1
 
     def pairs(self, weights: ArrayLike | None = None) -> WeightedPairs:
@@ -131,11 +134,7 @@ class RankedPairs:
         Raises:
             ValueError: on negative weights or another shape.
         """
-        from ._kernels import level_totals, pair_sums
-
-        checked = self._weights(weights)
-        sums = pair_sums(self._start, self._unit, self._level, self._count, self._n_levels, checked)
-        levels = level_totals(self._unit, self._level, self._count, self._n_levels, checked)
+        sums, levels = self._sums.compute(self._weights(weights))
         n = levels.sum(axis=0)
         return WeightedPairs(
             n=n,
@@ -156,16 +155,7 @@ class RankedPairs:
         Raises:
             ValueError: on negative weights or another shape.
         """
-        from ._kernels import level_totals, rank_sums
-
-        checked = self._weights(weights)
-        levels = level_totals(self._unit, self._level, self._count, self._n_levels, checked)
-        n = levels.sum(axis=0)
-        ranks = np.cumsum(levels, axis=0) - (levels + n) / 2
-        squares_y = (ranks**2 * levels).sum(axis=0)
-        product, squares_x = rank_sums(
-            self._start, self._unit, self._level, self._count, ranks, checked
-        )
+        product, squares_x, squares_y = self._sums.compute_ranks(self._weights(weights))
         with np.errstate(all="ignore"):
             return np.clip(product / np.sqrt(squares_x) / np.sqrt(squares_y), -1, 1)
 

@@ -19,9 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lmdb
-import lz4.frame
-import msgpack
 import pandas as pd
 
 from ..errors import InputError
@@ -276,6 +273,10 @@ def read_lmdb(folder: Path, vocabulary: Path) -> list[tuple[str, str, float]]:
     Raises:
         InputError: where the database or a value in it is damaged, with its key.
     """
+    import lmdb
+    import lz4.frame
+    import msgpack
+
     if sha256(folder / "data.mdb") not in _RELEASED_HASHES:
         check_whole(folder)
     pieces = read_text(vocabulary).removesuffix("\n").split("\n")

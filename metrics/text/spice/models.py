@@ -19,6 +19,7 @@ from ....datasets.cache import cache_folder
 from ....datasets.download.data_folder import Note, silent
 from ....datasets.errors import InputError
 from ....datasets.reading.source_files import sha256
+from ...base import need_modules
 from ...progress import progress_counter
 
 #: Their name in `captau data fetch dataset=`.
@@ -173,6 +174,7 @@ def _fetch_from_maven(
     jar: Jar, staging: Path, advance: Callable[[int], None], jars: list[Jar]
 ) -> Path:
     """Fetch a jar into a folder below `staging`, and check its hash."""
+    need_modules("metric spice", ["jgo"], "coco")
     import requests
     from jgo.maven import MavenContext, PythonResolver
 

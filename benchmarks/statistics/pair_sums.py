@@ -1,0 +1,180 @@
+"""Sums over weighted pairs of values, by NumPy or by the compiled loops of `_kernels`.
+
+`weighted_coefficients.RankedPairs` calls them. Both ways give the same numbers: all sums are of whole numbers
+held in float64, exact up to 2^53. NumPy serves small samples, for which importing Numba would take longer
+than the sums, and installations without Numba.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# The work, cells times binary digits of the levels, from which on Numba pays for its import.
+_COMPILED_WORK = 5000
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """One binary digit of the levels: the points that have it, and the points that lack it.
+
+    Two points are told apart by the highest digit in which their levels differ: those that agree in all higher
+    digits share a group. Points that lack the digit come by group, then by x.
+
+    Attributes:
+        low: the points that lack the digit.
+        high: the points that have it.
+        below, up_to: how many points of `low` come before those of the same group and x as each of `high`,
+            and how many up to them.
+        first, last: how many points of `low` come before the group of each of `high`, and up to its end.
+    """
+
+    low: Ints
+    high: Ints
+    below: Ints
+    up_to: Ints
+    first: Ints
+    last: Ints
+
+
+@dataclass(frozen=True)
+class PairSums:
+    """Cells of equal points, from which the sums for each replicate are made.
+
+    Attributes:
+        start: the first cell of each run of equal x, and the number of cells, shape (n_runs + 1,).
+        unit: the unit whose weight a cell takes, shape (n_cells,).
+        level: its y, from 1, ascending within a run, shape (n_cells,).
+        count: the number of equal points that it stands for, shape (n_cells,).
+        n_levels: the number of different y.
+    """
+
+    start: Ints
+    unit: Ints
+    level: Ints
+    count: Floats
+    n_levels: int
+
+    def compute(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Sum the parts of Kendall's coefficients.
+
+        Args:
+            weights: shape (n_units, n_replicates).
+
+        Returns:
+            Shape (4, n_replicates): concordant less discordant weight; the sum of squares of the runs'
+            weights; that of the weights of equal x and y; the number of runs that weigh something. And
+            the weight of each level, shape (n_levels, n_replicates).
+        """
+        if self._is_compiled:
+            from ._kernels import level_totals, pair_sums
+
+            cells = (self.unit, self.level, self.count, self.n_levels)
+            return pair_sums(self.start, *cells, weights), level_totals(*cells, weights)[1:]
+        cell_weights = self._weigh_cells(weights)
+        runs = np.add.reduceat(cell_weights, self.start[:-1])
+        points = np.add.reduceat(cell_weights, self._first_cells)
+        sums = [self._surplus(points), (runs**2).sum(axis=0), (points**2).sum(axis=0)]
+        return np.stack([*sums, (runs > 0).sum(axis=0)]), self._sum_levels(cell_weights)
+
+    def compute_ranks(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Sum the parts of Spearman's rho, of mid-ranks less their mean.
+
+        Args:
+            weights: shape (n_units, n_replicates).
+
+        Returns:
+            The sums of products of both ranks, of squares of those of x, and of squares of those of y, each of
+            shape (n_replicates,).
+        """
+        cell_weights = self._weigh_cells(weights)
+        levels = self._sum_levels(cell_weights)
+        n = levels.sum(axis=0)
+        ranks_y = np.cumsum(levels, axis=0) - (levels + n) / 2
+        runs = np.add.reduceat(cell_weights, self.start[:-1])
+        products = np.add.reduceat(cell_weights * ranks_y[self.level - 1], self.start[:-1])
+        ranks_x = np.cumsum(runs, axis=0) - (runs + n) / 2
+        return (
+            _sum_pairwise(ranks_x * products),
+            _sum_pairwise(ranks_x**2 * runs),
+            _sum_pairwise(ranks_y**2 * levels),
+        )
+
+    @property
+    def _is_compiled(self) -> bool:
+        work = len(self.unit) * self.n_levels.bit_length()
+        return work > _COMPILED_WORK and find_spec("numba") is not None
+
+    def _weigh_cells(self, weights: Floats) -> Floats:
+        """Return the weight of each cell, shape (n_cells, n_replicates)."""
+        return weights[self.unit] * self.count[:, None]
+
+    def _sum_levels(self, cell_weights: Floats) -> Floats:
+        """Return the weight of each level, shape (n_levels, n_replicates)."""
+        order, first = self._levels
+        return np.add.reduceat(cell_weights[order], first)
+
+    def _surplus(self, points: Floats) -> Floats:
+        """Sum the weights of concordant pairs less those of discordant ones, digit by digit of the levels."""
+        surplus = np.zeros(points.shape[1])
+        for digit in self._digits:
+            totals = np.zeros((len(digit.low) + 1, points.shape[1]))
+            np.cumsum(points[digit.low], axis=0, out=totals[1:])
+            # Lower y at lower x, less lower y at higher x.
+            difference = totals[digit.below]
+            difference += totals[digit.up_to]
+            difference -= totals[digit.first]
+            difference -= totals[digit.last]
+            surplus += np.einsum("pr,pr->r", points[digit.high], difference)
+        return surplus
+
+    @cached_property
+    def _run(self) -> Ints:
+        """The number of each cell's run."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @cached_property
+    def _first_cells(self) -> Ints:
+        """The first cell of each point: cells of equal x and y are next to each other."""
+        is_new = (np.diff(self._run, prepend=-1) > 0) | (np.diff(self.level, prepend=0) != 0)
+        return np.flatnonzero(is_new)
+
+    @cached_property
+    def _levels(self) -> tuple[Ints, Ints]:
+        """The cells by level, and where each level begins among them."""
+        order = np.argsort(self.level, kind="stable")
+        return order, np.searchsorted(self.level[order], np.arange(1, self.n_levels + 1))
+
+    @cached_property
+    def _digits(self) -> list[_Digit]:
+        levels, runs = self.level[self._first_cells] - 1, self._run[self._first_cells]
+        digits: list[_Digit] = []
+        for place in range((self.n_levels - 1).bit_length()):
+            groups = levels >> (place + 1)
+            keys = groups * len(self.start) + runs
+            has_digit = (levels >> place) & 1 == 1
+            low, high = np.flatnonzero(~has_digit), np.flatnonzero(has_digit)
+            low = low[np.argsort(keys[low], kind="stable")]
+            digits.append(
+                _Digit(
+                    low,
+                    high,
+                    np.searchsorted(keys[low], keys[high]),
+                    np.searchsorted(keys[low], keys[high], side="right"),
+                    np.searchsorted(groups[low], groups[high]),
+                    np.searchsorted(groups[low], groups[high], side="right"),
+                )
+            )
+        return digits
+
+
+def _sum_pairwise(values: Floats) -> Floats:
+    """Sum over the first axis in pairs of pairs: a million plain steps would cost three digits."""
+    return np.ascontiguousarray(values.T).sum(axis=1)
