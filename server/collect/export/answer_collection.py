@@ -8,7 +8,6 @@ import pandas as pd
 
 from ....datasets.schema import CaptionSet, Card, make_items
 from ..forms.counted_answers import CountedAnswer, CountedAnswers
-from ..forms.form import COUNTED_PHASES
 from ..items.units import StudyUnit
 from ..store.study_database import TableRows
 from ..store.study_store import StudyStore
@@ -27,7 +26,11 @@ def collect_answers(store: StudyStore, rows: TableRows) -> CountedAnswers:
     items_by_id = store.items_by_id()
     codes = {r["id"]: store.rater_code(r["id"]) for r in rows["raters"]}
     counted_rows = [
-        a for a in rows["answers"] if a["phase"] in COUNTED_PHASES and a["rater"] not in excluded
+        a
+        for a in rows["answers"]
+        if items_by_id[a["item"]][0].is_rated
+        and store.form.is_counted(*items_by_id[a["item"]])
+        and a["rater"] not in excluded
     ]
     n_answers = Counter(a["item"] for a in counted_rows)
     answers = CountedAnswers(

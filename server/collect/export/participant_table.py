@@ -13,8 +13,6 @@ from ..store.study_database import TableRows
 from ..store.study_store import StudyStore
 
 Row = Mapping[str, Any]
-#: The feedback of a form that the log has columns of.
-_FEEDBACK = ("consensus", "mean", "score", "turn")
 
 
 def write_participants(store: StudyStore, rows: TableRows) -> bytes:
@@ -27,15 +25,15 @@ def write_participants(store: StudyStore, rows: TableRows) -> bytes:
     figures = compute_rater_figures(store, rows)
     seconds = _seconds_by_rater(rows["answers"])
     notes = {row["rater"]: row["note"] for row in rows["invitations"]}
-    columns = ["rater", *form.rater_columns, "answers", "minutes", "agreement", "distance", "known"]
-    columns += ["excluded"]
+    columns = ["rater", *form.rater_cells(form.initial_progress), "answers", "minutes"]
+    columns += ["agreement", "distance", "known", "excluded"]
     columns += {"invitation": ["invitation"], "crowd": ["completion"]}.get(study.participants, [])
     table: list[list[Any]] = []
     for rater in rows["raters"]:
         rater_id, rater_figures = rater["id"], figures[rater["id"]]
         cells = [
             store.rater_code(rater_id),
-            *form.rater_cells(RaterProgress(rater["state"], rater["points"])),
+            *form.rater_cells(RaterProgress(rater["state"], rater["points"])).values(),
             rater_figures.n_answers,
             f"{seconds.get(rater_id, 0.0) / 60:.1f}",
             _number(rater_figures.correlation),
@@ -60,7 +58,7 @@ def write_log(store: StudyStore, rows: TableRows) -> bytes:
     form, items_by_id = store.form, store.items_by_id()
     excluded = {row["id"] for row in rows["raters"] if row["excluded_at"] is not None}
     answers = sorted(rows["answers"], key=lambda row: (row["at"], row["id"]))
-    feedback_columns = _FEEDBACK if form.gives_feedback else ()
+    feedback_columns = form.feedback_columns
     serves_by_rater: dict[int, dict[int, int]] = {}
     table: list[list[Any]] = []
     for answer in answers:

@@ -8,87 +8,133 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ....datasets.preferences import derive_winners
+from ....datasets.reading.rating_scales import format_scales
+from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
 from ...web.language import Language
+from ..items.item_pool import ItemPool
+from ..items.table_items import pair_items
 from ..items.units import StudyItem, StudyUnit, shown_caption
 from .counted_answers import CountedAnswer, CountedAnswers, csv_bytes
 from .errors import FormError
 from .form import Form, FormFields
-from .wording import Wording
+from .wording import Dimension, Level, Wording
 
-#: The answers in favour of a caption without grades; `{}` is its letter.
-DEFAULT_LEVELS = ("{} is better",)
-_MAX_LEVELS = 5
-_WORDING = Wording("Compare two captions of the picture")
+_MAX_STRENGTH = 5
+#: The level of neither caption, and those in favour of a caption, whose letter takes the place of `{}`.
+_LEVELS = (Level(1, "", "{} is better"), Level(0, "", "Equally good"))
+_WORDING = Wording(
+    "Compare two captions of the picture",
+    dimensions=(Dimension("overall", "Which caption describes the picture better?", _LEVELS),),
+    has_free_dimensions=True,
+)
+#: The signs of known answers, by the winner that `attention` names.
+_SIGNS = {"a": 1, "b": -1, "tie": 0}
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class AbForm(Form):
-    """A preference between two captions, or none.
+    """A preference between two captions, or none, on one or several dimensions.
 
-    Attributes:
-        questions: the question of each dimension.
-        levels: the answers in favour of a caption, from the weakest on; `{}` is its letter.
-        equal: the answer that prefers neither; empty where one has to be preferred.
+    The levels of a dimension are the strengths of a preference, from 1 on, and 0 where neither may be preferred.
     """
 
     name = "ab"
     template = "forms/ab.html"
     study_fields = ("ab",)
-    shows_pairs = True
-    exports_ratings = False
     unit_noun = "pairs"
 
-    questions: Mapping[str, str] = field(
-        default_factory=lambda: {"overall": "Which caption describes the picture better?"}
-    )
-    levels: tuple[str, ...] = DEFAULT_LEVELS
-    equal: str = "Equally good"
     wording: Wording = field(default=_WORDING, kw_only=True)
 
     @classmethod
-    def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
-        """Read the dimensions and levels in the section `ab`."""
-        del participants
-        ab, default = study.section("ab"), cls()
-        questions = ab.section("dimensions").all_texts() or {
-            name: language.translate(question) for name, question in default.questions.items()
-        }
-        levels = ab.texts("levels", tuple(map(language.translate, default.levels)))
-        if not 1 <= len(levels) <= _MAX_LEVELS or any(text.count("{}") != 1 for text in levels):
-            raise ab.error(
+    def read_wording(cls, study: YamlFields, language: Language) -> Wording:
+        """Read the wording, also where the section `ab` spells it as earlier studies did."""
+        wording = super().read_wording(study, language)
+        if "ab" not in study:
+            return wording
+        if "dimensions" in study:
+            raise study.error("ab", "dimensions has questions and levels; leave it out")
+        dimensions = _read_earlier_spelling(study.section("ab"), wording)
+        logger.warning(
+            "%s",
+            study.error(
+                "ab", "an earlier spelling; list dimensions, each with name, question and levels"
+            ),
+        )
+        return replace(wording, dimensions=dimensions)
+
+    @classmethod
+    def check_levels(
+        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+    ) -> None:
+        """Check that strengths are a row of numbers from 0 or 1 on, and that texts name the caption."""
+        del default
+        strengths = sorted(level.value for level in levels)
+        first = min(strengths[0], 1)
+        if strengths != list(range(first, len(levels) + first)) or not (
+            first >= 0 and 1 <= strengths[-1] <= _MAX_STRENGTH
+        ):
+            numbers = ", ".join(map(str, strengths))
+            raise fields.error(
                 "levels",
-                f"from 1 to {_MAX_LEVELS} texts, each with {{}} for the caption's letter, are expected",
+                f"their values are {numbers}; 1 to {_MAX_STRENGTH} at most are expected, and 0 for neither",
             )
-        has_ties = ab.flag("ties", True)
-        if not has_ties and "equal" in ab:
-            raise ab.error("equal", "ab.ties is false; leave it out")
-        equal = ab.text("equal", language.translate(default.equal)) if has_ties else ""
-        return cls(questions, levels, equal, wording=cls.read_wording(study, language))
+        for level in levels:
+            if level.text.count("{}") != (level.value > 0):
+                rule = "{} for the caption's letter once" if level.value else "no {}"
+                raise fields.error("levels", f"the text of {level.value} has to have {rule}")
 
     @property
     def scales(self) -> Mapping[str, Scale]:
         """The strength of each dimension: positive prefers the caption."""
-        return dict.fromkeys(self.questions, Scale(-len(self.levels), len(self.levels), 1))
+        return {d.name: Scale(-d.scale.high, d.scale.high, 1) for d in self.wording.dimensions}
 
-    def digest_rules(self, participants: str) -> dict[str, Any]:
+    def digest_rules(self) -> dict[str, Any]:
         """Return the dimensions and the number of answers to choose from; their texts may change."""
-        del participants
+        numbers = [int(d.scale.high) for d in self.wording.dimensions]
+        ties = [d.scale.low == 0 for d in self.wording.dimensions]
+        is_uniform = len(set(numbers)) == len(set(ties)) == 1
         return {
-            "dimensions": list(self.questions),
-            "levels": len(self.levels),
-            "ties": bool(self.equal),
+            "dimensions": [d.name for d in self.wording.dimensions],
+            "levels": numbers[0] if is_uniform else numbers,
+            "ties": ties[0] if is_uniform else ties,
         }
+
+    def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
+        """Return the pairs that a table lists, or its captions."""
+        if "caption_a" in table:
+            return pair_items(table, images)
+        return super().read_table(table, images)
+
+    def attention_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return pairs with known winners on the first dimension, whatever the grade."""
+        return [
+            pool.listed_pair("attention", pair, _read_signs(pair))
+            for pair in study.sections("attention")
+        ]
+
+    def is_known_answer(self, unit: StudyUnit, value: Mapping[str, Any]) -> bool:
+        """Tell whether the answer stored with the first caption prefers a known winner."""
+        return int(np.sign(value[self.wording.dimensions[0].name])) in unit.fixed
+
+    def is_counted(self, unit: StudyUnit, item: StudyItem) -> bool:
+        """Tell whether an answer is the half that is stored with the pair's first caption."""
+        return item.id == unit.items[0].id
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return the pairs that a table lists, or else all pairs of different captions of an image.
@@ -115,51 +161,45 @@ class AbForm(Form):
         """Return the strengths by which the first caption shown is preferred, and those of the second."""
         del n_captions
         strengths: dict[str, int] = {}
-        choices = {str(strength): strength for strength, _ in self.choices()}
-        for number, (dimension, question) in enumerate(self.questions.items(), start=1):
+        for number, dimension in enumerate(self.wording.dimensions, start=1):
+            choices = {str(strength): strength for strength, _ in self.choices(dimension)}
             text = field_value(fields, f"preference_{number}")
             if text not in choices:
-                raise FormError(f"{self.translate('Choose one of the answers.')} {question}")
-            strengths[dimension] = choices[text]
-        return [strengths, {dimension: -strength for dimension, strength in strengths.items()}]
+                fault = self.translate("Choose one of the answers.")
+                raise FormError(f"{fault} {dimension.question}")
+            strengths[dimension.name] = choices[text]
+        return [strengths, {name: -strength for name, strength in strengths.items()}]
 
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return the strength of each dimension."""
-        return {dimension: float(value[dimension]) for dimension in self.questions}
+        return {d.name: float(value[d.name]) for d in self.wording.dimensions}
 
-    def choices(self) -> list[tuple[int, str]]:
+    def choices(self, dimension: Dimension) -> list[tuple[int, str]]:
         """Return the answers from the strongest for A to the strongest for B: strengths and texts."""
-        steps = list(enumerate(self.levels, start=1))
-        equal = [(0, self.equal)] if self.equal else []
+        levels = sorted(dimension.levels, key=lambda level: level.value)
         return [
-            *((step, text.replace("{}", "A")) for step, text in reversed(steps)),
-            *equal,
-            *((-step, text.replace("{}", "B")) for step, text in steps),
+            *((n.value, n.text.replace("{}", "A")) for n in reversed(levels)),
+            *((-n.value, n.text.replace("{}", "B")) for n in levels if n.value),
         ]
 
-    def template_variables(self) -> dict[str, Any]:
-        """Return the questions and the answers to choose from."""
-        return {"questions": self.questions, "choices": self.choices()}
+    def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return the table of preferences that `dataset=file` reads: `winner`, or `strength` by grades.
 
-    def drop_unusable(self, answers: CountedAnswers) -> CountedAnswers:
-        """Keep the half of each answer that is stored with the pair's first caption."""
-        first = tuple(a for a in answers.answers if a.item.id == a.unit.items[0].id)
-        return replace(answers, answers=first)
-
-    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return the table of preferences that `dataset=file` reads: `winner`, or `strength` by grades."""
-        n_levels = len(self.levels)
+        The scales of strengths stand beside it, for `captau collect stability`.
+        """
+        has_grades = any(scale.high > 1 for scale in self.scales.values())
         captions = [item for answer in answers.answers for item in answer.unit.items]
         systems = ["system_a", "system_b"] if all(item.system for item in captions) else []
         references = ["references"] if all(item.references for item in captions) else []
-        columns = ["image", "caption_a", "caption_b", "winner" if n_levels == 1 else "strength"]
+        columns = ["image", "caption_a", "caption_b", "strength" if has_grades else "winner"]
         columns += ["dimension", "rater", *systems, *references, "seconds"]
         rows = [
             [cells[column] for column in columns]
             for answer in answers.answers
             for cells in self._preference_cells(answer)
         ]
-        return {"preferences.csv": csv_bytes(columns, rows)}
+        scales = format_scales(self.scales).encode()
+        return {"preferences.csv": csv_bytes(columns, rows), "preferences.yaml": scales}
 
     def _preference_cells(self, answer: CountedAnswer) -> list[dict[str, Any]]:
         """Return the cells of an answer's rows, one row a dimension."""
@@ -186,14 +226,39 @@ class AbForm(Form):
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator
     ) -> dict[str, Any]:
         """Return the difference of the opinions of both captions, as far as there are levels."""
-        n_levels = len(self.levels)
         answer: dict[str, Any] = {}
-        for number in range(1, len(self.questions) + 1):
-            difference = level(captions[0]) - level(captions[1])
-            if not difference and not self.equal:
+        for number, dimension in enumerate(self.wording.dimensions, start=1):
+            difference, most = level(captions[0]) - level(captions[1]), int(dimension.scale.high)
+            if not difference and dimension.scale.low > 0:
                 difference = int(rng.choice((-1, 1)))
-            answer[f"preference_{number}"] = max(-n_levels, min(n_levels, difference))
+            answer[f"preference_{number}"] = max(-most, min(most, difference))
         return answer
+
+
+def _read_signs(pair: YamlFields) -> list[int]:
+    """Return the signs of a pair's accepted answers: `a`, `b`, `tie`, or a list of them."""
+    winners = pair.texts("accepted") if pair.is_list("accepted") else (pair.text("accepted"),)
+    if not winners or not set(winners) <= set(_SIGNS):
+        raise pair.error("accepted", f"{', '.join(winners)}; a, b or tie is expected")
+    return [_SIGNS[winner] for winner in winners]
+
+
+def _read_earlier_spelling(ab: YamlFields, wording: Wording) -> tuple[Dimension, ...]:
+    """Return the dimensions of `ab.dimensions`, `levels`, `ties` and `equal`, which all have the same levels."""
+    (usual,) = wording.dimensions
+    better, equal = usual.levels
+    questions = ab.section("dimensions").all_texts() or {usual.name: usual.question}
+    texts = ab.texts("levels", (better.text,))
+    levels = [Level(k, text=text) for k, text in enumerate(texts, start=1)]
+    if not levels:
+        raise ab.error("levels", "one text at least is expected")
+    if ab.flag("ties", True):
+        levels.append(Level(0, text=ab.text("equal", equal.text)))
+    elif "equal" in ab:
+        raise ab.error("equal", "ab.ties is false; leave it out")
+    AbForm.check_levels(ab, levels, None)
+    ab.reject_unknown()
+    return tuple(Dimension(name, text, tuple(levels)) for name, text in questions.items())
 
 
 def _hash_item(item: StudyItem) -> bytes:

@@ -46,6 +46,7 @@ _WORDING = Wording(
             ),
         ),
     ),
+    has_free_dimensions=True,
 )
 #: The dimensions of which a caption that is extrinsically good needs a majority above the lowest level.
 _EXT_GOOD_DIMENSIONS = ("correct", "helpful")

@@ -1,7 +1,23 @@
 """The base class of forms: everything in which one way of judging differs from another.
 
-A new form is a module beside this one with a subclass of `Form`, a template in `templates/forms/`, and a
-line in `FORMS` (`forms/__init__.py`). No other module asks which form a study has.
+A new form is a module beside this one with a subclass of `Form`, a page in `templates/forms/`, and its line in
+`FORMS` (`forms/__init__.py`). No other module asks which form a study has. `levels.LevelsForm` is a short example.
+
+What every form has:
+
+- `name` (the `protocol` of a study's file), `template` (the page that shows a unit), and `wording`: the question, the
+  instructions and the dimensions with their levels.
+- `read_answer`: what the browser sends, checked, as JSON for each caption.
+- `ratings`: an answer's ratings by dimension.
+- `simulate_answer`: what a simulated rater fills in.
+
+What a form may replace, where it differs; each method says what the usual one does:
+
+- of a study's file: `from_study` (fields of its own, named in `study_fields`), `check_levels`, `read_table`,
+  `group_items` (what stands on a page), `practice_units`, `attention_units`, `assign_stages`, `prepare_units`,
+  `check_counts`, and `digest_rules`, which a running study may not change;
+- of a rater's way: `initial_state`, `next_task`, `start_unit`, `respond`;
+- of results: `captau_files`, `paper_files`, `drop_unusable`, `drop_unpublished`, `is_known_answer`, `stability`.
 """
 
 from __future__ import annotations
@@ -9,22 +25,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 
+from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import Scale
 from ...web.forms import field_value
 from ...web.language import Language
 from ..items.item_pool import ItemPool
+from ..items.table_items import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .errors import FormError
-from .wording import Dimension, Wording, read_wording
-
-#: The phases whose answers are the dataset.
-COUNTED_PHASES = ("main", "trial", "playing", "check", "fluency")
+from .rating_files import rating_files
+from .wording import Dimension, Level, Wording, check_run_of_levels, read_wording
 
 FormFields = Mapping[str, Sequence[str]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -70,51 +88,52 @@ class SubmittedAnswer:
 
 
 @dataclass(frozen=True)
+class StabilityRule:
+    """How `captau collect stability` compares two runs of a form.
+
+    Attributes:
+        min_ratings: the ratings that an item needs in each run.
+        published: published measures, by name.
+        source: their publication.
+        estimate: makes of the items' mean ratings the numbers that are compared.
+    """
+
+    min_ratings: int = 1
+    published: Mapping[str, float] = field(default_factory=dict[str, float])
+    source: str = ""
+    estimate: Callable[[Floats], Floats] = lambda means: means
+
+
+@dataclass(frozen=True)
 class Form(ABC):
     """A way of judging; an instance holds what a study's file sets of it.
-
-    Each subclass gives `wording` its paper's wording, in English, as the default.
 
     Attributes:
         name: the name as a study's `protocol`.
         template: the page that shows a unit.
         feedback_template: the page after an answer that has feedback, or that was not the first.
         end_template: tells a rater why the form has ended for them, if it can.
-        wording: the question, the instructions and the dimensions, none where captions are written.
-        has_free_dimensions: whether a study's file says which dimensions are asked for.
-        has_fixed_levels: whether the number of levels is part of the form.
+        wording: the question, the instructions and the dimensions, none where captions are written; a subclass
+            has its paper's, in English, as the default.
+        totals: dimensions that are sums of others.
         study_fields: the fields of a study's file that only this form has.
-        has_attention_items: whether captions with known answers may come in between.
         default_ratings: the answers that an item gets if the study does not say.
-        has_captions: whether captions are shown, rather than written.
-        shows_pairs: whether a unit is a pair of captions, which a table of items may list.
-        exports_ratings: whether `form=captau` is a table of ratings, rather than the form's own files.
-        has_points: whether raters win points, and may choose nicknames by default.
-        gives_feedback: whether a page of feedback follows each answer.
-        starts_with_ratings: whether units start with ratings, which can be computed again.
         unit_noun: the plural that the dashboard counts units by.
-        rater_columns: further columns of the dashboard's table of raters.
+        feedback_columns: the parts of the feedback on an answer that the log has columns of; none where a form
+            gives no feedback. Where `score` is among them, raters win points.
+        stability: how a study is compared with its re-run.
     """
 
     name: ClassVar[str]
     template: ClassVar[str]
     feedback_template: ClassVar[str] = "answer_recorded.html"
     end_template: ClassVar[str] = ""
-    has_free_dimensions: ClassVar[bool] = False
-    has_fixed_levels: ClassVar[bool] = False
-    #: Dimensions that are sums of others.
     totals: ClassVar[tuple[str, ...]] = ()
     study_fields: ClassVar[tuple[str, ...]] = ()
-    has_attention_items: ClassVar[bool] = False
     default_ratings: ClassVar[int] = 3
-    has_captions: ClassVar[bool] = True
-    shows_pairs: ClassVar[bool] = False
-    exports_ratings: ClassVar[bool] = True
-    has_points: ClassVar[bool] = False
-    gives_feedback: ClassVar[bool] = False
-    starts_with_ratings: ClassVar[bool] = False
     unit_noun: ClassVar[str] = "captions"
-    rater_columns: ClassVar[tuple[str, ...]] = ()
+    feedback_columns: ClassVar[tuple[str, ...]] = ()
+    stability: ClassVar[StabilityRule] = StabilityRule()
 
     wording: Wording = field(kw_only=True)
 
@@ -122,7 +141,7 @@ class Form(ABC):
 
     @classmethod
     def from_study(cls, study: YamlFields, participants: str, language: Language) -> Self:
-        """Read the form's own fields of a study's file."""
+        """Read the form's own fields of a study's file; here its wording alone."""
         del participants
         return cls(wording=cls.read_wording(study, language))
 
@@ -133,17 +152,87 @@ class Form(ABC):
         Raises:
             InputError: on a fault of it.
         """
-        wording = read_wording(
-            study, cls.wording, language, has_free_dimensions=cls.has_free_dimensions
-        )
-        if cls.has_fixed_levels:
-            for dimension, default in zip(wording.dimensions, cls.wording.dimensions, strict=True):
-                if dimension.scale != default.scale:
-                    raise study.error(
-                        "dimensions",
-                        f"{dimension.name} has levels {dimension.scale}; {cls.name} has {default.scale}",
-                    )
-        return wording
+        return read_wording(study, cls.wording, language, cls.check_levels)
+
+    @classmethod
+    def check_levels(
+        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+    ) -> None:
+        """Check the levels that a study's file lists; here any two or more whole numbers in a row will do.
+
+        Args:
+            fields: those of the dimension.
+            levels: in the file's order.
+            default: the form's own dimension of that name, if it has one.
+
+        Raises:
+            InputError: if these levels are none of this form.
+        """
+        del default
+        check_run_of_levels(fields, levels)
+
+    def digest_rules(self) -> dict[str, Any]:
+        """Return the rules that may not change while a study runs, beside items and scales; here none."""
+        return {}
+
+    def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
+        """Return the items of a study's own table; here one caption a row."""
+        return caption_items(table, images, table.filled("caption"))
+
+    def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return the units that come before, or beside, those that are rated; here none."""
+        del study, pool
+        return []
+
+    def attention_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
+        """Return the units with known answers; here captions with levels of the first dimension.
+
+        Raises:
+            InputError: on a fault of the list `attention`, or if the form writes captions.
+        """
+        if not self.wording.dimensions:
+            if "attention" in study:
+                raise study.error("attention", f"{self.name} has no known answers; leave it out")
+            return []
+        scale = self.wording.dimensions[0].scale
+        return [
+            pool.listed_unit(
+                "attention", pair, pair.levels("accepted", int(scale.low), int(scale.high))
+            )
+            for pair in study.sections("attention")
+        ]
+
+    def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
+        """Return the units to rate; here one for each caption."""
+        return [unit_of_item("main", item) for item in items]
+
+    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+        """Return the units with their stages, where raters check each other's answers; here without.
+
+        Raises:
+            InputError: if named annotators do not fit the units.
+        """
+        del study
+        return list(units)
+
+    def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
+        """Return the units with the ratings that they start with; here without.
+
+        Raises:
+            InputError: if there are too few.
+        """
+        del study
+        return list(units)
+
+    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
+        """Check the form's rules against the numbers of answers that a study asks for; here there are none.
+
+        Raises:
+            InputError: if they contradict each other.
+        """
+        del study, ratings, per_rater
+
+    # What follows from the parts --------------------------------------------------------------
 
     @property
     def scales(self) -> Mapping[str, Scale]:
@@ -156,57 +245,9 @@ class Form(ABC):
         return next(iter(self.scales), None)
 
     @property
-    def attention_dimension(self) -> str | None:
-        """The dimension of which attention items have known levels."""
-        return self.main_dimension
-
-    def translate(self, text: str, **values: Any) -> str:
-        """Return a text of captau's in the study's language."""
-        return self.wording.language.translate(text, **values)
-
-    def digest_rules(self, participants: str) -> dict[str, Any]:
-        """Return the rules that a study's digest covers.
-
-        Forms without rules have the game's defaults there, as in the first version: databases that were
-        begun with these digests must still open.
-        """
-        attempts = 3 if participants == "crowd" else None
-        return {"wait": 0.0, "tutorial": 10, "pairs": 20, "points": 25, "attempts": attempts}
-
-    def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
-        """Return the units that come before, or beside, those that are rated."""
-        del study, pool
-        return []
-
-    def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
-        """Return the units to rate; here one for each caption."""
-        return [unit_of_item("main", item) for item in items]
-
-    def assign_stages(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the units to rate with their stages, where raters check each other's answers.
-
-        Raises:
-            InputError: if named annotators do not fit the units.
-        """
-        del study
-        return list(units)
-
-    def prepare_units(self, units: Sequence[StudyUnit], study: YamlFields) -> list[StudyUnit]:
-        """Return the units to rate with the ratings that they start with.
-
-        Raises:
-            InputError: if there are too few.
-        """
-        del study
-        return list(units)
-
-    def check_counts(self, study: YamlFields, ratings: int, per_rater: int | None) -> None:
-        """Check the form's rules against the numbers of answers that a study asks for.
-
-        Raises:
-            InputError: if they contradict each other.
-        """
-        del study, ratings, per_rater
+    def has_points(self) -> bool:
+        """Whether raters win points, and may choose nicknames by default."""
+        return "score" in self.feedback_columns
 
     @property
     def wait(self) -> float:
@@ -218,11 +259,20 @@ class Form(ABC):
         del seconds
         return self
 
+    def translate(self, text: str, **values: Any) -> str:
+        """Return a text of captau's in the study's language."""
+        return self.wording.language.translate(text, **values)
+
     # A rater's way through the study ----------------------------------------------------------
 
     def initial_state(self) -> dict[str, Any]:
         """Return the state of a new rater, as JSON."""
         return {}
+
+    @property
+    def initial_progress(self) -> RaterProgress:
+        """The progress of a new rater."""
+        return RaterProgress(self.initial_state(), 0)
 
     def next_task(self, state: Mapping[str, Any]) -> NextUnit | None:
         """Return the kind of unit that a rater sees next; None if the form has ended for them."""
@@ -244,7 +294,7 @@ class Form(ABC):
         Args:
             answer: the answer.
             progress: the rater's progress before it.
-            others: the main dimension's earlier ratings of the caption; empty unless `gives_feedback`.
+            others: the main dimension's earlier ratings of the caption; empty without `feedback_columns`.
 
         Raises:
             OutOfTurnError: if the form does not accept it now.
@@ -269,6 +319,15 @@ class Form(ABC):
     @abstractmethod
     def ratings(self, value: Mapping[str, Any]) -> dict[str, float]:
         """Return an answer's ratings by dimension; empty if it is no rating."""
+
+    def is_known_answer(self, unit: StudyUnit, value: Mapping[str, Any]) -> bool:
+        """Tell whether an answer to the first caption of an attention unit is one of the known ones."""
+        return self.ratings(value).get(self.wording.dimensions[0].name) in unit.fixed
+
+    def is_counted(self, unit: StudyUnit, item: StudyItem) -> bool:
+        """Tell whether an answer stored with an item counts by itself; here each does."""
+        del unit, item
+        return True
 
     def read_level(
         self, fields: FormFields, name: str, dimension: Dimension, caption: int = 0
@@ -311,35 +370,28 @@ class Form(ABC):
         """Return what the form's templates need beside the unit."""
         return {}
 
-    def rater_cells(self, progress: RaterProgress) -> tuple[Any, ...]:
-        """Return a rater's cells of `rater_columns`."""
+    def rater_cells(self, progress: RaterProgress) -> dict[str, Any]:
+        """Return further cells of the dashboard's table of raters, by column."""
         del progress
-        return ()
+        return {}
 
     # Results ----------------------------------------------------------------------------------
 
     def drop_unusable(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out items whose answers the form's paper does not use."""
+        """Leave out items whose answers the form's paper does not use; here none."""
         return answers
 
     def drop_unpublished(self, answers: CountedAnswers) -> CountedAnswers:
-        """Leave out items that are not in the paper's files."""
+        """Leave out items that are not in the paper's files; here none."""
         return answers
 
-    @abstractmethod
+    def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+        """Return the answers as files that `dataset=file` reads, by name; here a table of ratings."""
+        return rating_files(answers, self.ratings, self.scales, self.totals)
+
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
-        """Return the answers as files of the form's authors, by name."""
-
-    #: The ratings that an item needs in each run for `captau collect stability`.
-    stability_min_ratings: ClassVar[int] = 1
-    #: Published measures of stability, and their source.
-    published_stability: ClassVar[Mapping[str, float]] = {}
-    stability_source: ClassVar[str] = ""
-
-    @classmethod
-    def stability_estimate(cls, means: Floats) -> Floats:
-        """Return the estimates that two runs are compared by, from the items' mean ratings."""
-        return means
+        """Return the answers as files of the form's authors, by name; here those of `captau_files`."""
+        return self.captau_files(answers)
 
     @abstractmethod
     def simulate_answer(

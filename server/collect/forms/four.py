@@ -25,6 +25,7 @@ _WORDING = Wording(
     "The captions that others wrote are for comparison. They are not always perfect: do not take off points for "
     "what only they say, or for other words.",
     (Dimension("overall", "Overall, from 1 (worst) to 5 (best)", numbered_levels()),),
+    has_free_dimensions=True,
 )
 
 

@@ -17,7 +17,6 @@ from ..items.units import StudyUnit
 from . import game_rules
 from .counted_answers import CountedAnswers, csv_bytes
 from .form import (
-    COUNTED_PHASES,
     Form,
     FormFields,
     NextUnit,
@@ -26,7 +25,7 @@ from .form import (
 )
 from .game_cold_start import N_COMPUTED, ColdStart
 from .game_rules import LEVELS, GameState, OpenPair, Rules
-from .wording import Dimension, Level, Wording
+from .wording import Dimension, Level, Wording, check_same_levels
 
 #: The question, and each level's name, which the paper has none of, and its meaning as in Table 2.
 _WORDING = Wording(
@@ -85,13 +84,8 @@ class GameForm(Form):
     template = "forms/game.html"
     feedback_template = "forms/game_feedback.html"
     end_template = "forms/game_end.html"
-    has_fixed_levels = True
     study_fields = ("game",)
-    has_attention_items = True
-    has_points = True
-    gives_feedback = True
-    starts_with_ratings = True
-    rater_columns = ("points", "phase")
+    feedback_columns = ("consensus", "mean", "score", "turn")
 
     rules: Rules = field(default_factory=Rules)
     cold_start: ColdStart = field(default_factory=lambda: ColdStart(()))
@@ -116,9 +110,15 @@ class GameForm(Form):
             wording=cls.read_wording(study, language),
         )
 
-    def digest_rules(self, participants: str) -> dict[str, Any]:
+    @classmethod
+    def check_levels(
+        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+    ) -> None:
+        """Check that there are five levels, since points are computed from them."""
+        check_same_levels(fields, levels, default)
+
+    def digest_rules(self) -> dict[str, Any]:
         """Return the rules but for the wait, which changes nothing of what is rated."""
-        del participants
         return asdict(replace(self.rules, wait=0.0))
 
     def practice_units(self, study: YamlFields, pool: ItemPool) -> list[StudyUnit]:
@@ -222,7 +222,7 @@ class GameForm(Form):
             state = GameState(phase="playing", open=OpenPair(key, answer.served_at))
             _, outcome = game_rules.answer(state, key, rating, now, fixed, rules)
             return {**asdict(outcome), "score": 0}, progress
-        others = others if answer.phase in COUNTED_PHASES else ()
+        others = others if answer.unit.is_rated else ()
         previous = [*others, *fixed[min(len(others), N_COMPUTED) :]]
         state, outcome = game_rules.answer(
             _game_state(progress.state), key, rating, now, previous, rules
@@ -243,10 +243,10 @@ class GameForm(Form):
         """Return the rules."""
         return {"rules": self.rules}
 
-    def rater_cells(self, progress: RaterProgress) -> tuple[Any, ...]:
+    def rater_cells(self, progress: RaterProgress) -> dict[str, Any]:
         """Return a player's points, and their phase with the attempt at practice."""
         phase, attempt = progress.state["phase"], progress.state["attempt"]
-        return progress.points, f"{phase} ({attempt})" if attempt else phase
+        return {"points": progress.points, "phase": f"{phase} ({attempt})" if attempt else phase}
 
     def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return ratings as `captau data import` takes CocoG (images by COCO's number) and FlickrG."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.caption_quality import FEWEST, MOST_SKIPS, p_hat
 from ...web.forms import field_value
 from .counted_answers import CountedAnswers
 from .errors import FormError
-from .form import Floats, Form, FormFields
-from .wording import Dimension, Level, Wording
+from .form import Form, FormFields, StabilityRule
+from .wording import Dimension, Level, Wording, check_same_levels
 
 _RATINGS = {"good": 1.0, "bad": 0.0}
 _WORDING = Wording(
@@ -32,20 +33,23 @@ class GoodBadForm(Form):
 
     name = "good_bad"
     template = "forms/good_bad.html"
-    has_fixed_levels = True
-    has_attention_items = True
     default_ratings = 10
-    stability_min_ratings = FEWEST
-    published_stability: ClassVar[Mapping[str, float]] = {
-        "mean": 0.015,
-        "std": 0.212,
-        "within_0.25": 0.85,
-    }
-    stability_source = (
-        "Levinboim et al. 2021, section 3.3: 509 pairs, ten people each, 4 weeks apart"
+    #: By the paper's p̂: round(8 mean) / 8.
+    stability = StabilityRule(
+        min_ratings=FEWEST,
+        published={"mean": 0.015, "std": 0.212, "within_0.25": 0.85},
+        source="Levinboim et al. 2021, section 3.3: 509 pairs, ten people each, 4 weeks apart",
+        estimate=p_hat,
     )
 
     wording: Wording = field(default=_WORDING, kw_only=True)
+
+    @classmethod
+    def check_levels(
+        cls, fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+    ) -> None:
+        """Check that there are two levels, since p̂ counts good answers."""
+        check_same_levels(fields, levels, default)
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:
         """Return good, bad or skip."""
@@ -110,11 +114,6 @@ class GoodBadForm(Form):
             ).encode()
             for fold, rows in folds.items()
         }
-
-    @classmethod
-    def stability_estimate(cls, means: Floats) -> Floats:
-        """Return the paper's p̂: round(8 mean) / 8."""
-        return p_hat(means)
 
     def simulate_answer(
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator

@@ -20,8 +20,6 @@ class LevelsForm(Form):
     """
 
     template = "forms/levels.html"
-    has_free_dimensions = True
-    has_attention_items = True
     shows_references: ClassVar[bool] = False
 
     def read_answer(self, fields: FormFields, n_captions: int) -> list[dict[str, Any]]:

@@ -6,14 +6,18 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
+from ....datasets.reading.table import Table
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.sources.coco_captions import coco_id
 from ...web.forms import field_value
 from ...web.language import ENGLISH, Language
+from ..items.table_items import caption_items
 from ..items.units import StudyItem, StudyUnit, unit_of_item
 from .counted_answers import CountedAnswers
 from .errors import FormError
@@ -47,8 +51,6 @@ class ReferencesForm(Form):
     name = "references"
     template = "forms/references.html"
     study_fields = ("min_words",)
-    has_captions = False
-    exports_ratings = False
     unit_noun = "images"
 
     min_words: int = 8
@@ -59,6 +61,10 @@ class ReferencesForm(Form):
         """Read `min_words`."""
         del participants
         return cls(study.count("min_words", 8, 1, 50), wording=cls.read_wording(study, language))
+
+    def read_table(self, table: Table, images: Path | None) -> pd.DataFrame:
+        """Return the images of a table, whose captions are to be written."""
+        return caption_items(table, images, [""] * len(table))
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return a unit without caption for each image."""
@@ -87,7 +93,7 @@ class ReferencesForm(Form):
         """Return the limit on a caption's length."""
         return {"max_length": MAX_LENGTH}
 
-    def paper_files(self, answers: CountedAnswers) -> dict[str, bytes]:
+    def captau_files(self, answers: CountedAnswers) -> dict[str, bytes]:
         """Return COCO's caption annotations, for `captau score references=captions.json`."""
         numbers = _image_numbers(answers.units)
         content = {

@@ -105,7 +105,6 @@ class ThumbForm(Form):
     study_fields = ("thumb",)
     unit_noun = "images"
     default_ratings = 2
-    has_attention_items = True
 
     groups: tuple[AnnotatorGroup, ...] = ()
     n_annotators: int = 2
@@ -147,11 +146,6 @@ class ThumbForm(Form):
     def main_dimension(self) -> str:
         """The total."""
         return "total"
-
-    @property
-    def attention_dimension(self) -> str:
-        """Precision: totals are no levels."""
-        return "precision"
 
     def group_items(self, items: Sequence[StudyItem]) -> list[StudyUnit]:
         """Return a unit of all captions of each image."""

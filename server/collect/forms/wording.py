@@ -5,7 +5,7 @@ Each form has its paper's wording, translated; a study's file may replace any of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ....datasets.errors import unknown
@@ -60,12 +60,15 @@ class Wording:
     Attributes:
         question: the heading above each unit.
         instructions: paragraphs, divided by empty lines; those of the first page are open.
+        has_free_dimensions: whether a study lists the dimensions that it asks for; else it may only word these
+            anew.
     """
 
     question: str
     instructions: str = ""
     dimensions: tuple[Dimension, ...] = ()
     language: Language = ENGLISH
+    has_free_dimensions: bool = False
 
     @property
     def scales(self) -> dict[str, Scale]:
@@ -79,7 +82,8 @@ class Wording:
     def translated(self, language: Language) -> Wording:
         """Return the wording in another language."""
         translate = language.translate
-        return Wording(
+        return replace(
+            self,
             question=translate(self.question),
             instructions="\n\n".join(map(translate, self.instructions.split("\n\n"))),
             dimensions=tuple(
@@ -104,7 +108,10 @@ def numbered_levels(lowest: int = 1, highest: int = 5) -> tuple[Level, ...]:
 
 
 def read_wording(
-    study: YamlFields, default: Wording, language: Language, *, has_free_dimensions: bool
+    study: YamlFields,
+    default: Wording,
+    language: Language,
+    check_levels: Callable[[YamlFields, Sequence[Level], Dimension | None], None],
 ) -> Wording:
     """Return the wording of a study's file: fields `question`, `instructions` and `dimensions`.
 
@@ -112,11 +119,11 @@ def read_wording(
         study: the fields of the file.
         default: the form's own wording, in English.
         language: the study's.
-        has_free_dimensions: whether a study lists the dimensions that it asks for; otherwise those that it
-            lists replace the form's own of the same names.
+        check_levels: raises InputError if a dimension's levels are none of the form; it gets the dimension's
+            fields, its levels, and the form's own dimension of that name.
 
     Raises:
-        InputError: if a dimension is listed twice, a level has no text, or levels are no run of numbers.
+        InputError: if a dimension is listed twice, a level has no text, or levels are none of the form.
     """
     default = default.translated(language)
     defaults = {dimension.name: dimension for dimension in default.dimensions}
@@ -127,34 +134,65 @@ def read_wording(
         name = fields.text("name", None, 64)
         if name in listed:
             raise fields.error("name", f"'{name}' is asked for twice; keep one")
-        if name not in defaults and not has_free_dimensions:
+        if name not in defaults and not default.has_free_dimensions:
             raise fields.error("name", str(unknown("dimension", name, defaults)))
-        listed[name] = _read_dimension(fields, name, defaults.get(name))
+        listed[name] = dimension = _read_dimension(fields, name, default)
+        check_levels(fields, dimension.levels, defaults.get(name))
     if "dimensions" in study and not listed:
         raise study.error("dimensions", "at least one is needed")
-    dimensions = listed if has_free_dimensions and listed else {**defaults, **listed}
-    return Wording(
+    dimensions = listed if default.has_free_dimensions and listed else {**defaults, **listed}
+    return replace(
+        default,
         question=study.text("question", default.question, 500),
         instructions=study.text("instructions", default.instructions).strip(),
         dimensions=tuple(dimensions.values()),
-        language=language,
     )
 
 
-def _read_dimension(fields: YamlFields, name: str, default: Dimension | None) -> Dimension:
-    levels = tuple(_read_levels(fields))
-    if not levels:
-        if default is None:
-            raise fields.error("levels", "they are needed, each with value and text")
-        levels = default.levels
+def check_run_of_levels(fields: YamlFields, levels: Sequence[Level]) -> None:
+    """Check that a dimension's levels are two or more whole numbers in a row, in any order.
+
+    Raises:
+        InputError: if they are not.
+    """
     values = sorted(level.value for level in levels)
     if len(values) < 2 or values != list(range(values[0], values[-1] + 1)):
+        numbers = ", ".join(map(str, values))
         raise fields.error(
             "levels",
-            f"their values are {_join(values)}; two or more whole numbers in a row are expected",
+            f"their values are {numbers}; two or more whole numbers in a row are expected",
         )
-    if default is None:
-        default = Dimension(name, name, levels)
+
+
+def check_same_levels(
+    fields: YamlFields, levels: Sequence[Level], default: Dimension | None
+) -> None:
+    """Check that a dimension has the form's own levels, worded anew.
+
+    Raises:
+        InputError: if they are others.
+    """
+    check_run_of_levels(fields, levels)
+    scale = Dimension("", "", tuple(levels)).scale
+    if default is not None and scale != default.scale:
+        raise fields.error(
+            "levels",
+            f"they are {scale}; {default.scale} are expected, which the form computes with",
+        )
+
+
+def _read_dimension(fields: YamlFields, name: str, wording: Wording) -> Dimension:
+    """Return a dimension that a study lists; what it leaves out is that of the form's own dimension.
+
+    A new dimension has the levels of the form's only one, if they are not listed.
+    """
+    own = {dimension.name: dimension for dimension in wording.dimensions}.get(name)
+    levels = tuple(_read_levels(fields))
+    if not levels and (own is not None or len(wording.dimensions) == 1):
+        levels = (own or wording.dimensions[0]).levels
+    if not levels:
+        raise fields.error("levels", "they are needed, each with value and text")
+    default = own or Dimension(name, name, levels)
     dimension = Dimension(
         name,
         fields.text("question", default.question, 500),
@@ -172,7 +210,3 @@ def _read_levels(fields: YamlFields) -> Iterable[Level]:
             raise level.error("text", "it is empty; say what the level means")
         yield Level(level.count("value", None, -100, 100), level.text("name", "", 100), text)
         level.reject_unknown()
-
-
-def _join(values: Iterable[object]) -> str:
-    return ", ".join(map(str, values))

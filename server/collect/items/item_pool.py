@@ -12,7 +12,7 @@ from ....datasets.images import find_image
 from ....datasets.reading.yaml_fields import YamlFields
 from ....datasets.schema import item_ids
 from .images import IMAGES_REMEDY
-from .units import StudyItem, StudyUnit, unit_of_item
+from .units import StudyItem, StudyUnit, shown_caption, unit_of_item
 
 
 class ItemPool:
@@ -46,14 +46,37 @@ class ItemPool:
         if number is not None:
             self._used_rows.add(number)
             return unit_of_item(pool, self._item(number), fixed, explanation)
+        return unit_of_item(pool, self._unlisted_item(pair, image_id, caption), fixed, explanation)
+
+    def listed_pair(self, pool: str, pair: YamlFields, fixed: Sequence[int]) -> StudyUnit:
+        """Return the unit of two captions of an image that the study's file lists.
+
+        Args:
+            pool: the unit's pool.
+            pair: its `image`, `caption_a` and `caption_b`.
+            fixed: its known answers.
+        """
+        image_id = pair.text("image")
+        captions = [pair.text(name) for name in ("caption_a", "caption_b")]
+        pair.reject_unknown()
+        if shown_caption(captions[0]) == shown_caption(captions[1]):
+            raise pair.error("caption_b", "it is equal to caption_a; take another caption")
+        items = tuple(self._unlisted_item(pair, image_id, caption) for caption in captions)
+        return StudyUnit(pool, image_id, items[0].image, items, tuple(fixed))
+
+    def _unlisted_item(self, pair: YamlFields, image_id: str, caption: str) -> StudyItem:
+        """Return the item of a caption that is not rated.
+
+        Raises:
+            InputError: if its image is not there.
+        """
         image = self._image_files.get(image_id)
         if image is None and self._images is not None:
             image = find_image(image_id, "", self._images)
         if image is None:
             raise pair.error("image", f"no image '{image_id}' among the items{IMAGES_REMEDY}")
         (item_id,) = item_ids([image_id], [caption], [None])
-        item = StudyItem(item_id, image_id, str(image), caption, (), None, "")
-        return unit_of_item(pool, item, fixed, explanation)
+        return StudyItem(item_id, image_id, str(image), caption, (), None, "")
 
     def take_unanimous(
         self, pool: str, n: int, levels: Sequence[int], game: YamlFields

@@ -65,6 +65,11 @@ class StudyUnit:
     stages: tuple[Stage, ...] = ()
     id: int = 0
 
+    @property
+    def is_rated(self) -> bool:
+        """Whether its answers are the dataset, rather than practice or attention."""
+        return self.pool == "main"
+
 
 def shown_caption(caption: str) -> str:
     """Return a caption as a page shows it: with single blanks, and none around it."""

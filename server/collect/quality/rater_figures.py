@@ -12,7 +12,6 @@ from statistics import fmean, median
 from ....benchmarks.statistics.rater_agreement import compute_measures
 from ....benchmarks.statistics.rating_table import RatingTable
 from ..export.answer_collection import collect_answers, make_caption_set
-from ..forms.form import COUNTED_PHASES
 from ..store.study_database import TableRows
 from ..store.study_store import StudyStore
 
@@ -68,13 +67,13 @@ def compute_rater_figures(store: StudyStore, rows: TableRows) -> dict[int, Rater
     items_by_id = store.items_by_id()
     for row in rows["answers"]:
         rater_answers = by_rater[row["rater"]]
-        ratings = store.form.ratings(row["value"])
-        rating = ratings.get(dimension)
+        unit, item = items_by_id[row["item"]]
+        if not store.form.is_counted(unit, item):
+            continue
+        rating = store.form.ratings(row["value"]).get(dimension)
         if row["phase"] == "attention":
-            unit, _ = items_by_id[row["item"]]
-            known_rating = ratings.get(store.form.attention_dimension or "")
-            rater_answers.attention.append(known_rating in unit.fixed)
-        elif row["phase"] in COUNTED_PHASES:
+            rater_answers.attention.append(store.form.is_known_answer(unit, row["value"]))
+        elif unit.is_rated:
             rater_answers.ratings.append((row["item"], rating))
             rater_answers.seconds.append(row["seconds"])
             if rating is not None and row["rater"] not in excluded:

@@ -6,7 +6,7 @@ Levinboim et al. 2021, section 3.3: p̂ of each pair in both runs, and the distr
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from ....benchmarks.statistics.coefficients import correlate
 from ....benchmarks.statistics.rater_agreement import difference_histogram, stability
 from ....benchmarks.statistics.rating_table import AgreementMeasure
 from ....datasets.errors import InputError
+from ....datasets.reading.rating_scales import read_scales
 from ....datasets.registry import load
-from ....datasets.schema import CaptionSet, Scale
+from ....datasets.schema import Scale
 from ..forms import FORMS
 from ..forms.form import Form
 
@@ -100,11 +101,48 @@ class StabilityComparison:
         }
 
 
+@dataclass(frozen=True)
+class _Judgements:
+    """What a run says of captions, or of pairs of them.
+
+    Attributes:
+        frame: columns `item_id, dimension, value`; of pairs the pair and the strength of a preference.
+        scales: by dimension.
+    """
+
+    frame: pd.DataFrame
+    scales: Mapping[str, Scale]
+
+    @classmethod
+    def load(cls, folder: Path, protocol: str) -> _Judgements:
+        """Read the tables of an export.
+
+        Raises:
+            InputError: if there is none.
+        """
+        if (path := folder / "preferences.csv").is_file():
+            preferences = load("file", path=path).preferences
+            columns = {"pair_id": "item_id", "strength": "value"}
+            return cls(preferences.rename(columns=columns), read_scales(path))
+        if not (path := folder / "ratings.csv").is_file():
+            raise InputError(
+                f"{folder}: {protocol} exports neither ratings nor preferences here, which stability needs"
+            )
+        caption_set = load("file", path=path)
+        return cls(caption_set.ratings, caption_set.card.scales)
+
+    def means(self, dimension: str, min_ratings: int) -> pd.Series[float]:
+        """Return the mean values of the items that have enough, by item."""
+        values = self.frame[self.frame["dimension"] == dimension]
+        by_item = values.groupby("item_id")["value"].agg(["mean", "size"])
+        return by_item.loc[by_item["size"] >= min_ratings, "mean"]
+
+
 def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> StabilityComparison:
     """Compare two exports (`captau collect export`) of a study's two runs.
 
     Args:
-        folders: the two, each with `ratings.csv` and `run.json`.
+        folders: the two, each with `run.json` and `ratings.csv`, or `preferences.csv` of pairs.
         min_ratings: the ratings that an item needs in either run; None for the form's own number.
 
     Raises:
@@ -117,15 +155,13 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
     if protocol != second_protocol:
         raise InputError(f"{folders[1]}: its protocol is {second_protocol}, not {protocol}")
     form = FORMS[protocol]
-    if not form.has_captions:
-        raise InputError(f"{folders[0]}: {protocol} gathers captions, which have no stability")
-    min_ratings = min_ratings or form.stability_min_ratings
-    first, second = (load("file", path=folder / "ratings.csv") for folder in folders)
+    min_ratings = min_ratings or form.stability.min_ratings
+    runs = [_Judgements.load(folder, protocol) for folder in folders]
     rows: list[dict[str, Any]] = []
     histograms: dict[str, dict[float, float]] = {}
-    for dimension, scale in first.card.scales.items():
+    for dimension, scale in runs[0].scales.items():
         means = pd.concat(
-            [_item_means(run, dimension, min_ratings) for run in (first, second)],
+            [run.means(dimension, min_ratings) for run in runs],
             axis=1,
             join="inner",
         )
@@ -142,11 +178,11 @@ def compare_runs(folders: Sequence[Path], min_ratings: int | None = None) -> Sta
         "studies": [record["study"] for record in records],
         "protocol": protocol,
         "least": min_ratings,
-        "items": [len(first.items), len(second.items)],
+        "items": [run.frame["item_id"].nunique() for run in runs],
         "stability_histogram": histograms,
     }
     measures = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
-    return StabilityComparison(measures, histograms, run, form.stability_source)
+    return StabilityComparison(measures, histograms, run, form.stability.source)
 
 
 def _compare_means(
@@ -159,7 +195,7 @@ def _compare_means(
         dimension, scale: the dimension and its scale.
         means: the items' means, a column a run.
     """
-    first, second = (form.stability_estimate(means.iloc[:, k].to_numpy(float)) for k in (0, 1))
+    first, second = (form.stability.estimate(means.iloc[:, k].to_numpy(float)) for k in (0, 1))
     pairs = [(first, second)]
     measures = {
         name.removeprefix("stability_"): measure
@@ -172,7 +208,7 @@ def _compare_means(
             "dimension": dimension,
             "measure": name,
             "value": measure.value,
-            "published": form.published_stability.get(name, float("nan")),
+            "published": form.stability.published.get(name, float("nan")),
             "n_items": measure.n_items,
             "note": measure.note,
         }
@@ -202,10 +238,3 @@ def _load_record(folder: Path) -> dict[str, Any]:
     ):
         raise InputError(f"{folder}: no folder of captau collect export with form=captau")
     return record
-
-
-def _item_means(caption_set: CaptionSet, dimension: str, min_ratings: int) -> pd.Series[float]:
-    """Return the mean ratings of the items that have enough, by item."""
-    ratings = caption_set.ratings[caption_set.ratings["dimension"] == dimension]
-    by_item = ratings.groupby("item_id")["value"].agg(["mean", "size"])
-    return by_item.loc[by_item["size"] >= min_ratings, "mean"]

@@ -106,16 +106,22 @@ def list_players(counts: Any) -> list[str]:
 
 
 def _points_table(records: Sequence[PlayRecord]) -> ResultTable:
-    """Return the mean points of an answer by kind of player, and how many passed the first pairs."""
+    """Return each kind's players and answers; of a game the mean points of an answer, and how many passed the trial."""
+    has_points = any(record.scores for record in records)
     rows: list[tuple[str, list[str]]] = []
     for kind in dict.fromkeys(r.kind for r in records):
         group = [r for r in records if r.kind == kind]
         turns = [turn for r in group for turn in r.turns if turn.startswith("trial_")]
         n_passed = f"{turns.count('trial_passed')} of {len(turns)}" if turns else ""
         cells = [str(len(group)), str(sum(r.answers for r in group))]
-        cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
-        rows.append((kind, [*cells, n_passed]))
-    columns = ["players", "answers", "points: tutorial", "game", "practice", "passed"]
+        if has_points:
+            cells += [_mean_score(group, phase) for phase in ("tutorial", "playing", "probation")]
+            cells.append(n_passed)
+        rows.append((kind, cells))
+    columns = ["players", "answers"]
+    if not has_points:
+        return ResultTable("Simulated raters", "kind", columns, rows)
+    columns += ["points: tutorial", "game", "practice", "passed"]
     note = (
         "Points: the mean of an answer's, by Algorithm 1 of Scott et al. 2023. Passed: had the points "
         "that the first pairs ask for."

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ...web.errors import NotFoundError
 from ..forms.errors import OutOfTurnError
-from ..forms.form import COUNTED_PHASES, SubmittedAnswer
+from ..forms.form import SubmittedAnswer
 from .records import RecordedAnswer, rater_of_row
 from .statements import KEY, RATER_COLUMNS, UNIT_ID, UPDATE_RATER, pad_to_power_of_two
 from .study_database import StudyDatabase
@@ -32,7 +32,6 @@ _OTHERS = (
     .join(raters, raters.c.id == answers.c.rater)
     .where(
         answers.c.item.in_(bindparam("item_ids", expanding=True)),
-        answers.c.phase.in_(COUNTED_PHASES),
         raters.c.excluded_at.is_(None),
     )
 )
@@ -160,7 +159,7 @@ class AnswerLog:
         )
         others = others_by_item.get(unit.items[0].id, ())
         feedback, progress = self._form.respond(answer, rater.progress, others)
-        is_counted = serve.phase in COUNTED_PHASES
+        is_counted = unit.is_rated
         rater_after = replace(
             rater,
             state=progress.state,
@@ -169,7 +168,7 @@ class AnswerLog:
         )
         if is_counted and serve.excluded_at is None:
             changes.units.append({"unit_id": unit.id})
-            if self._form.gives_feedback:
+            if self._form.feedback_columns:
                 rating = self._form.ratings(value)[str(self._form.main_dimension)]
                 others_by_item[unit.items[0].id].append(rating)
         changes.answers.extend(
@@ -201,12 +200,12 @@ class AnswerLog:
     def _load_others(self, c: Connection, serve_rows: Iterable[Row[Any]]) -> dict[int, list[float]]:
         """Return the ratings of the captions shown, by item, if the form gives feedback on them."""
         dimension = self._form.main_dimension
-        if not self._form.gives_feedback or dimension is None:
+        if not self._form.feedback_columns or dimension is None:
             return {}
         ratings: dict[int, list[float]] = {
             self._data.units[serve.unit].items[0].id: []
             for serve in serve_rows
-            if serve.phase in COUNTED_PHASES
+            if self._data.units[serve.unit].is_rated
         }
         if ratings:
             for row in c.execute(_OTHERS, {"item_ids": pad_to_power_of_two(ratings)}):

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from ..forms.form import COUNTED_PHASES
 from .tables import events, raters, serves, units
 
 T = TypeVar("T")
@@ -41,10 +40,11 @@ def recount_units(c: Connection, unit_ids: Iterable[int]) -> None:
         n_answers = c.execute(
             select(func.count(func.distinct(serves.c.id)))
             .join(raters, raters.c.id == serves.c.rater)
+            .join(units, units.c.id == serves.c.unit)
             .where(
                 serves.c.unit == unit_id,
+                units.c.pool == "main",
                 serves.c.answered_at.is_not(None),
-                serves.c.phase.in_(COUNTED_PHASES),
                 raters.c.excluded_at.is_(None),
             )
         ).scalar_one()

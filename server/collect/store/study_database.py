@@ -108,6 +108,12 @@ class StudyDatabase:
         return bytes.fromhex(settings["secret"])
 
 
+def holds_study(database: Database) -> bool:
+    """Tell whether a database has been filled with a study."""
+    query = select(site_settings.c.value).where(site_settings.c.key == "secret")
+    return database.run_blocking(lambda c: c.execute(query).first() is not None)
+
+
 def _fill(c: Connection, study: Study) -> None:
     """Write a study's units and items."""
     unit_rows = [

@@ -26,6 +26,11 @@ class StudyStore(StudyDatabase):
         self.assignment = Assignment(self)
         self.answers = AnswerLog(self)
 
+    @property
+    def starts_with_ratings(self) -> bool:
+        """Whether units start with ratings, which can be computed again."""
+        return any(unit.fixed for unit in self.units.values() if unit.is_rated)
+
     async def replace_starting_ratings(self, study: Study) -> int:
         """Replace the ratings that units start with by those of the study's file, read again.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
-from ..forms.form import COUNTED_PHASES
 from .statements import pad_to_power_of_two
 from .tables import answers, raters, serves
 
@@ -18,7 +17,6 @@ _ANSWERS = (
     .join(raters, raters.c.id == answers.c.rater)
     .where(
         serves.c.unit.in_(bindparam("unit_ids", expanding=True)),
-        answers.c.phase.in_(COUNTED_PHASES),
         raters.c.excluded_at.is_(None),
     )
     .order_by(answers.c.id)

@@ -73,10 +73,13 @@ class Study:
             )
             for unit in self.units
         ]
-        rules = self.form.digest_rules(self.participants)
-        content: list[Any] = [self.form.name, rules, units]
+        rules = self.form.digest_rules()
+        # Databases that were begun by the first version have the game's usual rules in the digest of every form.
+        attempts = 3 if self.participants == "crowd" else None
+        usual = {"wait": 0.0, "tutorial": 10, "pairs": 20, "points": 25, "attempts": attempts}
+        content: list[Any] = [self.form.name, rules or usual, units]
         scales = self.form.wording.scales
-        if scales != type(self.form).wording.scales:
+        if scales != type(self.form).wording.scales and "dimensions" not in rules:
             content.append({name: str(scale) for name, scale in scales.items()})
         text = json.dumps(content, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -96,18 +96,14 @@ def _read_units(
     top: YamlFields, form: Form, folder: Path, data_root: Path | None, prepares_units: bool
 ) -> tuple[StudyUnit, ...]:
     source = top.section("items")
-    frame, images = read_items(
-        source,
-        folder,
-        data_root,
-        has_captions=form.has_captions,
-        shows_pairs=form.shows_pairs,
-    )
+    frame, images = read_items(source, folder, data_root, form.read_table)
     pool = ItemPool(frame, images)
-    special = form.practice_units(top, pool) + _attention_units(top, form, pool)
+    special = form.practice_units(top, pool) + form.attention_units(top, pool)
     rng = np.random.default_rng(source.count("seed", 0, 0))
     items, shares = pool.remaining(), SourceShares.read(source)
     main = form.group_items(shares.draw(items, source, rng) if shares else items)
+    known = {_captions_of(unit) for unit in special}
+    main = [unit for unit in main if _captions_of(unit) not in known]
     if not main:
         raise InputError(f"{source.location}: no items are left to rate")
     limit = source.optional_count("limit")
@@ -119,19 +115,8 @@ def _read_units(
     return units
 
 
-def _attention_units(top: YamlFields, form: Form, pool: ItemPool) -> list[StudyUnit]:
-    if not form.has_attention_items:
-        if "attention" in top:
-            forms = ", ".join(f.name for f in FORMS.values() if f.has_attention_items)
-            raise top.error("attention", f"known answers go with {forms}; not with {form.name}")
-        return []
-    scale = form.scales[str(form.attention_dimension)]
-    return [
-        pool.listed_unit(
-            "attention", pair, pair.levels("accepted", int(scale.low), int(scale.high))
-        )
-        for pair in top.sections("attention")
-    ]
+def _captions_of(unit: StudyUnit) -> tuple[str, frozenset[str]]:
+    return unit.image_id, frozenset(item.caption for item in unit.items)
 
 
 def _check_attention(study: Study, top: YamlFields) -> None:

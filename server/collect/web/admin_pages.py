@@ -6,9 +6,9 @@ import asyncio
 import io
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -16,7 +16,7 @@ from ....datasets.errors import InputError
 from ...web.errors import NotFoundError, RefusedError
 from ...web.forms import RowNumber, field_value, form_schema
 from ..export.export_files import export_files
-from ..forms.form import COUNTED_PHASES, RaterProgress
+from ..forms.form import RaterProgress
 from ..quality.rater_figures import compute_rater_figures
 from .site import CurrentSite
 
@@ -41,6 +41,7 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         for u in rows["units"]
         if u["pool"] == "main"
     }
+    rated_items = {n for n, (unit, _) in store.items_by_id().items() if unit.is_rated}
     units_by_answers = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
     return site.render(
         "dashboard.html",
@@ -51,7 +52,9 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
             row["id"]: store.form.rater_cells(RaterProgress(row["state"], row["points"]))
             for row in rows["raters"]
         },
+        form_columns=list(store.form.rater_cells(store.form.initial_progress)),
         rater_code=store.rater_code,
+        starts_with_ratings=store.starts_with_ratings,
         excluded={row["id"] for row in rows["raters"] if row["excluded_at"] is not None},
         agreement=agreement,
         units_by_answers=sorted(units_by_answers.items()),
@@ -61,7 +64,9 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
             if u["id"] in answers_needed
         ),
         n_needed=sum(answers_needed.values()),
-        answers_over_time=_answers_over_time(rows["answers"]),
+        answers_over_time=_answers_over_time(
+            [a["at"] for a in rows["answers"] if a["item"] in rated_items]
+        ),
         events=rows["events"][-50:][::-1],
         invitations=rows["invitations"],
         format_time=_format_time,
@@ -116,7 +121,7 @@ async def invite(request: Request, site: CurrentSite) -> Response:
 async def compute_starting_ratings(request: Request, site: CurrentSite) -> Response:
     """Compute the ratings that units start with again, by the study's file as it is now."""
     await site.read_form(request, site.require_admin(request))
-    if not site.study.form.starts_with_ratings:
+    if not site.store.starts_with_ratings:
         raise NotFoundError
     try:
         study = await asyncio.to_thread(site.read_again)
@@ -150,9 +155,8 @@ def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _answers_over_time(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
+def _answers_over_time(times: Sequence[float]) -> list[tuple[str, int]]:
     """Count the answers that came in, by equal spans of time; return each one's beginning and count."""
-    times = [a["at"] for a in answers if a["phase"] in COUNTED_PHASES]
     if not times:
         return []
     first, last = min(times), max(times)

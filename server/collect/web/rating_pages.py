@@ -53,7 +53,7 @@ async def answer(request: Request, site: CurrentSite) -> Response:
             fault = form.translate(TooEarlyError.MESSAGE, seconds=error.seconds_left)
             return _unit_page(site, session, shown_unit, 425, fault)
         return _unit_page(site, session, shown_unit, 400, str(error))
-    if site.study.form.gives_feedback or recorded.differs:
+    if site.study.form.feedback_columns or recorded.differs:
         return site.redirect(f"/told/{key}{'?other=yes' if recorded.differs else ''}")
     return site.redirect("/rate")
 

@@ -23,6 +23,7 @@ from ...web.sessions import Session
 from ...web.site import WebSite, current_site
 from ..migrations import FOLDER
 from ..quality.rater_figures import AgreementCache
+from ..store.study_database import holds_study
 from ..store.study_store import StudyStore
 from ..study.definition import Study, StudyLimits
 from ..study.study_file import read_study
@@ -100,14 +101,17 @@ def open_site(options: CollectOptions, *, wait: float | None = None) -> StudySit
     Raises:
         InputError: on a fault of the study, the database or the password.
     """
-    study = read_study(options.study, options.data_root)
-    if wait is not None:
-        unlimited = StudyLimits(*[1_000_000] * 3)
-        study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
+    study = read_study(options.study, options.data_root, prepares_units=False)
     password = password_from_environment()
     public_address = parse_public_address(options.url)
     database = _open_database(_database_address(options, study))
     try:
+        if not holds_study(database):
+            # A database that holds the study has the ratings that units start with.
+            study = read_study(options.study, options.data_root)
+        if wait is not None:
+            unlimited = StudyLimits(*[1_000_000] * 3)
+            study = replace(study, form=study.form.with_wait(wait), limits=unlimited)
         site = StudySite(
             StudyStore(database, study),
             public_address,

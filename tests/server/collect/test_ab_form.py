@@ -10,6 +10,7 @@ import pytest
 
 from captau.datasets.registry import load
 from captau.server.collect.export.export_files import export_files
+from captau.server.collect.quality.rerun_stability import compare_runs
 from captau.server.collect.simulation.browser import join_study
 from captau.server.collect.study.study_file import read_study
 from tests.conftest import says
@@ -80,11 +81,29 @@ def test_the_table_of_preferences_does_not_depend_on_the_sides(serve_small, tmp_
     assert table["rater"].nunique() == 12
 
 
-def test_graded_answers_on_two_dimensions_are_exported_as_strengths(serve_small, tmp_path):
-    questions = {"precision": "Which is righter?", "recall": "Which says more?"}
-    levels = ["{} is a little better", "{} is much better"]
-    write_pairs(tmp_path, ratings=1, ab={"dimensions": questions, "levels": levels})
+QUESTIONS = {"precision": "Which is righter?", "recall": "Which says more?"}
+GRADES = {1: "{} is a little better", 2: "{} is much better", 0: "Equally good"}
+DIMENSIONS = [
+    {
+        "name": name,
+        "question": question,
+        "levels": [{"value": v, "text": t} for v, t in GRADES.items()],
+    }
+    for name, question in QUESTIONS.items()
+]
+EARLIER_SPELLING = {"dimensions": QUESTIONS, "levels": [GRADES[1], GRADES[2]]}
+
+
+@pytest.mark.parametrize("fields", [{"dimensions": DIMENSIONS}, {"ab": EARLIER_SPELLING}])
+def test_graded_answers_on_two_dimensions_are_exported_as_strengths(
+    serve_small, tmp_path, fields, caplog
+):
+    questions = QUESTIONS
+    path = write_pairs(tmp_path, ratings=1, **fields)
     site, url = serve_small()
+    lines = [record.message for record in caplog.records if "earlier spelling" in record.message]
+    assert len(lines) == ("ab" in fields)
+    assert all(f"{path}:" in line and "list dimensions" in line for line in lines)
     browser = join_study(url)
     page = browser.get("/rate")
     for text in (*questions.values(), "A is a little better", "B is much better", "Equally good"):
@@ -110,8 +129,21 @@ def test_graded_answers_on_two_dimensions_are_exported_as_strengths(serve_small,
     }
 
 
-def test_without_ties_one_caption_has_to_be_preferred(serve_small, tmp_path):
-    write_pairs(tmp_path, ab={"ties": False})
+def test_both_spellings_of_dimensions_are_one_study(tmp_path):
+    first = read_study(str(write_pairs(tmp_path, dimensions=DIMENSIONS)))
+    second = read_study(str(write_pairs(tmp_path, ab=EARLIER_SPELLING)))
+    assert first.digest == second.digest
+    assert first.form.choices(first.form.wording.dimensions[0]) == second.form.choices(
+        second.form.wording.dimensions[0]
+    )
+
+
+ONLY_BETTER = [{"name": "overall", "levels": [{"value": 1, "text": "{} is better"}]}]
+
+
+@pytest.mark.parametrize("fields", [{"dimensions": ONLY_BETTER}, {"ab": {"ties": False}}])
+def test_without_ties_one_caption_has_to_be_preferred(serve_small, tmp_path, fields):
+    write_pairs(tmp_path, **fields)
     _, url = serve_small()
     browser = join_study(url)
     page = browser.get("/rate")
@@ -136,7 +168,7 @@ def test_a_pair_that_is_listed_twice_is_refused_with_both_lines(tmp_path):
 @pytest.mark.parametrize(
     ("section", "parts"),
     [
-        ({"levels": []}, ["ab.levels", "from 1 to 5 texts"]),
+        ({"levels": []}, ["ab.levels", "one text at least"]),
         ({"levels": ["better"]}, ["ab.levels", "{}"]),
         ({"dimensions": ["overall"]}, ["ab.dimensions", "fields are expected"]),
         ({"ties": False, "equal": "Same"}, ["ab.equal", "leave it out"]),
@@ -147,6 +179,109 @@ def test_faults_of_the_section_ab_are_reported(tmp_path, section, parts):
     path = write_pairs(tmp_path, ab=section)
     with says(f"{path}:", *parts):
         read_study(str(path))
+
+
+@pytest.mark.parametrize(
+    ("levels", "parts"),
+    [
+        ({1: "A is better"}, ["dimensions[1].levels", "1 has to have {}"]),
+        ({0: "{} or {}", 1: "{}!"}, ["0 has to have no {}"]),
+        ({0: "Neither"}, ["their values are 0; 1 to 5"]),
+        ({1: "{}!", 3: "{}!!"}, ["their values are 1, 3"]),
+        ({-1: "{}!", 0: "same", 1: "{}!!"}, ["their values are -1, 0, 1"]),
+        (dict.fromkeys(range(1, 7), "{}!"), ["1 to 5 at most"]),
+    ],
+)
+def test_levels_that_are_no_strengths_are_reported(tmp_path, levels, parts):
+    rows = [{"value": value, "text": text} for value, text in levels.items()]
+    path = write_pairs(tmp_path, dimensions=[{"name": "overall", "levels": rows}])
+    with says(f"{path}:", *parts):
+        read_study(str(path))
+
+
+def test_the_section_ab_beside_dimensions_is_refused(tmp_path):
+    path = write_pairs(tmp_path, dimensions=DIMENSIONS, ab={"ties": False})
+    with says(f"{path}:", "ab: dimensions has questions and levels; leave it out"):
+        read_study(str(path))
+
+
+#: A pair whose caption_a is right, shown after every answer.
+KNOWN = {"image": "p0.png", "caption_a": "a blue picture", "caption_b": "a cat", "accepted": "a"}
+
+
+def test_pairs_with_known_answers_come_in_between_and_are_no_part_of_the_table(
+    serve_small, tmp_path
+):
+    """Two raters: one prefers the right caption wherever it stands, the other the wrong one."""
+    write_pairs(tmp_path, attention=[KNOWN], attention_every=1, ratings=2)
+    site, url = serve_small()
+    for prefers_right in (True, False):
+        browser = join_study(url)
+        shown = []
+        while "key" in (page := browser.get("/rate")).hidden:
+            is_known = KNOWN["caption_a"] in page.captions
+            shown.append(is_known)
+            is_right_first = page.captions[0] == KNOWN["caption_a"]
+            strength = 1 if is_right_first == prefers_right else -1
+            browser.post("/rate", {**page.hidden, "preference_1": strength if is_known else 0})
+        assert shown == [False, True, False]
+    table = read_preferences(site)
+    assert set(table["image"]) == {"p0.png", "p1.png"}
+    participants = export_files(site.store, load_rows(site), "participants")["participants.csv"]
+    participants = pd.read_csv(io.BytesIO(participants))
+    assert participants["known"].tolist() == ["1/1", "0/1"]
+    assert participants["answers"].tolist() == [2, 2]
+
+
+def test_a_pair_with_a_known_answer_is_not_judged_as_well(tmp_path):
+    first = dict(
+        zip(("image", "caption_a", "caption_b"), PAIRS.splitlines()[1].split(","), strict=False)
+    )
+    units = read_study(
+        str(write_pairs(tmp_path, attention=[{**first, "accepted": ["a", "tie"]}]))
+    ).units
+    assert [(unit.pool, unit.image_id, unit.fixed) for unit in units] == [
+        ("attention", "p0.png", (1, 0)),
+        ("main", "p1.png", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"accepted": "left"}, "accepted: left; a, b or tie is expected"),
+        ({"accepted": []}, "a, b or tie is expected"),
+        ({"caption_b": " a  blue picture"}, "caption_b: it is equal to caption_a"),
+        ({"image": "none.png"}, "no image 'none.png'"),
+        ({"caption": "x"}, "unknown"),
+    ],
+)
+def test_faults_of_known_pairs_are_reported(tmp_path, changes, part):
+    path = write_pairs(tmp_path, attention=[{**KNOWN, **changes}])
+    with says(f"{path}:", part):
+        read_study(str(path))
+
+
+def test_a_re_run_of_pairs_is_compared_by_mean_strengths(tmp_path):
+    """By hand: strengths of two pairs 2, 1 and 0, -2, then 1 and 0; of the width 4: 1/8 and -1/4."""
+    rows = {"first": [("p0", 2), ("p0", 1), ("p1", 0), ("p1", -2)], "again": [("p0", 1), ("p1", 0)]}
+    for name, answers in rows.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        lines = [
+            f"{i}.png,a red square,a square,{v},overall,r{k}" for k, (i, v) in enumerate(answers)
+        ]
+        header = "image,caption_a,caption_b,strength,dimension,rater"
+        (folder / "preferences.csv").write_text("\n".join([header, *lines]) + "\n")
+        (folder / "preferences.yaml").write_text(
+            "scales:\n  overall: {low: -2, high: 2, step: 1}\n"
+        )
+        record = {"command": "collect export", "form": "captau", "protocol": "ab", "study": "s"}
+        (folder / "run.json").write_text(json.dumps(record))
+    comparison = compare_runs([tmp_path / "first", tmp_path / "again"])
+    values = comparison.measures.set_index("measure")["value"]
+    assert values["mean"] == pytest.approx((1 / 8 - 1 / 4) / 2)
+    assert set(comparison.measures["n_items"]) == {2}
 
 
 def test_a_dimension_that_stands_twice_is_reported(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from captau.metrics.learned.rater import RaterMetric
 from captau.server.collect.study.study_file import read_study
 from tests.conftest import says
-from tests.server.collect.conftest import CAPTIONS, write_study
+from tests.server.collect.conftest import CAPTIONS, make_site, write_study
 
 
 def levels_by_caption(path):
@@ -58,6 +58,19 @@ def test_a_rater_keeps_the_scale_that_it_was_trained_on(tmp_path, monkeypatch):
     monkeypatch.setattr(RaterMetric, "compute", lambda self, rows: np.full(len(rows), 4.4))
     study = write_study(tmp_path, game={"cold_start": ["rater(path=trained)"]})
     assert set(levels_by_caption(study).values()) == {(4, 4)}
+
+
+def test_a_restart_computes_nothing_again(tmp_path):
+    """The ratings that pairs start with come from the database: the file of scores may be gone."""
+    path = write_scores(tmp_path, {c: k / 100 for k, (_, c, _) in enumerate(CAPTIONS)})
+    write_study(tmp_path, game={"cold_start": [f"file(name=mine,path={path})"]})
+    site = make_site(tmp_path)
+    first = {unit.id: unit.fixed for unit in site.store.units.values()}
+    site.store.database.close()
+    path.unlink()
+    site = make_site(tmp_path)
+    assert {unit.id: unit.fixed for unit in site.store.units.values()} == first
+    site.store.database.close()
 
 
 def test_embeddings_are_looked_up_by_image_and_caption(tmp_path):

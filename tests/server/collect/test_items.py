@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from captau.datasets.reading.yaml_fields import YamlFields
+from captau.server.collect.forms import FORMS
 from captau.server.collect.items.item_pool import ItemPool
 from captau.server.collect.items.item_source import read_items
 from captau.server.collect.study.study_file import read_study
@@ -91,7 +92,7 @@ def filter_unanimous(dataset, rating, root=None):
     source = YamlFields.parse(
         f"{{dataset: {dataset}, leave_out_unanimous: {rating}}}", "study.yaml"
     )
-    frame, images = read_items(source, Path(), root, has_captions=True, shows_pairs=False)
+    frame, images = read_items(source, Path(), root, FORMS["good_bad"].read_table)
     return frame, ItemPool(frame, images)
 
 

@@ -14,7 +14,6 @@ from jinja2.ext import extract_from_ast
 import captau.server.collect
 import captau.server.web
 from captau.server.collect.export.export_files import export_files
-from captau.server.collect.forms.ab import AbForm
 from captau.server.collect.forms.errors import TooEarlyError
 from captau.server.collect.simulation.browser import Browser, join_study
 from captau.server.collect.study.study_file import read_study
@@ -44,8 +43,7 @@ def texts_of_pages():
 def texts_of_forms():
     """Return the texts that forms and their errors show."""
     folder = package_folder(captau.server.collect)
-    ab = AbForm()
-    texts = {TooEarlyError.MESSAGE, *ab.questions.values(), *ab.levels, ab.equal}
+    texts = {TooEarlyError.MESSAGE}
     stores = [folder / "store" / name for name in ("participants.py", "answer_log.py")]
     for path in [*(folder / "forms").glob("*.py"), *stores]:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -141,7 +139,7 @@ def test_question_levels_and_dimensions_come_from_the_study(serve_small):
     ("protocol", "dimensions", "parts"),
     [
         ("four", [{"name": "overall"}, {"name": "overall"}], [":15: ", "asked for twice"]),
-        ("four", [{"name": "new"}], [":14: ", "levels: they are needed"]),
+        ("extrinsic", [{"name": "new"}], [":14: ", "levels: they are needed"]),
         (
             "four",
             [{"name": "new", "levels": [{"value": 1, "text": "x"}, {"value": 2}]}],
@@ -158,7 +156,7 @@ def test_question_levels_and_dimensions_come_from_the_study(serve_small):
             [":15: dimensions[1].levels: their values are 1, 3"],
         ),
         ("thumb", [{"name": "fluent"}], [":14: ", "unknown dimension 'fluent'"]),
-        ("game", [{"name": "overall", "levels": SEVEN}], ["dimensions: overall", "1 to 5"]),
+        ("game", [{"name": "overall", "levels": SEVEN}], ["dimensions[1].levels", "1 to 5"]),
         ("four", [], ["dimensions: at least one"]),
         ("references", [{"name": "overall"}], ["dimensions: the protocol takes none"]),
         ("four", "overall", ["dimensions: a list is expected"]),

@@ -85,9 +85,13 @@ def test_thumb_s_ratings_go_from_collecting_to_agree_rank_and_bench(captau, tmp_
         "rank dataset=file file.path=gathered/settled.csv metrics=bleu_1 statistics.replicates=20 output_dir=r",
         "bench dataset=file file.path=gathered/settled.csv metrics=bleu_1 output_dir=b",
     ]
+    outputs = []
     for command in commands:
-        status, _, fault = captau(*command.split())
+        status, output, fault = captau(*command.split())
         assert status == 0, fault
+        outputs.append(output)
+    assert "| kind | players | answers |" in outputs[0]
+    assert "points" not in outputs[0]
     settled = pd.read_csv(tmp_path / "gathered" / "settled.csv")
     systems = pd.read_csv(tmp_path / "r" / "systems.csv")
     precision = systems[systems["dimension"] == "precision"].set_index("system")["value"]
