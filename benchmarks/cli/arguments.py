@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_origin
 
-from ...conf import group
+from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, unknown
 from ...metrics.spec_text import split_at_commas
 from ..options.declaration import Option
@@ -26,6 +28,34 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "-m": (),
     "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
 }
+
+#: The flag that names a folder of one's own files (docs/own_files.md).
+OWN_FILES = "--config-dir"
+
+
+@contextlib.contextmanager
+def use_config_dir(words: list[str]) -> Generator[list[str]]:
+    """Let own files of `--config-dir DIR` count while the block lasts; yields the other words.
+
+    Raises:
+        InputError: where the folder is not named or not there.
+    """
+    index = next((i for i, w in enumerate(words) if w.partition("=")[0] == OWN_FILES), None)
+    if index is None:
+        yield words
+        return
+    _, equals, folder = words[index].partition("=")
+    end = index + (1 if equals else 2)
+    folder = folder or "".join(words[index + 1 : end])
+    if not Path(folder).expanduser().is_dir() or not folder:
+        raise InputError(f"{OWN_FILES} {folder}: a folder is expected, as {OWN_FILES} my_files")
+    before = os.environ.get(CONFIG_DIR)
+    os.environ[CONFIG_DIR] = str(Path(folder).expanduser().absolute())
+    try:
+        yield [*words[:index], *words[end:]]
+    finally:
+        os.environ.pop(CONFIG_DIR)
+        os.environ.update({} if before is None else {CONFIG_DIR: before})
 
 
 def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -7,8 +7,9 @@ import io
 import os
 import re
 
-from ...conf import group
+from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError
+from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, split_command
 
@@ -26,6 +27,9 @@ def complete(arguments: list[str]) -> str:
     if not arguments[1].startswith("query"):
         return _ask_hydra(COMMANDS["bench"], arguments).strip()
     line = os.environ.get("COMP_LINE", "")
+    if flag := re.search(rf"\s{OWN_FILES}[= ](\S+)(?=\s)", line):
+        os.environ[CONFIG_DIR] = os.path.expanduser(flag[1])  # noqa: PTH111 - of a process that ends at once
+        line = line.replace(flag[0], "")
     words = line.split()
     is_word_open = not line.endswith(" ") and len(words) > 1
     typed, last_word = (words[1:-1], words[-1]) if is_word_open else (words[1:], "")
@@ -42,7 +46,10 @@ def complete(arguments: list[str]) -> str:
     roots = {option.key.partition(".")[0] for option in command.declared()}
     offered = _ask_hydra(command, arguments).split()
     fitting = [word for word in offered if re.split(r"[.=]", word)[0] in roots]
-    return "\n".join([*fitting, *_metric_words(command, f" {line}".split(" ")[-1])])
+    last_word = line.split(" ")[-1]
+    if last_word[:2] == "--" and OWN_FILES.startswith(last_word):
+        fitting.append(OWN_FILES)
+    return "\n".join([*fitting, *_metric_words(command, last_word)])
 
 
 def _command_of(words: list[str]) -> Command | None:
@@ -63,9 +70,9 @@ def _ask_hydra(command: Command, arguments: list[str]) -> str:
 
 
 def _metric_words(command: Command, last_word: str) -> list[str]:
-    """Return completions of `metrics=`, which is no config group: suites and metrics."""
-    has_metrics = any(option.key == "metrics" for option in command.declared())
-    if not has_metrics or not last_word.startswith("metrics="):
+    """Return completions of `metrics=` and `experiment=`, which are no config groups to Hydra."""
+    key = last_word.partition("=")[0]
+    names = {"metrics": [*group("suite"), *group("metric")], "experiment": group("experiment")}
+    if key not in names or all(option.key != key for option in command.declared()):
         return []
-    names = [f"metrics={name}" for name in (*group("suite"), *group("metric"))]
-    return [name for name in names if name.startswith(last_word)]
+    return [word for name in names[key] if (word := f"{key}={name}").startswith(last_word)]

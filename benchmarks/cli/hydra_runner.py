@@ -28,11 +28,11 @@ from omegaconf import (
 )
 from omegaconf.errors import OmegaConfBaseException
 
-from ...conf import group, plugin_names
+from ...conf import group, own_files, plugin_names
 from ...datasets.errors import InputError, unknown
 from ..options.declaration import Composed, Option
 from ..options.shared import apply_environment
-from ..scoring.catalog import usual_protocol
+from ..scoring.catalog import read_config, usual_protocol
 from .command import Command
 from .registry import COMMANDS
 
@@ -93,13 +93,22 @@ def register(command: Command) -> None:
         node=configuration_of(command),
         package="_global_",
     )
-    for dataset in sorted(plugin_names("dataset")):
+    for dataset in sorted({*plugin_names("dataset"), *own_files("dataset")}):
         ConfigStore.instance().store(
             group="dataset",
             name=dataset,
             node={"protocol": usual_protocol(dataset)},
             package=f"datasets.{dataset}",
         )
+    for group_name, package in (("protocol", "protocol"), ("paper", "papers.{}")):
+        for name in own_files(group_name):
+            node = {"name": name} if group_name == "protocol" else {}
+            ConfigStore.instance().store(
+                group=group_name,
+                name=name,
+                node={**node, **read_config(group_name, name)},
+                package=package.format(name),
+            )
 
 
 def composed_of(config: DictConfig) -> Composed:

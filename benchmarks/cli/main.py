@@ -11,10 +11,11 @@ import os
 import sys
 import textwrap
 from importlib.metadata import version
+from pathlib import Path
 
-from ...conf import group
+from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError
-from .arguments import split_flags
+from .arguments import split_flags, use_config_dir
 from .command import Command
 from .log_lines import show_log
 from .registry import COMMANDS, split_command
@@ -33,7 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a locale without τ prints "?"
     try:
-        status = _run(words)
+        with use_config_dir(words) as words:
+            status = _run(words)
         sys.stdout.flush()
     except InputError as error:
         message = " ".join(str(error).split())
@@ -74,6 +76,8 @@ def _run(words: list[str]) -> int:
 
 
 def _run_command(command: Command, words: list[str]) -> int:
+    if not {"-h", "--help"} & set(words):
+        words = _read_own_files(command, words)
     overrides, flags = split_flags(command, words)
     if {"-h", "--help"} & set(flags):
         from .help import help_text, short_help
@@ -85,6 +89,19 @@ def _run_command(command: Command, words: list[str]) -> int:
     if flags and set(flags) <= {"-m", "--multirun"}:
         return run_multirun(command, overrides)
     return run_hydra(command, [*overrides, *flags])
+
+
+def _read_own_files(command: Command, words: list[str]) -> list[str]:
+    """Check the files of `--config-dir`, and put stored options in their places."""
+    if folder := os.environ.get(CONFIG_DIR):
+        from ..options.config_dir import check_config_dir
+
+        check_config_dir(Path(folder))
+    if any(word.startswith(("experiment=", "run=")) for word in words):
+        from .stored_options import expand_stored_options
+
+        return expand_stored_options(command, words)
+    return words
 
 
 def _work_of(words: list[str]) -> str:
@@ -108,9 +125,12 @@ def overview() -> str:
         "metrics": group("metric"),
         "suites": group("suite"),
         "papers": [*group("paper"), "all"],
+        "experiments": group("experiment"),
     }
     lines.append("")
     for kind, words in names.items():
+        if not words:
+            continue
         text = f"{kind}: {', '.join(words)}"
         lines.append(textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     lines += ["", "captau <command> --help explains a command. Start with: captau bench"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.provenance import provenance
-from ..evaluation.published_numbers import read_published
+from ..evaluation.published_numbers import paper_files, read_published
 from ..evaluation.published_tables import Cells, TableRebuilder
 from ..evaluation.wording import copies_note, join_notes
 from ..options.reproduce import PaperTable, ReproduceOptions
@@ -103,12 +103,13 @@ def compare(paper: str, table: PaperTable, cells: Cells, published: pd.DataFrame
         & published["column"].isin(list(table.columns))
     )
     rows: list[dict[str, Any]] = []
+    yaml_file, csv_file = paper_files(paper)
     for printed in published[is_of_table].to_dict("records"):
         cell = cells.get((printed["row"], printed["column"]))
         if cell is None:
             raise InputError(
-                f"conf/paper/{paper}.yaml: {table.table} has no row '{printed['row']}' for column "
-                f"'{printed['column']}', which results/published/{paper}.csv has"
+                f"{yaml_file}: {table.table} has no row '{printed['row']}' for column "
+                f"'{printed['column']}', which {csv_file} has"
             )
         decimals = len(str(printed["published"]).partition(".")[2])
         value = float(printed["published"])
@@ -159,12 +160,13 @@ def _check_complete(paper: str, tables: tuple[PaperTable, ...], published: pd.Da
     Raises:
         InputError: with the first that does not.
     """
+    yaml_file, csv_file = paper_files(paper)
     columns = {(t.table, t.dataset, column) for t in tables for column in t.columns}
     for printed in published.to_dict("records"):
         if (printed["table"], printed["dataset"], printed["column"]) not in columns:
             raise InputError(
-                f"results/published/{paper}.csv: {printed['table']}, {printed['dataset']}, column "
-                f"'{printed['column']}' is in no table of conf/paper/{paper}.yaml"
+                f"{csv_file}: {printed['table']}, {printed['dataset']}, column "
+                f"'{printed['column']}' is in no table of {yaml_file}"
             )
 
 

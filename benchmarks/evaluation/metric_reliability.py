@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...conf import group
+from ...conf import shipped_names
 from ...datasets.errors import InputError
 from ...metrics.registry import metric
 from ..runs.finished_run import FinishedRun, read_run
@@ -191,7 +191,7 @@ def _published_columns(specs: Iterable[str]) -> Iterable[_ComparableNumbers]:
     """Read the papers' correlations of some metrics, by the choices behind them."""
     names = {_name_of(spec) for spec in specs}
     columns: dict[tuple[Any, ...], _ComparableNumbers] = {}
-    for paper in group("paper"):
+    for paper in sorted(shipped_names("paper")):
         for number in read_numbers(paper):
             if number.spec is None or _name_of(number.spec) not in names:
                 continue

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...conf import group
+from ...conf import group, own_files
 from ...datasets.errors import InputError
 from ..runs.missing_notes import parse_missing_note
 from ..runs.tables import COEFFICIENT_STYLE
@@ -52,6 +52,12 @@ PLAIN_PROTOCOL: dict[str, Any] = {
     "normalise": "none",
 }
 
+
+#: The columns of a CSV of printed numbers.
+PUBLISHED_COLUMNS = (
+    *("table", "dataset", "row", "column"),
+    *("published", "trained", "source", "note"),
+)
 
 #: The kinds of tables whose cells are correlations of metrics with people.
 CORRELATIONS = ("correlation", "author_scores")
@@ -110,18 +116,33 @@ def short_citation(paper: str) -> str:
     return read_config("paper", paper)["title"].partition(",")[0]
 
 
+def paper_files(paper: str) -> tuple[str, str]:
+    """Return the names of a paper's YAML file and of the CSV with its numbers, for messages."""
+    if own_file := own_files("paper").get(paper):
+        return str(own_file), str(own_file.with_suffix(".csv"))
+    return f"conf/paper/{paper}.yaml", f"results/published/{paper}.csv"
+
+
 def read_published(paper: str) -> pd.DataFrame:
     """Read a paper's numbers as printed.
 
     Returns:
-        columns `table, dataset, row, column, published, trained, source, note`, all str. `trained` is
+        columns `PUBLISHED_COLUMNS`, all str. `trained` is
         one of `Training` where the number is a metric's correlation, and empty elsewhere.
 
     Raises:
-        InputError: where a number names no source.
+        InputError: where a column is missing, or a number names no source.
     """
-    file = resources.files("captau.results") / "published" / f"{paper}.csv"
-    cells = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    own_file = own_files("paper").get(paper)
+    file = (
+        own_file.with_suffix(".csv")
+        if own_file
+        else resources.files("captau.results") / "published" / f"{paper}.csv"
+    )
+    reader = csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig")))
+    cells = list(reader)
+    if missing_columns := [c for c in PUBLISHED_COLUMNS if c not in (reader.fieldnames or ())]:
+        raise InputError(f"{file}:1: no column {', '.join(missing_columns)}; add it")
     for line, cell in enumerate(cells, start=2):
         if not cell["source"]:
             raise InputError(

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...conf import own_files
 from ...datasets import registry
 from ...datasets.errors import InputError, MissingFileError
 from ...datasets.schema import CaptionSet
@@ -139,7 +140,7 @@ class TableRebuilder:
 
     def _dataset_reason(self, table: PaperTable) -> str:
         """Return the reason why a table's dataset cannot be read at all; empty where it can."""
-        if table.kind not in KINDS_OF_DATASETS:
+        if table.kind not in KINDS_OF_DATASETS or table.dataset in own_files("dataset"):
             return ""
         if table.dataset not in registry.names():
             return "the dataset is not in this version of captau"
@@ -174,8 +175,7 @@ class TableRebuilder:
     def load(self, name: str) -> CaptionSet:
         """Read a dataset once."""
         if name not in self.caption_sets:
-            root = self.options.locations.data_root
-            self.caption_sets[name] = registry.load(name, root)
+            self.caption_sets[name] = self.options.locations.load(name)
         return self.caption_sets[name]
 
     def resolve_protocol(
@@ -240,7 +240,7 @@ def _correlation_cells(rebuilder: TableRebuilder, table: PaperTable, label: str)
         }
         for column in columns:
             options = table.columns[column]
-            dimension = options.get("dimension") or protocol.dimension[0]
+            dimension = options.get("dimension") or measured.selection.protocol.dimension[0]
             for row, spec in specs.items():
                 correlation = by_key[metric(spec).spec, dimension, options["coefficient"]]
                 ends = correlation["ci_low"], correlation["ci_high"]

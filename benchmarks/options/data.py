@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from ...conf import group
+from ...conf import group, own_files
 from ...datasets.errors import InputError
 from .declaration import NEEDED, Composed, Option, Options, option, part
 from .shared import (
@@ -36,13 +36,18 @@ def _models_of(composed: Composed) -> tuple[str, ...]:
     return tuple(composed.get("models") or ())
 
 
+def _all_names() -> tuple[str, ...]:
+    """Return all datasets but those of own files, which lie where their files say."""
+    return tuple(name for name in group("dataset") if name not in own_files("dataset"))
+
+
 def _names_of(composed: Composed) -> tuple[str, ...]:
-    names = tuple(composed["datasets"])
-    return names if names or _models_of(composed) else tuple(group("dataset"))
+    names = tuple(name for name in composed["datasets"] if name not in own_files("dataset"))
+    return names if names or _models_of(composed) else _all_names()
 
 
 def _is_named(composed: Composed) -> bool:
-    return bool(composed["datasets"]) and set(composed["datasets"]) != set(group("dataset"))
+    return bool(composed["datasets"]) and not set(_all_names()) <= set(composed["datasets"])
 
 
 def _needed_names_of(composed: Composed) -> tuple[str, ...]:

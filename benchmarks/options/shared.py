@@ -132,6 +132,23 @@ WEIGHTS_DOWNLOAD = Option(
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.
 SERVED = (DATA_ROOT, CACHE_ROOT, CACHE_USE)
+#: Options that stand for stored ones, which `cli.stored_options` puts in their place.
+STORED = (
+    Option(
+        "experiment",
+        None,
+        "options from experiment/NAME.yaml in the folder of --config-dir; those that are typed win",
+        takes="NAME",
+        heading=SCORING,
+    ),
+    Option(
+        "run",
+        None,
+        "repeats a finished run with its options; those that are typed win",
+        takes="DIR",
+        heading=SCORING,
+    ),
+)
 #: What acts through environment variables wherever metrics are computed.
 ENVIRONMENT = (JAVA_HOME, JAVA_SPICE, WEIGHTS_ROOT, WEIGHTS_DOWNLOAD)
 
@@ -450,7 +467,7 @@ class ScoringOptions(Options):
         configuration: all options as plain data, which run.json records.
     """
 
-    environment: ClassVar[tuple[Option, ...]] = ENVIRONMENT
+    environment: ClassVar[tuple[Option, ...]] = (*STORED, *ENVIRONMENT)
 
     locations: Locations = part(locations_of, *PLACES, default_factory=Locations)
     configuration: Mapping[str, Any] = configuration_part()

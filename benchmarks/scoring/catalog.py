@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from ...conf import group, plugin_names
+from ...conf import group, own_files, plugin_names, shipped_names
 from ...datasets.errors import InputError, unknown
 from ...datasets.registry import protocol_changes
 from ...metrics.base import Metric
@@ -26,9 +26,15 @@ def bibliography() -> dict[str, str]:
     return {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
 
 
-@cache
 def read_config(group_name: str, name: str) -> dict[str, Any]:
-    """Read a file of a config group as plain data."""
+    """Read a file of a config group as plain data, captau's or one's own."""
+    if path := own_files(group_name).get(name):
+        return yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    return _read_shipped(group_name, name)
+
+
+@cache
+def _read_shipped(group_name: str, name: str) -> dict[str, Any]:
     text = (resources.files(_CONF) / group_name / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)
 
@@ -63,7 +69,7 @@ class MetricStyle:
 def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""
     name = registered_name(instance)  # not its own name, which another class may bear
-    if name is None or name not in group("metric") or name in plugin_names("metric"):
+    if name is None or name not in shipped_names("metric"):
         return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
     table = read_config("metric", name)
     brackets = instance.label_spec.removeprefix(instance.name)
@@ -124,10 +130,14 @@ def optional_specs(selection: Any) -> frozenset[str]:
 
 
 def usual_protocol(dataset: str) -> dict[str, Any]:
-    """Return a dataset's usual protocol: its file in `conf/dataset/`, or what its package registered."""
+    """Return a dataset's usual protocol: its file in `conf/dataset/`, or what its package or own file changes."""
     datasets = group("dataset")
     if dataset not in datasets:
         raise unknown("dataset", dataset, datasets)
-    if dataset in plugin_names("dataset"):
-        return {**read_config("dataset", "file")["protocol"], **protocol_changes(dataset)}
-    return read_config("dataset", dataset)["protocol"]
+    if dataset in shipped_names("dataset"):
+        return read_config("dataset", dataset)["protocol"]
+    is_plugin = dataset in plugin_names("dataset")
+    changes = (
+        protocol_changes(dataset) if is_plugin else read_config("dataset", dataset).get("protocol")
+    )
+    return {**read_config("dataset", "file")["protocol"], **(changes or {})}

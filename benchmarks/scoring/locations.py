@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...conf import own_files
 from ...datasets.cache import cache_root
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
+from .catalog import read_config
 from .score_store import ScoreStore, open_score_location
 
 #: The dataset that reads the user's own judgements.
@@ -45,6 +47,10 @@ class Locations:
         """Load a dataset from these places."""
         if dataset in self.loaded:
             return self.loaded[dataset]
+        if own_file := own_files("dataset").get(dataset):
+            options = dict(read_config("dataset", dataset)["file"])
+            path = own_file.parent / Path(options.pop("path")).expanduser()
+            return load(OWN, self.data_root, path=path, name=dataset, **options)
         return load(dataset, self.data_root, **(self.file_options if dataset == OWN else {}))
 
     def store(self) -> ScoreStore:

@@ -295,7 +295,7 @@ def test_a_bug_of_captaus_is_a_traceback_and_not_a_line(captau, monkeypatch):
         ("captau bench metrics=me", "metrics=meteor"),
         (
             "captau reproduce ",
-            "cache. data. java. leave_out. output_dir= paper= weights.",
+            "cache. data. experiment= java. leave_out. output_dir= paper= run= weights.",
         ),
     ],
 )

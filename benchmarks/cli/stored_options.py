@@ -1,0 +1,155 @@
+"""Options that are stored: in the run.json of a finished run (`run=DIR`) and in own files (`experiment=NAME`).
+
+They become words before those that are typed, which win.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from ...conf import own_files
+from ...datasets.errors import InputError, unknown
+from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
+from ..options.declaration import Option
+from ..options.shared import STORED
+from ..runs.finished_run import read_run
+from .command import Command
+from .registry import COMMANDS
+
+_KEYS = tuple(option.key for option in STORED)
+#: A text that means the same in Hydra's grammar with and without quotes.
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
+    """Return the words of a command with `experiment=` and `run=` replaced by the options that these store.
+
+    Raises:
+        InputError: on an unknown experiment, a folder without a run, or an option that the command lacks.
+    """
+    options = {option.key: option for option in command.declared()}
+    if not _has_stored(options):
+        return list(words)
+    typed = [word for word in words if word.partition("=")[0] not in _KEYS]
+    stored: dict[str, str] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "experiment":
+            stored |= _read_experiment(command, options, value)
+        elif key == "run" and (folders := split_folders(value))[1:]:
+            if command.name != "compare":
+                raise InputError(f"{word}: one folder is expected; captau compare takes two")
+            typed.append(f"run=[{','.join(map(_quoted, folders))}]")
+        elif key == "run":
+            stored |= _read_run_options(command, options, value)
+    typed_keys = {word.partition("=")[0] for word in typed}
+    if "dataset" in typed_keys:
+        typed_keys.add("file")  # its options belong to the stored dataset
+    return [
+        *(f"{k}={v}" for k, v in stored.items() if {k, k.partition(".")[0]}.isdisjoint(typed_keys)),
+        *typed,
+    ]
+
+
+def _has_stored(options: Mapping[str, Option]) -> bool:
+    """Say whether a command can take stored options; `run` of other commands is another option."""
+    return all(options.get(option.key) == option for option in STORED)
+
+
+def split_folders(value: str) -> list[str]:
+    """Return the folders of `A,B` or `[A,B]`; a folder that is there may have commas in its name."""
+    if Path(value).expanduser().is_dir():
+        return [value]
+    return [part.strip(" '\"") for part in value.removeprefix("[").removesuffix("]").split(",")]
+
+
+def _read_run_options(
+    command: Command, options: Mapping[str, Option], folder: str
+) -> dict[str, str]:
+    """Return the options of a finished run that this command has too and that are not its defaults."""
+    is_measuring = "dataset" in options
+    commands = [
+        c.name
+        for c in COMMANDS.values()
+        if c is command
+        or (
+            is_measuring
+            and _has_stored(by_key := {o.key: o for o in c.declared()})
+            and "dataset" in by_key
+        )
+    ]
+    config = dict(read_run(folder, commands).run.get("config") or {})
+    for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
+        config[group_name] = list(config.get(key) or config.get(group_name) or ())
+    if isinstance(rater := config.get("rater"), Mapping):
+        options = {**options, **{f"rater.{k}": Option(f"rater.{k}", None, "") for k in rater}}
+        config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
+    stored: dict[str, str] = {}
+    for key, option in options.items():
+        value = _look_up(config, key)
+        is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo")
+        if not is_choice and value not in (None, [], option.default):
+            stored[key] = _hydra_text(value)
+    return stored
+
+
+def _look_up(config: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a dotted key; None where there is none."""
+    value: Any = config
+    if key in config:
+        return config[key]
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _read_experiment(command: Command, options: Mapping[str, Option], name: str) -> dict[str, str]:
+    """Return the options of an experiment's file.
+
+    Raises:
+        InputError: where there is no such file, or it has an option that the command lacks or a value of another type.
+    """
+    files = own_files("experiment")
+    if name not in files:
+        known = ", ".join(files) or "none; --config-dir=DIR says where they lie"
+        raise InputError(f"unknown experiment '{name}'; known: {known}")
+
+    def walk(fields: YamlFields, prefix: str) -> Iterator[tuple[str, str]]:
+        for field in fields:
+            key, value = f"{prefix}{field}", fields.plain_data(field)
+            if isinstance(value, dict) and any(k.startswith(f"{key}.") for k in options):
+                yield from walk(fields.section(field), f"{key}.")
+                continue
+            if key not in options or key in _KEYS:
+                listed_by = f"captau {command.name} --help all"
+                label = f"option of captau {command.name}"
+                raise fields.error(field, str(unknown(label, key, options, listed_by=listed_by)))
+            kinds = get_args(options[key].type) or (options[key].type,)
+            numbers = {bool, int, float} & set(kinds)
+            if numbers and type(value) not in (*kinds, int if float in kinds else bool):
+                expected = " or ".join(sorted(kind.__name__ for kind in numbers))
+                raise fields.error(field, f"{value!r} is not of type {expected}")
+            yield key, _hydra_text(value)
+
+    return dict(walk(read_yaml_fields(files[name]), ""))
+
+
+def _hydra_text(value: Any) -> str:
+    """Return a value in Hydra's grammar."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_hydra_text(k)}:{_hydra_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_hydra_text, value)) + "]"
+    if value is None:
+        return "null"
+    if isinstance(value, str) and not _PLAIN.fullmatch(value):
+        return _quoted(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
