@@ -3,7 +3,7 @@
     python scripts/make_tiny_models.py tiny
     captau bench dataset=demo metrics=neural weights.root=tiny
 
-They show that the machinery runs. Their weights are drawn by lot: what they score means nothing.
+They show that the machinery runs. Their weights are random, so their scores mean nothing.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from ..scoring.unavailable_metrics import warn_unavailable
 
 _DRAWN_FROM = {
     "images": "drawn with replacement",
-    "raters": "of an item's ratings, drawn by lot",
-    "references": "of an image's references, drawn by lot",
+    "raters": "of an item's ratings, drawn at random",
+    "references": "of an image's references, drawn at random",
 }
 
 

@@ -189,10 +189,10 @@ def ceiling_rows(selection: EvaluationSet) -> Ceilings:
     if not by_dimension or not coefficients:
         return Ceilings([], {})
     if protocol.ratings != "per_rating":
-        reason = "No ceilings: people meet single ratings, protocol.ratings=per_rating."
+        reason = "Ceilings need single ratings: protocol.ratings=per_rating."
         return Ceilings([], {}, reason)
     if protocol.level != "pooled":
-        reason = "No ceilings: they are of all ratings together, protocol.level=pooled."
+        reason = "Ceilings need all ratings together: protocol.level=pooled."
         return Ceilings([], {}, reason)
     rows: list[Row] = []
     draws: dict[str, list[ExtraRow]] = {}

@@ -134,19 +134,19 @@ def _notes(
     if len(of_words := frame[frame["dimension"].isin(words)]):
         n_words = int(of_words["n_ratings"].max())
         notes.append(
-            f"Of words: {n_words:,} words that people marked, and that metrics blame or not."
+            f"Rows about words compare the words that metrics blame with people's marks on {n_words:,} words."
         )
     notes += [note] if (note := copies_note(measured.selection)) else []
     tied = {d: n for d, n in measured.selection.judged_pairs.n_tied.items() if n}
     if tied and measured.selection.uses_preferences:
         label = measured.caption_set.card.label
         counts_of_ties = ", ".join(f"{label(d)} {n:,}" for d, n in tied.items())
-        notes.append(f"Pairs left out on which people tied: {counts_of_ties}.")
+        notes.append(f"Pairs on which people tied are left out: {counts_of_ties}.")
     if note := missing_splits_note(measured.caption_set, measured.protocol):
         notes.append(note)
     k = measured.protocol.k or 0
     if fewer := sum(len(r) < k for r in measured.items["references"]):
-        notes.append(f"Items with fewer than {k} references, of which all count: {fewer:,}.")
+        notes.append(f"Items with fewer than {k} references, all of which are used: {fewer:,}.")
     notes += [note for note in dict.fromkeys(styles[spec].note for spec in order) if note]
     notes += [f"{FLOORS[name]}: {FLOOR_NOTES[name]}." for name in FLOORS if name in labels]
     of_people = frame[frame["metric"].isin(CEILINGS) & frame["value"].notna()]
@@ -176,7 +176,7 @@ def _statistics_notes(measured: MeasuredDataset, contents: set[str]) -> list[str
         min_replicates = int(np.ceil(2 * n_pairs / (1 - statistics.level)))
         if statistics.correction == "holm" and statistics.replicates < min_replicates:
             notes.append(
-                f"Holm's correction for {n_pairs} pairs finds nothing with so few replicates: set "
+                f"Holm's correction for {n_pairs} pairs cannot find a difference with so few replicates: set "
                 f"statistics.replicates={min_replicates} or more."
             )
     return notes
@@ -215,9 +215,8 @@ def difference_tables(
         title = f"{measured.caption_set.card.title}, {dimension}: differences of {name}"
         columns = ["difference", "from", "to", *(_TEST_LABELS[test] for test in available_tests)]
         notes = [
-            f"from, to: the {100 * statistics.level:g} % interval, images resampled; correction of p "
-            f"for {len(rows)} pairs: {CORRECTION_LABELS[statistics.correction]}; all in "
-            f"significance.csv."
+            f"from, to: {100 * statistics.level:g} % interval by resampling images; p is corrected for "
+            f"{len(rows)} pairs ({CORRECTION_LABELS[statistics.correction]}); significance.csv has every value."
         ]
         tables.append(ResultTable(title, "metrics", columns, rows, notes=notes))
     return tables

@@ -14,9 +14,9 @@ FLOORS = {
 #: The floors that every table of preferences has.
 PAIR_FLOORS = ("floor_length", "floor_position")
 FLOOR_NOTES = {
-    "floor_random": "scores drawn by lot",
+    "floor_random": "each score is a random number",
     "floor_length": "the number of words in the caption",
-    "floor_position": "prefers the caption that stands first in its pair",
+    "floor_position": "prefers the first caption of each pair",
 }
 
 

@@ -48,7 +48,7 @@ LEVEL = 0.95
 _HELD_OUT_NOTES = {
     "each": "Each of an image's captions in turn is held out and scored against the others",
     "last": "The last caption of each image is held out and scored against the others",
-    "draw": "One caption of each image, drawn by lot, is held out and scored against the others",
+    "draw": "One random caption of each image is held out and scored against the others",
 }
 
 #: The name of a choice; by image the held-out caption, and the others.
@@ -116,7 +116,7 @@ def hold_out(
     Args:
         captions: two or more of each image.
         method: `last`, as in the paper, whose held-out captions were collected after the others;
-            `each` place in turn, as many as every image has; `draw`, an image's by lot.
+            `each` place in turn, as many as every image has; `draw`, a random one of each image.
         draws, seed: the number of draws, and their seed.
     """
     if method == "last":

@@ -175,7 +175,7 @@ def _fingerprint(options: TrainOptions, job: TrainingJob) -> str:
 
 
 def shuffle_labels(examples: Examples, seed: int) -> Examples:
-    """Give rows each other's ratings, and draw winners by lot, so that only chance can be learnt."""
+    """Give rows each other's ratings, and draw winners at random, so that nothing can be learned."""
     rng = np.random.default_rng([seed, 1])
     order = rng.permutation(len(examples))
     is_turned = rng.random(len(examples.preferences)) < 0.5

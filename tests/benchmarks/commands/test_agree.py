@@ -786,7 +786,7 @@ def test_ceilings_have_no_accuracy_and_can_be_left_out():
 def test_pooled_ratings_have_no_ceilings(ratings):
     results = captau.bench("demo", "rouge_1", protocol={"ratings": ratings})
     assert set(results.correlations["metric"]) == {"rouge_1", *PAIR_FLOORS}
-    assert any(note.startswith("No ceilings: ") for note in results.tables[0].notes)
+    assert any(note.startswith("Ceilings need ") for note in results.tables[0].notes)
 
 
 def test_a_rating_an_item_has_no_ceilings(data_root):

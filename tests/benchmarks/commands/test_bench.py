@@ -281,7 +281,7 @@ def test_accuracy_leaves_out_what_is_undefined_and_counts_what_it_uses(tmp_path,
 def test_the_table_says_how_many_items_have_fewer_references():
     protocol = {"references": "first_k", "k": 99, "coefficients": ["tau_c"]}
     notes = captau.bench("demo", "rouge_1", protocol=protocol).tables[0].notes
-    assert "Items with fewer than 99 references, of which all count: 360." in notes
+    assert "Items with fewer than 99 references, all of which are used: 360." in notes
 
 
 def test_json_has_no_word_for_nan():
