@@ -144,7 +144,7 @@ def data_root() -> Path:
 
 @pytest.fixture(scope="session")
 def spice_jars(_own_cache: None) -> list[Path]:
-    """SPICE's jars, fetched once a session (387 MB) unless CAPTAU_SPICE_JARS says where they are."""
+    """SPICE's jars, from CAPTAU_SPICE_JARS; CAPTAU_DOWNLOAD=1 fetches them (387 MB) once a session."""
     from captau.datasets.errors import InputError
     from captau.metrics.text.spice import models as spice_models
 

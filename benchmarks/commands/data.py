@@ -147,7 +147,10 @@ def fetch(names: Iterable[str], root: Path | None, offline: bool, show: Show = s
 def fetch_models(offline: bool, show: Show = silent) -> list[str]:
     """Download the files that SPICE needs, as `fetch` does those of datasets."""
     folder = spice_models.jar_folder()
-    show(f"{spice_models.NAME}: {spice_models.ABOUT}\nplease cite:\n{spice_models.CITATION}\n")
+    show(
+        f"{spice_models.NAME}: {spice_models.CONTENT}, for the metric spice\n"
+        f"licence: {spice_models.LICENCE}\nplease cite:\n{spice_models.CITATION}\n"
+    )
     try:
         if offline and (jars := spice_models.missing_jars(folder)):
             files = ", ".join(f"{j.file} ({j.coordinates})" for j in jars)

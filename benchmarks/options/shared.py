@@ -127,7 +127,11 @@ WEIGHTS_ROOT = _place(
     is_literal=False,
 )
 WEIGHTS_DOWNLOAD = Option(
-    "weights.download", False, "true downloads models that are not there", bool, heading=SCORING
+    "weights.download",
+    False,
+    "true downloads models and parsers that are missing, without asking",
+    bool,
+    heading=SCORING,
 )
 PLACES = (DATA_ROOT, OUTPUT_DIR, CACHE_ROOT, CACHE_SCORES, CACHE_USE)
 #: What a command has that reads data and serves it.

@@ -16,12 +16,10 @@ import numpy as np
 from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ..base import Floats, Metric
-from ..neural.weights import may_download
 from ..registry import metric as make_metric
 from ..rows import Rows
 from .common.preference_weights import ScoredExamples, learn_weights
 from .common.recipe import Examples, RaterModel, Recipe, register_recipe
-from .common.spice_metrics import PARSER_NAME, SPICE_METRICS, parser_download_size
 from .common.training import TrainingSession
 
 WEIGHTS_FILE = "combination.json"
@@ -84,10 +82,11 @@ class Combination(Recipe):
         """Train on preferences within images; see `learn_weights`.
 
         Raises:
-            InputError: if no caption is preferred to another of its image, a score is undefined, or
-                SPICE's parser is missing and may not be downloaded.
+            InputError: if no caption is preferred to another of its image, a score is undefined, or a
+                metric cannot be computed.
         """
-        self._check_parser()
+        for metric in self.make_metrics():  # before anything is computed
+            metric.check_rows(train.rows)
         weights, strength = learn_weights(
             ScoredExamples(train, self._compute_defined_scores(train.rows)),
             ScoredExamples(validation, self._compute_defined_scores(validation.rows)),
@@ -95,18 +94,6 @@ class Combination(Recipe):
             session,
         )
         return CombinationModel(self, weights, strength)
-
-    def _check_parser(self) -> None:
-        """Raise `InputError` if SPICE's parser, a large download, is missing and was not asked for."""
-        spice_specs = [m.spec for m in self.make_metrics() if m.name in SPICE_METRICS]
-        size = parser_download_size() if spice_specs else 0
-        if size and not may_download():
-            spec = spice_specs[0]
-            raise InputError(
-                f"rater.metrics: {spec} needs SPICE's parser, {size / 1e6:.0f} MB that are not on this "
-                f"machine; captau data fetch dataset={PARSER_NAME} gets them, and so does "
-                f"weights.download=true here; or leave {spec} out of rater.metrics and rater.roots"
-            )
 
     def _compute_defined_scores(self, rows: Rows) -> Floats:
         scores = self.compute_scores(rows)

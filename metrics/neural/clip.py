@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...datasets.download.permission import may_download
 from ...datasets.errors import InputError, unknown
 from ..base import UnavailableError, version_of
 from ..progress import progress_counter
@@ -30,7 +31,6 @@ from .weights import (
     hash_of,
     load_checkpoint,
     local,
-    may_download,
     random_note,
     weights_root,
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...datasets.cache import cache_folder
+from ...datasets.download.permission import may_download
 from ...datasets.errors import InputError
 from ..base import UnavailableError, need_modules
 from .device import Device, on
@@ -36,10 +37,6 @@ def weights_root() -> Path:
     """Return the folder in which models are looked for by name."""
     folder = os.environ.get("CAPTAU_WEIGHTS")
     return Path(folder).expanduser() if folder else cache_folder("weights")
-
-
-def may_download() -> bool:
-    return os.environ.get("CAPTAU_DOWNLOAD", "").lower() in ("1", "true", "yes")
 
 
 def need_extra(metric: str, modules: Sequence[str]) -> None:

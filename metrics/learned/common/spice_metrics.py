@@ -8,10 +8,8 @@ SPICE_METRICS = (
     *("spice", "spice_precision", "spice_recall", "spice_object", "spice_relation"),
     *("spice_attribute", "spice_color", "spice_count", "spice_size"),
 )
-#: The parser's name as a dataset of `captau data fetch`.
-PARSER_NAME = spice_models.NAME
 
 
-def parser_download_size() -> int:
-    """Return the bytes of the parser's files that are not on this machine; 0 where it is complete."""
-    return sum(jar.size for jar in spice_models.missing_jars(spice_models.jar_folder()))
+def has_parser() -> bool:
+    """Say whether the parser's files are on this machine."""
+    return not spice_models.missing_jars(spice_models.jar_folder())

@@ -24,7 +24,7 @@ from ...neural.device import resolve
 from ...neural.weights import transformers_hash
 from ...rows import Rows
 from ..common.recipe import Examples, RaterModel, Recipe, register_recipe
-from ..common.spice_metrics import parser_download_size
+from ..common.spice_metrics import has_parser
 from ..common.text_states import TextStates, encode_texts, find_encoder
 from ..common.training import TrainingSession
 from ..common.weights import fill_module, load_tensors, save_tensors
@@ -108,7 +108,7 @@ class InDomain(Recipe):
         return find_encoder(self.name, self.model)
 
     def _has_spice(self) -> bool:
-        return not parser_download_size() if self.spice is None else self.spice
+        return has_parser() if self.spice is None else self.spice
 
     def encode_texts(self, rows: Rows, device: str) -> TextStates:
         """Encode the rows' texts as the encoder's states.

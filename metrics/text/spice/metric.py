@@ -26,7 +26,7 @@ from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
 from .jar_process import limits, parse, score
-from .models import CORENLP
+from .models import CORENLP, check_permission
 from .scene_store import ParseFailure, Scene, SceneStore
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,15 @@ class Spice(TokenMetric):
     @property
     def companions(self) -> tuple[str, ...]:
         return tuple(f"spice_{p}" for p in PARTS if p != "f") if self.part == "f" else ()
+
+    def check_rows(self, rows: Rows) -> None:
+        """Check the rows, and that the parser is here or may be downloaded.
+
+        Raises:
+            UnavailableError: where it may not.
+        """
+        super().check_rows(rows)
+        check_permission(self.spec)
 
     def compute(self, rows: Rows) -> Floats:
         scores = rows.compute_once("spice", lambda: _score_rows(rows))

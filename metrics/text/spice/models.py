@@ -17,16 +17,17 @@ from pathlib import Path
 
 from ....datasets.cache import cache_folder
 from ....datasets.download.data_folder import Note, silent
+from ....datasets.download.permission import LargeDownload, is_allowed
 from ....datasets.errors import InputError
 from ....datasets.reading.source_files import sha256
-from ...base import need_modules
+from ...base import UnavailableError, need_modules
 from ...progress import progress_counter
 
 #: Their name in `captau data fetch dataset=`.
 NAME = "spice_models"
 CORENLP = "3.6.0"
-ABOUT = """Stanford CoreNLP 3.6.0 with its models, and Rhino, for the metric spice
-licence: GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)"""
+CONTENT = "Stanford CoreNLP 3.6.0 with its models, and Rhino"
+LICENCE = "GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)"
 CITATION = """\
 @inproceedings{manning2014corenlp,
   title={The {Stanford} {CoreNLP} Natural Language Processing Toolkit},
@@ -108,14 +109,32 @@ def missing_jars(root: Path) -> list[Jar]:
     return [j for j in JARS if not _has_size(root / j.file, j.size)]
 
 
-def load_jars() -> list[Path]:
-    """Return the jars; missing ones are fetched, and all hashes are checked once a process.
+def check_permission(metric: str) -> None:
+    """Check that the jars are here or may be fetched.
 
     Raises:
+        UnavailableError: where they are neither.
+    """
+    n_bytes = sum(jar.size for jar in missing_jars(jar_folder()))
+    description = f"The metric {metric} needs a parser, {CONTENT}"
+    if not is_allowed(LargeDownload(NAME, description, LICENCE, n_bytes)):
+        raise UnavailableError(
+            f"metric {metric}",
+            f"needs SPICE's parser, {n_bytes / 1e6:.0f} MB that are not on this machine",
+            f"captau data fetch dataset={NAME} downloads them, and so does weights.download=true",
+        )
+
+
+def load_jars() -> list[Path]:
+    """Return the jars; missing ones are fetched if that is allowed, and all hashes are checked once a process.
+
+    Raises:
+        UnavailableError: if jars are missing and may not be fetched.
         InputError: if a jar cannot be fetched, or has another content than it should have.
     """
     root = jar_folder()
     if missing_jars(root):
+        check_permission("spice")
         fetch_jars(root)
     return _check_hashes(root)
 

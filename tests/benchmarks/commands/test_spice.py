@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from captau.benchmarks.cli import questions
 from captau.benchmarks.commands.bench import bench
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
@@ -32,6 +34,7 @@ def figures(monkeypatch):
         return table
 
     monkeypatch.setattr(spice, "_score_rows", scores)
+    monkeypatch.setattr(spice_models, "JARS", ())
 
 
 @pytest.fixture
@@ -95,6 +98,69 @@ def test_a_metric_without_companions_has_none():
     assert metric("bleu_1").companions == ()
     assert metric("spice_color").companions == ()
     assert metric("spice").companions == tuple(PARTS)
+
+
+# The question before the download
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """No jar is here; return a function that types an answer on a terminal, and the folders that are fetched into."""
+    monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "jars"))
+    monkeypatch.setenv("CAPTAU_DOWNLOAD", "")
+    monkeypatch.setattr(questions, "_answers", {})
+    folders = []
+
+    def fetch(root):
+        folders.append(root)
+        raise InputError("fetched here")
+
+    def type_answer(text):
+        monkeypatch.setattr(questions, "is_terminal", lambda: True)
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    monkeypatch.setattr(spice_models, "fetch_jars", fetch)
+    return type_answer, folders
+
+
+REFUSAL = (
+    "captau: metric spice needs SPICE's parser, 387 MB that are not on this machine; "
+    "captau data fetch dataset=spice_models downloads them, and so does weights.download=true\n"
+)
+
+
+def test_without_a_terminal_nothing_large_is_downloaded(captau, asked):
+    assert captau("bench", "metrics=spice") == (2, "", REFUSAL)
+    status, out, _ = captau("bench", "metrics=rouge_1,spice")
+    assert (status, asked[1]) == (0, [])
+    assert "SPICE: missing: needs SPICE's parser" in out
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_a_no_on_a_terminal_is_asked_for_once_and_downloads_nothing(captau, asked, answer):
+    asked[0](answer)
+    status, _, err = captau("bench", "metrics=spice,spice_recall")
+    assert (status, asked[1]) == (2, [])
+    question = (
+        "captau: The metric spice needs a parser, Stanford CoreNLP 3.6.0 with its models, and Rhino (387 MB, licence "
+        "GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)). Download now? [y/N] "
+    )
+    assert err.startswith(question)
+    assert err.count("Download now?") == 1
+
+
+def test_a_yes_on_a_terminal_downloads(captau, asked, tmp_path):
+    asked[0]("yes\n")
+    status, _, err = captau("bench", "metrics=spice")
+    assert asked[1][0] == tmp_path / "jars"
+    assert status == 2
+    assert err.endswith("captau: fetched here\n")
+
+
+def test_the_option_downloads_without_a_question(captau, asked, tmp_path):
+    _, _, err = captau("bench", "metrics=spice", "weights.download=true")
+    assert asked[1][0] == tmp_path / "jars"
+    assert "[y/N]" not in err
 
 
 # captau data …
