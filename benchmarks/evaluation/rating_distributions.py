@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
@@ -25,8 +26,8 @@ class RatingDistribution:
     Attributes:
         dataset, dimension: whose.
         group: a system, a split, `human` or `machines`; empty for all items.
-        scale: the dimension's.
-        counts: by level; every level of the scale, but of a total only those from the lowest rating to the highest.
+        scale: the dimension's; of a total the part of it that items reach.
+        counts: by level, every level of the scale in it.
     """
 
     dataset: str
@@ -69,29 +70,28 @@ def rating_distributions(
     distributions: list[RatingDistribution] = []
     for dimension, scale in scales.items():
         is_own = ratings["dimension"] == dimension
-        counts = {
-            group: count_by_level(ratings[is_own & (rating_groups == group)], scale)
-            for group in dict.fromkeys(groups)
-        }
         if dimension in totals:
-            counts = _trim_levels(counts)
+            scale = _observed_scale(ratings[is_own], scale)
         distributions += [
-            RatingDistribution(dataset, dimension, group, scale, group_counts)
-            for group, group_counts in counts.items()
+            RatingDistribution(
+                dataset,
+                dimension,
+                group,
+                scale,
+                count_by_level(ratings[is_own & (rating_groups == group)], scale),
+            )
+            for group in dict.fromkeys(groups)
         ]
     return distributions
 
 
-def _trim_levels(counts: Mapping[str, dict[float, int]]) -> dict[str, dict[float, int]]:
-    """Leave out the levels below, and above, those that an item of some group has, unless one alone would be left."""
-    used = {level for by_level in counts.values() for level, count in by_level.items() if count}
-    if len(used) < 2:
-        return dict(counts)
-    low, high = min(used), max(used)
-    return {
-        group: {level: count for level, count in by_level.items() if low <= level <= high}
-        for group, by_level in counts.items()
-    }
+def _observed_scale(ratings: pd.DataFrame, scale: Scale) -> Scale:
+    """Return the part of a scale that items' mean ratings reach, in its steps or else in whole numbers."""
+    means = ratings.groupby("item_id", sort=False)["value"].mean()
+    step = scale.step or 1.0
+    low = scale.low + step * np.floor((means.min() - scale.low) / step + 1e-9)
+    high = scale.low + step * np.ceil((means.max() - scale.low) / step - 1e-9)
+    return Scale(float(low), float(high), scale.step) if low < high else scale
 
 
 def group_items(selection: EvaluationSet, by: str) -> pd.Series:

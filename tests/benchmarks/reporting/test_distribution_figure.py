@@ -84,6 +84,9 @@ def test_a_total_has_no_levels_far_from_its_ratings() -> None:
     counts = [d.counts for d in rating_distributions("x", ratings, scales, groups, ["total"])]
     assert counts[:2] == list(totals)
     assert [tuple(c) for c in counts[2:]] == [p, p]
+    scales = {"total": Scale(-9, 5)}
+    first, _ = rating_distributions("x", ratings, scales, groups, ["total"])
+    assert list(first.counts) == pytest.approx([2 + k / 5 for k in range(11)])
 
 
 def test_differences_are_drawn_in_their_steps() -> None:
