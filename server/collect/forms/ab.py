@@ -132,6 +132,10 @@ class AbForm(Form):
         """Tell whether the answer stored with the first caption prefers a known winner."""
         return int(np.sign(value[self.wording.dimensions[0].name])) in unit.fixed
 
+    def known_levels(self, unit: StudyUnit) -> list[float]:
+        """Return 5 for a known winner, 1 for the other caption, and 3 for captions that are equal."""
+        return [3 + 2 * side * np.sign(sum(unit.fixed)) for side in (1, -1)] if unit.fixed else []
+
     def is_counted(self, unit: StudyUnit, item: StudyItem) -> bool:
         """Tell whether an answer is the half that is stored with the pair's first caption."""
         return item.id == unit.items[0].id

@@ -393,6 +393,16 @@ class Form(ABC):
         """Return the answers as files of the form's authors, by name; here those of `captau_files`."""
         return self.captau_files(answers)
 
+    def known_levels(self, unit: StudyUnit) -> list[float]:
+        """Return the level from 1 to 5 of each caption of a unit by its known or computed ratings, for simulations.
+
+        Here `unit.fixed` are levels of the first dimension; a unit without any has no known levels.
+        """
+        if not unit.fixed:
+            return []
+        share = self.wording.dimensions[0].scale.share(float(np.mean(unit.fixed)))
+        return [1 + 4 * share] * len(unit.items)
+
     @abstractmethod
     def simulate_answer(
         self, level: Callable[[str], int], captions: Sequence[str], rng: np.random.Generator

@@ -120,10 +120,9 @@ def deserved_levels(study: Study) -> dict[str, float]:
     """Return the level that each caption deserves: its mean rating, else the computed one, else 3."""
     levels: dict[str, list[float]] = {}
     for unit in study.units:
-        for item in unit.items:
-            level = item.mean_rating
-            if level is None:
-                level = fmean(unit.fixed) if unit.fixed else 3.0
+        known_levels = study.form.known_levels(unit) or [3.0] * len(unit.items)
+        for item, known_level in zip(unit.items, known_levels, strict=True):
+            level = known_level if item.mean_rating is None else item.mean_rating
             levels.setdefault(normalise_thumb(item.caption), []).append(level)
     return {caption: fmean(caption_levels) for caption, caption_levels in levels.items()}
 

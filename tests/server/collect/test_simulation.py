@@ -76,6 +76,21 @@ def test_players_are_listed_and_captions_have_deserved_levels():
     )
 
 
+@pytest.mark.parametrize(
+    ("study", "levels"),
+    [
+        ("demo_good_bad", {"A small blue hexagon is above a large green circle.": 1}),
+        (
+            "demo_ab",
+            {"A brown dog on a red sofa.": 1, "The picture shows coloured shapes on white.": 5},
+        ),
+    ],
+)
+def test_simulated_raters_know_the_captions_with_known_answers(study, levels):
+    deserved = deserved_levels(read_study(study))
+    assert {caption: deserved[caption] for caption in levels} == levels
+
+
 def test_thumb_s_ratings_go_from_collecting_to_agree_rank_and_bench(captau, tmp_path):
     """The documented way: no scale is named, since the export writes them beside the ratings."""
     commands = [
