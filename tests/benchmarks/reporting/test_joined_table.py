@@ -469,7 +469,7 @@ def test_every_paper(run, captau):
 
 FAULTS = [
     (["run=absent"], ["absent", "is no folder"]),
-    ([], ["run=DIR", "needed"]),
+    ([], ["run=DIR", "sweep=DIR"]),
     (["run=[]"], ["run= is empty"]),
     (["run=RUN", "style=word"], ["unknown style 'word'", "latex"]),
     (["run=RUN", "intervals=bars"], ["unknown value of intervals", "plusminus"]),
