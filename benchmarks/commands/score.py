@@ -30,11 +30,19 @@ from ..reporting.corpus_score_tables import make_score_tables
 from ..reporting.run_results import RunResults
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
-from ..runs.results import FORMAT, describe_environment, table_files, to_csv, to_json
+from ..runs.results import (
+    FORMAT,
+    add_run_file,
+    describe_environment,
+    table_files,
+    to_csv,
+    to_json,
+    to_parquet,
+)
 from ..runs.run_output import RunClock
 from ..runs.tables import ResultTable
 from ..scoring.caption_files import CandidateFile, ReferenceFile, read_references, read_systems
-from ..scoring.catalog import resolve_metrics
+from ..scoring.catalog import metric_style, resolve_metrics
 from ..scoring.corpus_scores import SystemScores, make_caption_items, score_system, select_images
 from ..scoring.locations import Locations
 from ..scoring.protocol import sign
@@ -87,16 +95,15 @@ class ScoreResults(RunResults):
             files["kept.json"] = to_json(self.kept_captions)
         if self.differences is not None:
             files["differences.csv"] = to_csv(self.differences)
-        return {
-            **files,
-            "corpus.json": to_json(
-                self.caption_scores.corpus
-            ),  # null where the table's notes say why
+        files |= {
+            # null where the table's notes say why
+            "corpus.json": to_json(self.caption_scores.corpus),
             "corpus.csv": to_csv(self.corpus),
             "scores.csv": to_csv(self.scores),
+            "items.parquet": to_parquet(self.caption_scores.items),
             **table_files(self.tables),
-            "run.json": to_json(self.run),
         }
+        return add_run_file(files, self.run)
 
     def stream(self, name: str) -> bytes:
         """Return one file alone, or `scores.jsonl`: scores.csv as JSON lines, null for NaN."""
@@ -235,18 +242,21 @@ def run(config: ScoreOptions) -> ScoreResults:
     if config.stdout != "table":
         _log_remarks(scored)
     n_images = {name: sum(map(bool, file.texts.values())) for name, file in references.items()}
+    tables = make_score_tables(config, metrics, missing, scores, n_images)
     return ScoreResults(
         scores,
         {
             **_record(config, scores, [*systems.values(), *references.values()]),
             "signatures": {m.spec: sign(m, [config.normalise]) for m in metrics},
+            "metrics": {m.spec: vars(metric_style(m)) for m in metrics},
+            "notes": tables[0].notes,
             "missing": describe_reasons(missing),
             **describe_environment(),
             "scores_computed": store.misses,
             "scores_read_back": store.hits,
             **clock.record(),
         },
-        make_score_tables(config, metrics, missing, scores, n_images),
+        tables,
     )
 
 

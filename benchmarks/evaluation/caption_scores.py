@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...datasets.errors import InputError
+from ...datasets.schema import ITEM_COLUMNS
 from ..scoring.corpus_scores import SystemScores
 from ..statistics.bootstrap import Interval
 from .metric_reliability import OUTSIDE, MetricReliability
@@ -96,6 +97,15 @@ class CaptionScores:
                     }
                 )
         return pd.DataFrame(rows)
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """The scored captions, columns `dataset` (the set of references) and `ITEM_COLUMNS`."""
+        parts = [
+            s.items.assign(dataset=s.references, system=s.system)[["dataset", *ITEM_COLUMNS]]
+            for s in self.systems
+        ]
+        return pd.concat(parts, ignore_index=True)
 
     @property
     def frame(self) -> pd.DataFrame:

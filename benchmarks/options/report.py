@@ -41,7 +41,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
     run: Path = option(
         NEEDED,
-        "the folder of a finished run of captau bench or compare; one of reproduce or train stores no items, "
+        "the folder of a finished run of captau bench, compare or score; one of reproduce or train stores no items, "
         "and gives a page without captions",
         takes="DIR",
     )
@@ -54,10 +54,10 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
         "the run found them)",
         takes="FOLDER",
     )
-    megabytes: float = option(
-        3.0,
-        "how large the page may be: captions, and then pictures, take the room that is free, the most disputed "
-        "first",
+    megabytes: float | None = option(
+        None,
+        "how large the page may be (default: 3; 12 for your own captions): captions, and then pictures, take the "
+        "room that is free, the most disputed first",
     )
     options: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
@@ -65,7 +65,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.megabytes > 0:
+        if self.megabytes is not None and not self.megabytes > 0:
             raise InputError(f"megabytes is {self.megabytes}; a number above 0 is expected")
         if self.images is not None and not self.images.is_dir():
             raise InputError(f"images={self.images} is no folder")
@@ -93,7 +93,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         NEEDED,
-        "the folder of a finished run of captau bench, compare, reproduce or train",
+        "the folder of a finished run of captau bench, compare, score, reproduce or train",
         takes="DIR",
     )
     kinds: tuple[str, ...] = option(

@@ -16,7 +16,8 @@ import pandas as pd
 
 from ...datasets.images import find_image
 from ..runs.results import PEOPLE_SOURCE
-from .run_dataset import RunDataset
+from .run_dataset import RunPart
+from .scored_captions import ScoredCaptions
 
 #: The longer side of a picture, in pixels.
 SIDE = 128
@@ -65,7 +66,7 @@ def percentiles(columns: pd.DataFrame) -> pd.DataFrame:
 
 
 def embed(
-    parts: Sequence[RunDataset],
+    parts: Sequence[RunPart],
     images: Path | None,
     room: int,
     advance: Callable[[], None] = lambda: None,
@@ -119,7 +120,7 @@ def embed(
 class _View:
     """The captions of one dataset, with the ranks of their scores."""
 
-    def __init__(self, part: RunDataset) -> None:
+    def __init__(self, part: RunPart) -> None:
         self.part = part
         self.items = part.items
         self.total = len(self.items)
@@ -134,21 +135,31 @@ class _View:
         weighed = self.ranks[
             [*correlated_metrics, *self.ranks.columns[len(part.oriented.columns) :]]
         ]
-        self.disagreement = (weighed.max(axis=1) - weighed.min(axis=1)).fillna(0).to_numpy()
+        # Own captions stand by image, so that systems can be compared; others by themselves.
+        self.by_image = isinstance(part, ScoredCaptions)
+        self.unit = np.arange(self.total)
+        disagreement = weighed.max(axis=1) - weighed.min(axis=1)
+        if self.by_image:
+            self.unit = pd.factorize(self.items["image_id"])[0]
+            by_unit = weighed.groupby(self.unit)
+            disagreement = (by_unit.max() - by_unit.min()).max(axis=1)
+        self.disagreement = disagreement.fillna(0).to_numpy()
 
     def choose_rows(self, fraction: float) -> list[int]:
         """Choose the items that a page has room for, as positions in the dataset's order."""
-        count = int(self.total * fraction) if fraction < 1 else self.total
-        if count >= self.total:
+        n_units = len(self.disagreement)
+        count = int(n_units * fraction) if fraction < 1 else n_units
+        if count >= n_units:
             return list(range(self.total))
         order = np.argsort(-self.disagreement, kind="stable")
         disputed, rest = order[: count - count // 2], np.sort(order[count - count // 2 :])
         evenly_spaced = rest[(np.arange(count // 2) * len(rest)) // max(count // 2, 1)]
-        return sorted(map(int, [*disputed, *evenly_spaced]))
+        chosen_units = np.concatenate([disputed, evenly_spaced])
+        return list(map(int, np.flatnonzero(np.isin(self.unit, chosen_units))))
 
     def images_of(self, rows: Sequence[int]) -> list[str]:
         """Image ids, those first whose captions are the most disputed."""
-        order = sorted(rows, key=lambda row: -self.disagreement[row])
+        order = sorted(rows, key=lambda row: -self.disagreement[self.unit[row]])
         return list(dict.fromkeys(self.items["image_id"].iloc[order]))
 
     def files(self, images: Path | None) -> dict[str, Path]:
@@ -178,9 +189,16 @@ class _View:
         pairs = part.preferences
         pairs = pairs[pairs["item_a"].isin(position.keys()) & pairs["item_b"].isin(position.keys())]
         dimensions, of_dimension = _codes(pairs["dimension"])
+        styles = [part.styles.get(str(m), {}) for m in scores]
         return {
             "title": part.title,
             "total": self.total,
+            "by_image": self.by_image,
+            "higher": [bool(style.get("higher_is_better", True)) for style in styles],
+            "formats": [[style.get("scale", 1), style.get("decimals", 4)] for style in styles],
+            "leading": part.metrics.index(part.leading_metric)
+            if isinstance(part, ScoredCaptions)
+            else 0,
             "metrics": [part.label(m) for m in scores.columns],
             "asked": self.n_correlated,
             "people": [{"name": d, "scale": str(scale)} for d, scale in part.scales.items()],

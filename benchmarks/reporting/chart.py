@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..runs.tables import ResultTable, format_number
+from ..runs.tables import MISSING, ResultTable, format_number
 from .figure_files import INK, NEUTRAL, PAPER
 
 
@@ -39,6 +40,18 @@ class UnavailableChart(Exception):  # noqa: N818
 
 def format_percent(value: float) -> str:
     return format_number(value, 100, 1)
+
+
+def format_p_value(value: float) -> str:
+    """Return a p-value with three decimals, `<0.001` below that."""
+    return "<0.001" if value < 0.001 else format_number(value, 1, 3)
+
+
+def format_short(value: float) -> str:
+    """Return a number with four digits, and 0 where it is smaller than half a thousandth."""
+    if not math.isfinite(value):
+        return MISSING
+    return "0" if abs(value) < 0.0005 else f"{value:.4g}"
 
 
 def with_factor(text: str, sign: str) -> str:
@@ -102,7 +115,7 @@ def draw_squares(axis: Any, cells: Sequence[Sequence[Square | None]]) -> None:
             bright = 0.299 * red + 0.587 * green + 0.114 * blue > 140
             # But for the neutral one a cell is of one colour by day and by night, and so its number.
             ink = INK if cell.colour == NEUTRAL else "#111112" if bright else "#fbfbfd"
-            axis.text(j, i, cell.text, ha="center", va="center", fontsize=6, color=ink)
+            axis.text(j, i, cell.text, ha="center", va="center", fontsize=7, color=ink)
 
 
 def label_square(axis: Any, labels: Sequence[str]) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...datasets.errors import InputError
 from ..options.report import PlotOptions
-from ..runs.finished_run import read_run
+from ..runs.finished_run import COMMANDS_WITH_SCORE, read_run
 from ..runs.progress_bar import StepProgress
 from . import figure_files
 from .chart import Chart, UnavailableChart
 from .coefficient_charts import category_charts, forest_charts, significance_charts
 from .rating_charts import agreement_charts, rating_charts
-from .run_dataset import RunDataset, run_datasets
+from .run_dataset import RunDataset, RunPart
 from .score_charts import metric_correlation_charts, precision_recall_charts, violin_charts
+from .scored_captions import ScoredCaptions, run_parts
+from .system_charts import corpus_charts, difference_charts, system_violin_charts
 
 
 def draw_charts(config: PlotOptions) -> figure_files.Figures:
@@ -23,8 +26,8 @@ def draw_charts(config: PlotOptions) -> figure_files.Figures:
         InputError: where matplotlib is missing, the run is not a finished one, or there is nothing to draw.
     """
     figure_files.needed("plot", "matplotlib")
-    finished = read_run(config.run)
-    parts = run_datasets(finished, config.options)
+    finished = read_run(config.run, COMMANDS_WITH_SCORE)
+    parts = run_parts(finished, config.options)
     files: dict[str, bytes] = {}
     undrawn: list[str] = []
     with StepProgress(len(parts) * len(config.kinds)) as progress, figure_files.style():
@@ -33,23 +36,29 @@ def draw_charts(config: PlotOptions) -> figure_files.Figures:
                 charts, reason = make_charts(part, kind)
                 for chart in charts:
                     files |= figure_files.files_of(chart.draw(), chart.name, config.formats)
-                undrawn += [f"{part.dataset}: no {kind}: {reason}"] if not charts else []
+                undrawn += [f"{part.title}: no {kind}: {reason}"] if not charts else []
                 progress.advance()
     if not files:
         raise InputError(f"nothing to draw ({'; '.join(undrawn)})")
     return figure_files.Figures(files, undrawn)
 
 
-def make_charts(part: RunDataset, kind: str) -> tuple[list[Chart], str]:
+def make_charts(part: RunPart, kind: str) -> tuple[list[Chart], str]:
     """Make the charts of a kind; where there are none, return the reason.
 
     Raises:
         InputError: where a file of the run is damaged.
     """
-    if kind in _NEED_ITEMS and not part.has_judgements:
+    if isinstance(part, ScoredCaptions):
+        if kind not in SYSTEM_CHART_MAKERS:
+            return [], "nobody rated these captions"
+        makers: Any = SYSTEM_CHART_MAKERS
+    else:
+        makers = _MAKERS
+    if isinstance(part, RunDataset) and kind in _NEED_ITEMS and not part.has_judgements:
         return [], f"captau {part.run.command} keeps no items and ratings; captau bench does"
     try:
-        charts = list(_MAKERS[kind](part))
+        charts: list[Chart] = list(makers[kind](part))
     except UnavailableChart as reason:
         return [], str(reason)
     return charts, "" if charts else "the run has nothing of the kind"
@@ -64,6 +73,14 @@ _MAKERS: dict[str, Callable[[RunDataset], Iterator[Chart]]] = {
     "scores": violin_charts,
     "correlations": metric_correlation_charts,
     "precision_recall": precision_recall_charts,
+}
+
+#: Makers of charts of a user's own captions.
+SYSTEM_CHART_MAKERS: dict[str, Callable[[ScoredCaptions], Iterator[Chart]]] = {
+    "forest": corpus_charts,
+    "significance": difference_charts,
+    "scores": system_violin_charts,
+    "correlations": metric_correlation_charts,
 }
 
 _NEED_ITEMS = ("ratings", "agreement", "scores", "correlations", "precision_recall")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from .chart import (
     Square,
     UnavailableChart,
     draw_squares,
+    format_p_value,
     label_square,
     make_row_figure,
     make_square_figure,
@@ -171,28 +172,62 @@ def _significance_chart(
     values = dict(zip(rows["metric_a"], rows["value_a"], strict=True))
     values |= dict(zip(rows["metric_b"], rows["value_b"], strict=True))
     order = sorted(values, key=lambda m: -np.nan_to_num(values[m], nan=-np.inf))
-    index_of = {metric: index for index, metric in enumerate(order)}
-    differences = np.full((len(order), len(order)), np.nan)
+    title = f"{part.title}, {dimension}: differences of {sign}"
+    return make_difference_chart(
+        rows.rename(columns={p_value: "p", "metric_a": "a", "metric_b": "b"}),
+        {metric: part.label(metric) for metric in order},
+        (factor, decimals),
+        level,
+        name=slug("significance", part.dataset, part.protocol, dimension, coefficient),
+        title=title,
+        subject=with_factor(sign, sign),
+        corner="metrics",
+        test=f"{test}, {options.get('correction', 'bh')}",
+    )
+
+
+def make_difference_chart(
+    rows: pd.DataFrame,
+    labels_by_name: Mapping[str, str],
+    number_format: tuple[float, int],
+    level: float,
+    *,
+    name: str,
+    title: str,
+    subject: str,
+    corner: str,
+    test: str,
+) -> Chart:
+    """Make the square of the differences of every two metrics or systems.
+
+    Args:
+        rows: columns `a, b, difference, ci_low, ci_high, p`; p is corrected.
+        labels_by_name: the metrics or systems from the best to the worst.
+        number_format: factor and decimals of differences.
+        level: the p-value below which a difference is significant.
+        name, title: of the chart.
+        subject: whose differences these are, with the factor.
+        corner: the head of the table's first column.
+        test: the test and its correction.
+    """
+    index_of = {each: index for index, each in enumerate(labels_by_name)}
+    differences = np.full((len(index_of), len(index_of)), np.nan)
     p_values = np.full_like(differences, np.nan)
     cells: list[tuple[str, list[str]]] = []
     for row in rows.to_dict("records"):
-        a, b = index_of[row["metric_a"]], index_of[row["metric_b"]]
+        a, b = index_of[row["a"]], index_of[row["b"]]
         differences[a, b], differences[b, a] = row["difference"], -row["difference"]
-        p_values[a, b] = p_values[b, a] = row[p_value]
-        texts = [format_number(float(row[c]), factor, decimals) for c in _ENDS]
-        texts.append("<0.001" if row[p_value] < 0.001 else format_number(float(row[p_value]), 1, 3))
-        cells.append((f"{part.label(row['metric_a'])} − {part.label(row['metric_b'])}", texts))
-    labels = [part.label(metric) for metric in order]
-    title = f"{part.title}, {dimension}: differences of {sign}"
-    how = f"{test}, {options.get('correction', 'bh')}"
-    table = ResultTable(
-        f"{with_factor(title, sign)} ({how})", "metrics", ["difference", "from", "to", "p"], cells
-    )
+        p_values[a, b] = p_values[b, a] = row["p"]
+        texts = [format_number(float(row[c]), *number_format) for c in _ENDS]
+        texts.append(format_p_value(float(row["p"])))
+        cells.append((f"{labels_by_name[row['a']]} − {labels_by_name[row['b']]}", texts))
+    labels = list(labels_by_name.values())
+    table = ResultTable(f"{title} ({test})", corner, ["difference", "from", "to", "p"], cells)
 
     def draw() -> Any:
         figure, axis = make_square_figure(len(labels))
         signs = np.where(p_values < level, np.sign(differences), 0.0)
-        numbers = [[format_number(float(v), factor, decimals) for v in row] for row in differences]
+        numbers = [[format_number(float(v), *number_format) for v in row] for row in differences]
         draw_squares(
             axis,
             [
@@ -204,16 +239,16 @@ def _significance_chart(
             ],
         )
         label_square(axis, labels)
-        axis.set_title(f"{part.title}, {dimension}: row less column, {with_factor(sign, sign)}")
+        axis.set_title(title)
+        axis.set_xlabel(f"row less column: {subject}")
         return figure
 
-    n_significant = int((rows[p_value] < level).sum())
+    n_significant = int((rows["p"] < level).sum())
     description = (
-        f"Each row's coefficient less each column's; coloured where p is below {level:.2g} ({how}): blue "
+        f"Each row's value less each column's; coloured where p is below {level:.2g} ({test}): blue "
         f"where the row is better, orange where the column is. {n_significant} of {len(rows)} pairs differ "
         f"significantly."
     )
-    name = slug("significance", part.dataset, part.protocol, dimension, coefficient)
     return Chart("significance", name, title, description, table, draw)
 
 

@@ -56,7 +56,6 @@ _RC: dict[str, Any] = {
     "grid.linewidth": 0.5,
     "legend.frameon": False,
     "legend.labelcolor": INK,
-    "legend.fontsize": 7.5,
     "pdf.fonttype": 42,  # as conferences ask for it
     "svg.fonttype": "none",  # text stays text: to be read, searched and copied
     "svg.hashsalt": "captau",
@@ -126,7 +125,7 @@ def needed(command: str, *packages: str) -> None:
 
 
 @contextmanager
-def style() -> Generator[None]:
+def style(font_size: float = 8) -> Generator[None]:
     """Figures are made, drawn and saved in here, whatever a user's matplotlibrc says."""
     import warnings
 
@@ -136,7 +135,7 @@ def style() -> Generator[None]:
     with matplotlib.rc_context(matplotlib.rcParamsDefault), warnings.catch_warnings():
         # A script that DejaVu lacks shows as boxes in a PNG, and as it should in an SVG.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        with rc_context(cast("Any", _RC)):
+        with rc_context(cast("Any", {**_RC, "font.size": font_size, "legend.fontsize": font_size})):
             yield
 
 
@@ -190,8 +189,8 @@ def inline(figure: Any, identity: str, title: str, description: str) -> str:
         element.text = text
         root.insert(index, element)
     pixels = float(width) * 4 / 3
-    # As large as it was drawn; a bit smaller where there is no room, and then one scrolls.
-    root.set("style", f"width: {pixels:.0f}px; min-width: {0.8 * pixels:.0f}px")
+    # As wide as its place, within what can be read; the page scrolls it where there is no room.
+    root.set("style", f"--drawn: {pixels:.0f}px")
     root.set("viewBox", f"0 0 {_short(width)} {_short(height)}")
     text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
     text = re.sub(r'\sxmlns:ns\d+="[^"]*"', "", text)

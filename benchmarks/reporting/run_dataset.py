@@ -1,31 +1,119 @@
-"""One dataset of a finished run under one protocol: its correlations, scores and ratings, for charts and pages."""
+"""Parts of a finished run, for charts and pages: a dataset under one protocol, or a user's own captions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...datasets.schema import Scale
+from ...datasets.preferences import PREFERENCE_COLUMNS
+from ...datasets.schema import RATING_COLUMNS, Scale
 from ..evaluation.floors import FLOORS
 from ..options.thresholds import CurveOptions
 from ..runs.finished_run import FinishedRun
+from ..runs.results import BLAME_COLUMNS
 from ..statistics.virtual_raters import CEILINGS
 
 
 @dataclass(frozen=True)
-class RunDataset:
-    """One dataset of a run under one protocol.
+class RunPart:
+    """The captions of a run that are charted and browsed together.
 
     Attributes:
-        run, dataset, protocol: whose, and which.
-        options: see `CurveOptions`.
+        run: the run.
+        dataset: the dataset, or the set of references against which own captions are scored.
     """
 
     run: FinishedRun
     dataset: str
+
+    @cached_property
+    def title(self) -> str:
+        """The part's title."""
+        raise NotImplementedError
+
+    @property
+    def file_words(self) -> tuple[str, ...]:
+        """Words that tell the part from others in the names of files."""
+        raise NotImplementedError
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics in the order of tables."""
+        raise NotImplementedError
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """A row an item and a column a metric, companions after what was asked for; as computed."""
+        raise NotImplementedError
+
+    @cached_property
+    def styles(self) -> dict[str, dict[str, Any]]:
+        """The fields of each metric's `MetricStyle`, by spec."""
+        return self.run.run.get("metrics", {})
+
+    def label(self, metric: str) -> str:
+        """Return the label of a metric in tables."""
+        return self.styles.get(metric, {}).get("label", metric)
+
+    def sort_metrics(self, metrics: Iterable[str]) -> list[str]:
+        """Return metrics in the order of tables."""
+        return sorted(metrics, key=lambda m: self.styles.get(m, {}).get("order", np.inf))
+
+    @cached_property
+    def items(self) -> pd.DataFrame:
+        """The run's, of this part; by item id."""
+        items = self.run.items
+        return items[items["dataset"] == self.dataset].set_index("item_id", drop=False)
+
+    @cached_property
+    def oriented(self) -> pd.DataFrame:
+        """`scores` where more is better for every metric."""
+        sign = {
+            m: 1 if self.styles.get(str(m), {}).get("higher_is_better", True) else -1
+            for m in self.scores
+        }
+        return self.scores * pd.Series(sign, dtype=float)
+
+    @cached_property
+    def ratings(self) -> pd.DataFrame:
+        """People's ratings; none."""
+        return pd.DataFrame(columns=pd.Index(RATING_COLUMNS))
+
+    @cached_property
+    def preferences(self) -> pd.DataFrame:
+        """People's preferences; none."""
+        return pd.DataFrame(columns=pd.Index([*PREFERENCE_COLUMNS, "winner"]))
+
+    @cached_property
+    def words(self) -> pd.DataFrame:
+        """The words that people mark and metrics blame; none."""
+        return pd.DataFrame(columns=pd.Index(BLAME_COLUMNS))
+
+    @cached_property
+    def scales(self) -> dict[str, Scale]:
+        """The scale of each rated dimension; none."""
+        return {}
+
+    def people(self, dimension: str) -> pd.Series:
+        """The mean rating of each item; NaN where there is none."""
+        ratings = self.ratings[self.ratings["dimension"] == dimension]
+        return ratings.groupby("item_id")["value"].mean().reindex(self.items.index)
+
+
+@dataclass(frozen=True)
+class RunDataset(RunPart):
+    """One dataset of a run under one protocol.
+
+    Attributes:
+        protocol: its name.
+        options: see `CurveOptions`.
+    """
+
     protocol: str
     options: CurveOptions = field(default_factory=CurveOptions)
 
@@ -33,6 +121,10 @@ class RunDataset:
     def title(self) -> str:
         """The dataset's title."""
         return self.run.run.get("data", {}).get(self.dataset, {}).get("title", self.dataset)
+
+    @property
+    def file_words(self) -> tuple[str, ...]:
+        return self.dataset, self.protocol
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
@@ -47,14 +139,13 @@ class RunDataset:
         metrics = [
             m for m in dict.fromkeys(self.correlations["metric"]) if m not in FLOORS_AND_CEILINGS
         ]
-        styles = self.run.run.get("metrics", {})
-        return sorted(metrics, key=lambda metric: styles.get(metric, {}).get("order", np.inf))
+        return self.sort_metrics(metrics)
 
     def label(self, metric: str) -> str:
         """Return the label of a metric, floor or ceiling in tables."""
         if metric in FLOORS_AND_CEILINGS:
             return FLOORS_AND_CEILINGS[metric]
-        return self.run.run.get("metrics", {}).get(metric, {}).get("label", metric)
+        return super().label(metric)
 
     @property
     def has_anonymous_raters(self) -> bool:
@@ -65,13 +156,7 @@ class RunDataset:
         """One of `METRIC_KINDS`, or what stands beside metrics."""
         if metric in FLOORS_AND_CEILINGS:
             return "ceiling" if metric in CEILINGS else "floor"
-        return self.run.run.get("metrics", {}).get(metric, {}).get("kind", "given")
-
-    @cached_property
-    def items(self) -> pd.DataFrame:
-        """The run's, of this dataset; by item id."""
-        items = self.run.items
-        return items[items["dataset"] == self.dataset].set_index("item_id", drop=False)
+        return self.styles.get(metric, {}).get("kind", "given")
 
     @cached_property
     def ratings(self) -> pd.DataFrame:
@@ -93,7 +178,6 @@ class RunDataset:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """A row an item and a column a metric, companions after what was asked for; as computed."""
         scores = self.run.scores
         wide = scores[scores["dataset"] == self.dataset].pivot(
             index="item_id", columns="metric", values="score"
@@ -102,15 +186,6 @@ class RunDataset:
         names = [m for m in self.metrics if m in scored_metrics]
         columns = [*names, *sorted(scored_metrics - set(names))]
         return wide.reindex(self.items.index)[columns].astype(float)
-
-    @cached_property
-    def oriented(self) -> pd.DataFrame:
-        """`scores` where more is better for every metric."""
-        styles = self.run.run.get("metrics", {})
-        sign = {
-            m: 1 if styles.get(m, {}).get("higher_is_better", True) else -1 for m in self.scores
-        }
-        return self.scores * pd.Series(sign, dtype=float)
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
@@ -124,11 +199,6 @@ class RunDataset:
     def faults(self) -> tuple[str, ...]:
         """The dimensions on which more is worse."""
         return tuple(self.run.run["data"][self.dataset].get("faults", ()))
-
-    def people(self, dimension: str) -> pd.Series:
-        """The mean rating of each item; NaN where there is none."""
-        ratings = self.ratings[self.ratings["dimension"] == dimension]
-        return ratings.groupby("item_id")["value"].mean().reindex(self.items.index)
 
     @property
     def has_judgements(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from .chart import (
     UnavailableChart,
     draw_squares,
     format_percent,
+    format_short,
     label_square,
     make_figure,
     make_square_figure,
@@ -34,15 +35,11 @@ from .chart import (
 )
 from .figure_files import INK, MUTED, NEUTRAL, SERIES
 from .rating_charts import coarsen_scale, rated_scales
-from .run_dataset import RunDataset
+from .run_dataset import RunDataset, RunPart
 from .threshold_figure import draw_curves
 
 #: How many points of a curve are drawn.
 POINTS = 150
-
-
-def _format_four_digits(value: float) -> str:
-    return f"{value:.4g}" if np.isfinite(value) else MISSING
 
 
 def violin_charts(part: RunDataset) -> Iterator[Chart]:
@@ -53,7 +50,17 @@ def violin_charts(part: RunDataset) -> Iterator[Chart]:
         for metric in part.metrics:
             if metric in part.scores:
                 scores = part.scores[metric].loc[points["item_id"]].to_numpy(dtype=float)
-                yield _violin_chart(part, dimension, metric, scale_levels(cut), places, scores)
+                label = part.label(metric)
+                finite = np.isfinite(scores)
+                levels = enumerate(scale_levels(cut))
+                yield make_violin_chart(
+                    {f"{level:g}": scores[finite & (places == k)] for k, level in levels},
+                    name=slug("scores", *part.file_words, dimension, metric),
+                    title=f"{part.title}, {dimension}: {label} by rating",
+                    label=label,
+                    corner="rating",
+                    n_lost=int((~finite).sum()),
+                )
 
 
 def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
@@ -63,33 +70,41 @@ def _points(part: RunDataset, dimension: str) -> pd.DataFrame:
     return part.people(dimension).dropna().rename("value").reset_index()
 
 
-def _violin_chart(
-    part: RunDataset,
-    dimension: str,
-    metric: str,
-    levels: Sequence[float],
-    places: Any,
-    scores: Floats,
+def make_violin_chart(
+    scores_by_group: Mapping[str, Floats],
+    *,
+    name: str,
+    title: str,
+    label: str,
+    corner: str,
+    n_lost: int,
 ) -> Chart:
-    finite = np.isfinite(scores)
-    groups = [scores[finite & (places == k)] for k in range(len(levels))]
+    """Make violins of scores, with a line through their means where groups are levels of a rating.
+
+    Args:
+        scores_by_group: finite scores by rating or system.
+        name, title: of the chart.
+        label: of the metric.
+        corner: what groups are: `rating` or `system`.
+        n_lost: how many scores are not finite.
+    """
+    groups = list(scores_by_group.values())
     rows: list[tuple[str, list[str]]] = []
-    for level, group in zip(levels, groups, strict=True):
+    for group_name, group in scores_by_group.items():
         quarters = np.quantile(group, [0.25, 0.5, 0.75]) if len(group) else [np.nan] * 3
         mean = float(group.mean()) if len(group) else np.nan
         cells = [
             f"{len(group):,}",
-            *map(_format_four_digits, map(float, quarters)),
-            _format_four_digits(mean),
+            *map(format_short, map(float, quarters)),
+            format_short(mean),
         ]
-        rows.append((f"{level:g}", cells))
-    label = part.label(metric)
-    title = f"{part.title}, {dimension}: {label} by rating"
-    lost = int((~finite).sum())
-    notes = [f"{lost:,} of {len(scores):,} scores are not finite and left out."] if lost else []
+        rows.append((group_name, cells))
+    total = sum(map(len, groups)) + n_lost
+    notes = [f"{n_lost:,} of {total:,} scores are not finite and left out."] if n_lost else []
+    are_levels = corner == "rating"
 
     def draw() -> Any:
-        figure, axis = make_figure(2.9, 2.2)
+        figure, axis = make_figure(2.9, 2.2 if are_levels else 2.6)
         filled = [k for k, group in enumerate(groups) if len(group)]
         if filled:
             drawn = axis.violinplot(
@@ -99,27 +114,34 @@ def _violin_chart(
                 body.set(facecolor=SERIES[0], edgecolor="none", alpha=0.35)
             means = [float(groups[k].mean()) for k in filled]
             axis.plot(
-                filled, means, marker="o", color=INK, markersize=2.5, linewidth=0.9, linestyle="-"
+                filled,
+                means,
+                marker="o",
+                color=INK,
+                markersize=2.5,
+                linewidth=0.9,
+                linestyle="-" if are_levels else "none",
             )
-        axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
-        axis.set_xlim(-0.6, len(levels) - 0.4)
+        tilt = {} if are_levels else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(groups)), list(scores_by_group), **tilt)
+        axis.set_xlim(-0.6, len(groups) - 0.4)
         axis.grid(False, axis="x")
-        axis.set_xlabel("rating")
+        axis.set_xlabel(corner)
         axis.set_title(label)
         return figure
 
-    medians = ", ".join(f"{cells[2]} at {level}" for level, cells in rows if cells[2] != MISSING)
+    medians = ", ".join(f"{cells[2]} at {group}" for group, cells in rows if cells[2] != MISSING)
     return Chart(
         "scores",
-        slug("scores", part.dataset, part.protocol, dimension, metric),
+        name,
         title,
-        f"Violins of the scores at each rating, with a line through their means. Medians: {medians}.",
-        ResultTable(title, "rating", ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
+        f"Violins of the scores of each {corner}, with their means. Medians: {medians}.",
+        ResultTable(title, corner, ["n", "25 %", "median", "75 %", "mean"], rows, notes=notes),
         draw,
     )
 
 
-def metric_correlation_charts(part: RunDataset) -> Iterator[Chart]:
+def metric_correlation_charts(part: RunPart) -> Iterator[Chart]:
     metrics = [m for m in part.metrics if m in part.oriented]
     columns = {part.label(m): part.oriented[m] for m in metrics}
     columns |= {f"people: {d}": part.people(d) for d in part.scales}
@@ -172,7 +194,7 @@ def metric_correlation_charts(part: RunDataset) -> Iterator[Chart]:
 
     yield Chart(
         "correlations",
-        slug("correlations", part.dataset, part.protocol),
+        slug("correlations", *part.file_words),
         title,
         f"Spearman's rank correlation over {len(frame):,} items, in shades from red (−1) to blue (1).{extremes}",
         ResultTable(f"{title} ×100", "", labels, rows),

@@ -18,6 +18,7 @@ from ...datasets.schema import ITEM_COLUMNS, RATING_COLUMNS
 from .output_folder import RUN_FILE
 from .results import (
     BLAME_COLUMNS,
+    CORPUS_COLUMNS,
     CORRELATION_COLUMNS,
     FORMAT,
     RANK_COLUMNS,
@@ -28,10 +29,13 @@ from .results import (
 #: Columns of the CSV files that are texts even where they are empty, or say "NA".
 _TEXTS = (
     *("dataset", "protocol", "dimension", "metric", "metric_a", "metric_b"),
-    *("coefficient", "test", "note"),
+    *("coefficient", "test", "note", "references", "system", "system_a", "system_b"),
+    *("item_id", "image_id", "agreement_coefficient", "agreement_on"),
 )
 #: Commands whose runs have correlations.
 COMMANDS = ("bench", "compare", "reproduce", "train")
+#: The same, and the command that scores a user's own captions.
+COMMANDS_WITH_SCORE = (*COMMANDS, "score")
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,21 @@ class FinishedRun:
     def significance(self) -> pd.DataFrame:
         """Columns `SIGNIFICANCE_COLUMNS`; of `captau compare` alone."""
         return self._table("significance.csv", SIGNIFICANCE_COLUMNS)
+
+    @cached_property
+    def corpus(self) -> pd.DataFrame:
+        """Corpus scores, one row a system, set of references and metric; of `captau score` alone."""
+        return self._table("corpus.csv", CORPUS_COLUMNS)
+
+    @cached_property
+    def caption_scores(self) -> pd.DataFrame:
+        """Scores of captions, one row a caption and a column a metric; of `captau score` alone."""
+        return self._table("scores.csv", ("item_id", "image_id"))
+
+    @cached_property
+    def differences(self) -> pd.DataFrame:
+        """Differences of every two systems; of `captau score` of several systems alone."""
+        return self._table("differences.csv", ("references", "metric", "system_a", "system_b"))
 
     def read_texts(self, name: str) -> pd.DataFrame:
         """Return a CSV file whose cells are all texts, empty cells empty ones."""
@@ -165,6 +184,10 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, str):
         raise InputError(f"{record} names no command; it is not captau's")
+    if command == "score" and "score" in commands and (folder / "manifest.json").is_file():
+        raise InputError(
+            f"{folder} is a large set, of which no caption is kept; score a plain file of them instead"
+        )
     if run.get("format") != FORMAT:
         version = (run.get("versions") or {}).get("captau", "another version")
         raise InputError(

@@ -21,7 +21,10 @@ COMMAND_FILES: dict[str, tuple[str, ...]] = {
         *("correlations.csv", "scores.parquet", "table.md", "table.tex", "table.csv"),
         *("items.parquet", "ratings.parquet", "preferences.parquet", "ranks.csv"),
     ),
-    "score": ("corpus.json", "corpus.csv", "scores.csv", "table.md", "table.tex"),
+    "score": (
+        *("corpus.json", "corpus.csv", "scores.csv", "items.parquet"),
+        *("table.md", "table.tex"),
+    ),
     "filter": ("shards.csv", "percentiles.csv", "examples.csv", "table.md", "table.tex"),
     "agree": (
         *("agreement.csv", "distributions.csv", "table.md", "table.tex"),

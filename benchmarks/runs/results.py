@@ -36,6 +36,10 @@ SCORE_COLUMNS = ("dataset", "item_id", "image_id", "caption", "system", "metric"
 #: `source` is a metric, or `PEOPLE_SOURCE` for the words that people mark; `value` is from 0 to 1, blamed most.
 BLAME_COLUMNS = ("dataset", "item_id", "position", "word", "source", "value")
 PEOPLE_SOURCE = "people"
+CORPUS_COLUMNS = (
+    *("system", "references", "metric", "score", "ci_low", "ci_high", "n_images"),
+    *("agreement", "agreement_coefficient", "agreement_on", "note"),
+)
 RANK_COLUMNS = ("dataset", "dimension", "coefficient", "metric", "rank")
 SIGNIFICANCE_COLUMNS = (
     "dataset",

@@ -61,6 +61,19 @@
   };
   document.querySelectorAll("table.data").forEach(arm);
 
+  /* A table or chart that is wider than its place says so. */
+  const observer = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      target.parentElement.classList.toggle("wide", target.parentElement.scrollWidth > target.parentElement.clientWidth + 1);
+    }
+  });
+  document.querySelectorAll(".scroll > table, .scroll > svg").forEach((element) => observer.observe(element));
+
+  /* A chart that stands alone has room for its numbers beside it. */
+  if (matchMedia("(min-width: 60rem)").matches) {
+    document.querySelectorAll("figure:only-child > details").forEach((details) => { details.open = true; });
+  }
+
   /* Captions. */
   const source = by("data");
   if (!source) return;
@@ -78,6 +91,14 @@
       one.means = part.ratings[at].map((values) =>
         values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN);
     });
+    /* What stands together in the list: an image's captions, or a caption alone. */
+    const units = new Map();
+    part.items.image.forEach((image, item) => {
+      const key = part.by_image ? image : item;
+      if (!units.has(key)) units.set(key, []);
+      units.get(key).push(item);
+    });
+    part.units = [...units.values()];
     part.pairsOf = new Map();
     for (const pair of part.pairs) {
       for (const item of [pair[0], pair[1]]) {
@@ -96,6 +117,7 @@
   const percent = (share) => (Number.isNaN(share) ? "undefined" : `${(100 * share).toFixed(0)} %`);
   const written = (score) => {
     if (!Number.isFinite(score)) return String(score);
+    if (Math.abs(score) < 0.0005) return "0";
     return Number(score.toPrecision(4)).toString();
   };
 
@@ -109,18 +131,27 @@
   const choices = () => {
     const [first, second, system] = [by("first"), by("second"), by("system")];
     first.replaceChildren();
-    second.replaceChildren();
     system.replaceChildren();
-    option(first, "any", "any metric");
-    option(second, "any", "any other metric");
     const named = part.metrics.map((_, column) => column);
-    const people = part.people.map(({ column }) => column);
+    if (!part.by_image) {
+      second.replaceChildren();
+      option(first, "any", "any metric");
+      option(second, "any", "any other metric");
+      const people = part.people.map(({ column }) => column);
+      [...people, ...named].forEach((column) => option(second, column, nameOf(part, column)));
+    }
     named.forEach((column) => option(first, column, nameOf(part, column)));
-    [...people, ...named].forEach((column) => option(second, column, nameOf(part, column)));
+    if (part.by_image) first.value = part.leading;
     option(system, "", "all");
     part.systems.filter(Boolean).forEach((name) => option(system, name, name));
     by("system-label").hidden = part.systems.filter(Boolean).length < 2;
     by("dataset-label").hidden = parts.length < 2;
+    if (part.by_image) {
+      const several = part.systems.length > 1;
+      by("order").querySelector("[value=spread]").hidden = !several;
+      by("order").value = several ? "spread" : "lowest";
+      return;
+    }
     for (const value of ["best", "worst"]) {
       by("order").querySelector(`[value=${value}]`).hidden = !part.people.length;
     }
@@ -155,19 +186,50 @@
     return best;
   };
 
+  /* A score as tables print it, and one whose sign makes more better. */
+  const printed = (column, item) => {
+    const score = part.scores[column * part.count + item];
+    const [factor, digits] = part.formats[column];
+    return Number.isFinite(score) ? (factor * score).toFixed(digits).replace(/^-(0(\.0*)?)$/, "$1") : "undefined";
+  };
+  const oriented = (column, item) => (part.higher[column] ? 1 : -1) * part.scores[column * part.count + item];
+  const isOf = (system, item) => !system || part.systems[part.items.system[item]] === system;
+
+  /* What images are sorted by: a system's score, or its distance from the best; of no system, that of all. */
+  const imageKeys = (metric, system) => {
+    const finite = (items) => items.map((item) => oriented(metric, item)).filter((score) => !Number.isNaN(score));
+    const last = (scores, pick) => (scores.length ? pick(...scores) : -Infinity);
+    const own = (unit) => finite(unit.filter((item) => isOf(system, item)));
+    return {
+      spread: (unit) => last(own(unit), (...scores) => Math.max(...finite(unit)) - Math.min(...scores)),
+      lowest: (unit) => last(own(unit).map((score) => -score), Math.max),
+      highest: (unit) => last(own(unit), Math.max),
+    };
+  };
+
   const arrange = () => {
     const words = by("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const system = by("system").value;
     const { items } = part;
     order = [];
-    for (let item = 0; item < part.count; item += 1) {
-      if (system && part.systems[items.system[item]] !== system) continue;
+    for (const unit of part.units) {
+      const own = unit.filter((item) => isOf(system, item));
+      if (!own.length) continue;
       if (words.length) {
-        const text = [items.caption[item], part.images[items.image[item]],
-          ...part.references[items.references[item]]].join(" ").toLowerCase();
+        const text = [...own.map((item) => items.caption[item]), part.images[items.image[own[0]]],
+          ...part.references[items.references[own[0]]]].join(" ").toLowerCase();
         if (!words.every((word) => text.includes(word))) continue;
       }
-      order.push(item);
+      order.push(part.by_image ? unit : unit[0]);
+    }
+    page = 0;
+    if (part.by_image) {
+      const key = imageKeys(Number(by("first").value), system)[by("order").value];
+      if (key) {
+        order = order.map((unit) => [key(unit), unit]).sort((a, b) => b[0] - a[0]).map(([, unit]) => unit);
+      }
+      show();
+      return;
     }
     apart = Array.from({ length: part.count }, () => undefined);
     for (const item of order) apart[item] = furthest(item);
@@ -182,7 +244,6 @@
     };
     const key = keys[by("order").value];
     if (key) order.sort((a, b) => key(b) - key(a) || a - b);
-    page = 0;
     show();
   };
 
@@ -201,10 +262,43 @@
     return make("img", undefined, { src: data, alt: `picture ${part.images[part.items.image[item]]}` });
   };
 
+  /* An image with its captions: of the system asked for, or of all where they are compared. */
+  const imageRow = (unit, at) => {
+    const row = make("li");
+    const metric = Number(by("first").value);
+    const small = picture(unit[0]);
+    const holder = make("div");
+    if (small) holder.append(small);
+    if (Object.keys(part.pictures).length) row.append(holder);
+    const text = make("div");
+    const button = make("button", `Image ${part.images[part.items.image[unit[0]]]}`, { type: "button" });
+    button.addEventListener("click", () => open(at));
+    text.append(button);
+    const system = by("order").value === "spread" ? "" : by("system").value;
+    for (const item of unit.filter((each) => isOf(system, each))) {
+      const line = make("p", undefined, { class: "version" });
+      line.append(
+        make("span", part.systems[part.items.system[item]]),
+        make("span", `${nameOf(part, metric)} ${printed(metric, item)} (${percent(rank(part, metric, item))})`),
+        make("span", part.items.caption[item] || "(an empty caption)", { dir: "auto" }));
+      text.append(line);
+    }
+    const references = part.references[part.items.references[unit[0]]];
+    if (references.length) {
+      const more = make("details");
+      more.append(make("summary", plural(references.length, "reference")),
+        ...references.map((reference) => make("p", reference, { class: "meta", dir: "auto" })));
+      text.append(more);
+    }
+    row.append(text);
+    return row;
+  };
+
   const show = () => {
     const list = by("list");
     const start = page * ROWS;
     const rows = order.slice(start, start + ROWS).map((item, at) => {
+      if (part.by_image) return imageRow(item, start + at);
       const row = make("li");
       const holder = make("div");
       const small = picture(item);
@@ -229,7 +323,8 @@
     list.start = start + 1;
     list.replaceChildren(...rows);
     const pages = Math.max(1, Math.ceil(order.length / ROWS));
-    by("count").textContent = `${plural(order.length, "caption")} of ${part.count.toLocaleString("en")}`;
+    const all = part.by_image ? part.units.length : part.count;
+    by("count").textContent = `${order.length.toLocaleString("en")} of ${plural(all, part.by_image ? "image" : "caption")}`;
     by("page").textContent = `page ${page + 1} of ${pages}`;
     by("pages").hidden = pages < 2;
     by("before").disabled = page === 0;
@@ -258,7 +353,59 @@
     return pieces.length ? pieces : ["(an empty caption)"];
   };
 
+  const textList = (name, texts) => {
+    const list = make("ul");
+    texts.forEach((text) => list.append(make("li", text, { dir: "auto" })));
+    by("caption-body").append(make("h4", name), list);
+  };
+  const scoreTable = (caption, names, rows) => {
+    const table = make("table");
+    table.append(make("caption", caption));
+    const head = make("tr");
+    names.forEach((name) => head.append(make("th", name, { scope: "col" })));
+    const [top, body] = [make("thead"), make("tbody")];
+    top.append(head);
+    body.append(...rows);
+    table.append(top, body);
+    const holder = make("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" });
+    holder.append(table);
+    by("caption-body").append(make("h4", "Scores"), holder);
+    observer.observe(table);
+  };
+  const atTop = () => {
+    by("caption-before").disabled = opened === 0;
+    by("caption-after").disabled = opened >= order.length - 1;
+    by("caption").scrollTop = 0;
+  };
+
+  const fillImage = () => {
+    const unit = order[opened];
+    const { items } = part;
+    by("caption-text").replaceChildren(`Image ${part.images[items.image[unit[0]]]}`);
+    by("caption-body").replaceChildren();
+    const large = picture(unit[0]);
+    if (large) by("caption-body").append(large);
+    const systemOf = (item) => part.systems[items.system[item]];
+    textList("Captions", unit.map((item) => `${systemOf(item)}: ${items.caption[item]}`));
+    const references = part.references[items.references[unit[0]]];
+    if (references.length) textList("References", references);
+    const rows = part.metrics.map((_, column) => {
+      const row = make("tr");
+      const best = Math.max(...unit.map((item) => oriented(column, item)).filter((score) => !Number.isNaN(score)));
+      row.append(make("th", nameOf(part, column), { scope: "row" }), ...unit.map((item) => {
+        const cell = make("td", undefined, { class: "n" });
+        cell.append(make(oriented(column, item) === best ? "strong" : "span", printed(column, item)),
+          ` (${percent(rank(part, column, item))})`);
+        return cell;
+      }));
+      return row;
+    });
+    scoreTable("Scores, and the share of captions whose score is lower", ["metric", ...unit.map(systemOf)], rows);
+    atTop();
+  };
+
   const fill = () => {
+    if (part.by_image) return fillImage();
     const item = order[opened];
     const { items } = part;
     const body = by("caption-body");
@@ -280,12 +427,7 @@
     const large = picture(item);
     if (large) body.append(large);
     body.append(facts);
-    const lists = (name, texts) => {
-      if (!texts.length) return;
-      const list = make("ul");
-      texts.forEach((text) => list.append(make("li", text, { dir: "auto" })));
-      body.append(make("h4", name), list);
-    };
+    const lists = (name, texts) => texts.length && textList(name, texts);
     const sources = new Map();
     const words = items.caption[item].split(/\s+/).filter(Boolean);
     for (const [place, name, value] of part.blamed[item] || []) {
@@ -298,13 +440,7 @@
       const won = winner === "tie" ? "people tied" : (winner === "a") === (a === item) ? "this one preferred" : "the other preferred";
       return `${part.compared[dimension]}, ${won}: ${items.caption[a === item ? b : a]}`;
     }));
-    const table = make("table");
-    table.append(make("caption", "Scores, and the share of captions whose score is lower"));
-    const head = make("tr");
-    ["metric", "score", "share"].forEach((name) => head.append(make("th", name, { scope: "col" })));
-    const top = make("thead");
-    top.append(head);
-    const rows = make("tbody");
+    const rows = [];
     const line = (column, score) => {
       const row = make("tr");
       const share = rank(part, column, item);
@@ -313,17 +449,13 @@
         cell.append(make("meter", undefined, { min: 0, max: 1, value: share, "aria-hidden": "true" }));
       }
       row.append(make("th", nameOf(part, column), { scope: "row", dir: "auto" }), make("td", score, { class: "n" }), cell);
-      rows.append(row);
+      rows.push(row);
     };
     part.metrics.forEach((_, column) => line(column, written(part.scores[column * part.count + item])));
     part.people.forEach(({ column, means }) => line(column, written(means[item])));
-    table.append(top, rows);
-    const holder = make("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" });
-    holder.append(table);
-    body.append(make("h4", "Scores"), holder);
-    by("caption-before").disabled = opened === 0;
-    by("caption-after").disabled = opened >= order.length - 1;
-    by("caption").scrollTop = 0;
+    scoreTable("Scores, and the share of captions whose score is lower", ["metric", "score", "share"], rows);
+    atTop();
+    return undefined;
   };
   const open = (at) => {
     opened = at;
@@ -347,7 +479,7 @@
     choices();
     arrange();
   });
-  for (const id of ["system", "first", "second", "order"]) by(id).addEventListener("change", arrange);
+  for (const id of ["system", "first", "second", "order"]) by(id)?.addEventListener("change", arrange);
   let waiting = 0;
   by("search").addEventListener("input", () => {
     clearTimeout(waiting);

@@ -25,6 +25,7 @@ from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.html_report import build
 from tests.benchmarks.reporting.made_runs import rewrite
+from tests.benchmarks.reporting.report_pages import data_of, texts
 from tests.conftest import AWKWARD, run_captau
 
 #: What a page must not take for its own, and must show as it stands.
@@ -124,12 +125,6 @@ class Page(HTMLParser):
 
 def page_of(folder):
     return Page((folder / "report.html").read_text(encoding="utf-8"))
-
-
-def data_of(folder):
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    return json.loads(data)
 
 
 def numbers(text, kind):
@@ -344,38 +339,6 @@ def test_faults(demo, copy, tmp_path, capsys, monkeypatch):
 # In a browser.
 
 
-@pytest.fixture
-def looked_at(chromium):
-    """A function that opens a run's page, which must ask for nothing else and say nothing."""
-    asked, said = [], []
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(10_000)
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-
-    def open_(folder, width=1280):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto((folder / "report.html").as_uri())
-        return page
-
-    yield open_
-    context.close()
-    assert asked
-    assert all(url.startswith(("file:", "data:")) for url in asked), asked
-    assert said == []
-
-
-def texts(page, selector):
-    """Of each element that is shown."""
-    return page.evaluate(
-        "selector => [...document.querySelectorAll(selector)].filter(e => e.checkVisibility())"
-        ".map(e => e.textContent.trim())",
-        selector,
-    )
-
-
 def test_a_browser_sorts_filters_and_opens_a_caption(looked_at, demo):
     page = looked_at(demo)
     heads = page.locator("#main table.data").first.locator("thead th")
@@ -403,7 +366,7 @@ def test_a_browser_sorts_filters_and_opens_a_caption(looked_at, demo):
     # Captions: by how far CIDEr and people are apart, as pandas has it.
     page.select_option("#first", label="CIDEr")
     page.select_option("#second", label="people (overall)")
-    assert texts(page, "#count") == ["360 captions of 360"]
+    assert texts(page, "#count") == ["360 of 360 captions"]
     set_ = captau.load("demo")
     scores = pd.read_parquet(demo / "scores.parquet")
     cider = scores[scores["metric"] == "cider"].set_index("item_id")["score"]

@@ -1,0 +1,206 @@
+"""The overview of a dataset on the report page: a verdict, and the table of coefficients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from ..evaluation.wording import describe_protocol, interval_words
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..scoring.protocol import Protocol
+from ..statistics.bootstrap import StatisticsOptions
+from ..statistics.preferences import MEAN_DIMENSION
+from ..statistics.virtual_raters import CEILINGS
+from .run_dataset import RunDataset
+
+#: Metric, dimension and coefficient.
+ColumnKey = tuple[str, str, str]
+#: Coefficients that are 0 where scores and ratings have nothing in common.
+CENTRED_AT_ZERO = ("tau_c", "tau_b", "tau_a", "gamma", "spearman", "pearson")
+
+
+def describe_data(part: RunDataset) -> str:
+    """Describe the captions, their judgements and the protocol in a line."""
+    counts = part.correlations[["n_items", "n_ratings"]].max()
+    points = (
+        "preference pairs" if set(part.correlations["coefficient"]) == {"accuracy"} else "ratings"
+    )
+    sizes = f"{int(counts['n_items']):,} captions, {int(counts['n_ratings']):,} {points}"
+    options: Any = part.run.run.get("protocols", {}).get(part.dataset)
+    try:
+        protocol = Protocol.from_record(options)
+    except (AttributeError, TypeError):
+        return f"{sizes}; protocol {part.protocol}."
+    return f"{sizes}; protocol {part.protocol}: {describe_protocol(protocol)}."
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The coefficients of a dataset, metrics sorted by the leading one.
+
+    Attributes:
+        part: the dataset.
+    """
+
+    part: RunDataset
+
+    @cached_property
+    def row_by_key(self) -> dict[ColumnKey, dict[str, Any]]:
+        """The rows of `correlations.csv` by metric, dimension and coefficient."""
+        records: Any = self.part.correlations.to_dict("records")
+        return {(r["metric"], r["dimension"], r["coefficient"]): r for r in records}
+
+    @cached_property
+    def columns(self) -> list[tuple[str, str]]:
+        """Every dimension and coefficient, in the run's order."""
+        return list(dict.fromkeys((d, c) for _, d, c in self.row_by_key))
+
+    @cached_property
+    def leading_column(self) -> tuple[str, str]:
+        """The column by which metrics are sorted: the first; of accuracies, their mean."""
+        mean = (MEAN_DIMENSION, "accuracy")
+        first = self.columns[0]
+        return mean if first[1] == "accuracy" and mean in self.columns else first
+
+    @cached_property
+    def has_several_dimensions(self) -> bool:
+        """Tell whether a coefficient's dimension has to be named."""
+        return len({d for d, c in self.columns if c != "accuracy"}) > 1
+
+    @cached_property
+    def ranks(self) -> dict[ColumnKey, int]:
+        """The rank of each metric; empty where nothing was tested."""
+        if not self.part.run.has_file("ranks.csv"):
+            return {}
+        ranks = self.part.run.ranks
+        ranks = ranks[ranks["dataset"] == self.part.dataset]
+        keys = zip(ranks["metric"], ranks["dimension"], ranks["coefficient"], strict=True)
+        return {(m, d, c): int(rank) for (m, d, c), rank in zip(keys, ranks["rank"], strict=True)}
+
+    def value(self, metric: str, column: tuple[str, str]) -> float:
+        """Return a coefficient; NaN where there is none."""
+        return float(self.row_by_key.get((metric, *column), {}).get("value", math.nan))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The metrics from the best to the worst, then floors and ceilings."""
+        values = {m: self.value(m, self.leading_column) for m in self.part.metrics}
+        metrics = sorted(values, key=lambda m: math.inf if math.isnan(values[m]) else -values[m])
+        return [
+            *metrics,
+            *(m for m in dict.fromkeys(r[0] for r in self.row_by_key) if m not in values),
+        ]
+
+    def head(self, column: tuple[str, str]) -> str:
+        """Return the head of a column."""
+        dimension, coefficient = column
+        sign = COEFFICIENT_STYLE[coefficient][0]
+        is_named = self.has_several_dimensions or coefficient == "accuracy"
+        return f"{dimension} {sign}" if is_named else sign
+
+    def format_value(self, metric: str, column: tuple[str, str]) -> str:
+        """Return a coefficient as tables print it; empty where the run has no such row."""
+        if (metric, *column) not in self.row_by_key:
+            return ""
+        return format_number(self.value(metric, column), *COEFFICIENT_STYLE[column[1]][2:])
+
+    def verdict(self) -> str:
+        """Say in one sentence which metric is best, whether its lead is significant, and what people reach."""
+        column = self.leading_column
+        metrics = [
+            m
+            for m in self.names
+            if m in self.part.metrics and self.format_value(m, column) not in ("", MISSING)
+        ]
+        if not metrics:
+            return "No metric has a coefficient."
+        best = metrics[0]
+        interval = self._interval(best, column)
+        number = f"{self.head(column)} {self.format_value(best, column)}"
+        number += f", interval {interval}" if interval != MISSING else ""
+        sentence = f"{self.part.label(best)} agrees best with people ({number})"
+        low = float(self.row_by_key[best, *column]["ci_low"])
+        if column[1] in CENTRED_AT_ZERO and (self.value(best, column) <= 0 or low <= 0):
+            sentence = f"No metric agrees with people beyond chance; the best is {self.part.label(best)} ({number})"
+        clauses = [sentence]
+        if len(metrics) > 1:
+            second = f"{self.part.label(metrics[1])} ({self.format_value(metrics[1], column)})"
+            ranks = [self.ranks.get((m, *column)) for m in metrics[:2]]
+            result = "is significant" if ranks[0] != ranks[1] else "is not significant"
+            result = "was not tested for significance" if None in ranks else result
+            clauses.append(f"its lead over {second} {result}")
+        ceilings = {m: self.format_value(m, column) for m in CEILINGS}
+        humans = [
+            f"{part} ({self.part.label(m)})"
+            for m, part in ceilings.items()
+            if part not in ("", MISSING)
+        ]
+        clauses.append(f"people reach {humans[0]}" if humans else "the data give no human ceiling")
+        return "; ".join(clauses) + "."
+
+    def _interval(self, metric: str, column: tuple[str, str]) -> str:
+        row = self.row_by_key.get((metric, *column))
+        if row is None or pd.isna(row["ci_low"]):
+            return MISSING
+        scale = COEFFICIENT_STYLE[column[1]][2:]
+        low, high = (format_number(float(row[c]), *scale) for c in ("ci_low", "ci_high"))
+        return f"{low} – {high}"
+
+    def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
+        """Return metrics as rows, coefficients with intervals and ranks as columns; and which cells are the best."""
+        heads, columns = ["kind"], [[self.part.metric_kind(m) for m in self.names]]
+        best: set[tuple[int, int]] = set()
+        for column in self.columns:
+            cells = [self.format_value(m, column) for m in self.names]
+            competing = [c for c in cells[: len(self.part.metrics)] if c not in ("", MISSING)]
+            if competing:
+                top = max(competing, key=float)
+                rows = range(len(self.part.metrics))
+                best |= {(row, len(columns)) for row in rows if cells[row] == top}
+            heads.append(self.head(column))
+            columns.append(cells)
+            intervals = [self._interval(m, column) for m in self.names]
+            if set(intervals) != {MISSING} and (
+                column[1] != "accuracy" or column[0] == MEAN_DIMENSION
+            ):
+                heads.append("interval")
+                columns.append(intervals)
+            ranks = [self.ranks.get((m, *column)) for m in self.names]
+            if any(rank is not None for rank in ranks):
+                heads.append("rank")
+                columns.append(["" if rank is None else str(rank) for rank in ranks])
+        lines = [
+            (self.part.label(m), [column[index] for column in columns])
+            for index, m in enumerate(self.names)
+        ]
+        table = ResultTable(
+            "Coefficients ×100, the best of each in bold",
+            "metric",
+            heads,
+            lines,
+            notes=_notes(self.part, set(heads)),
+        )
+        return table, best
+
+
+def _notes(part: RunDataset, heads: set[str]) -> list[str]:
+    styles = part.run.run.get("metrics", {})
+    notes = [styles.get(m, {}).get("note", "") for m in part.metrics]
+    missing = part.run.run.get("missing", {}).get(part.dataset, {})
+    notes += [f"{part.label(m)} is missing: {reason}." for m, reason in missing.items()]
+    is_missing = part.correlations["metric"].isin(list(missing))
+    undefined = part.correlations[part.correlations["value"].isna() & ~is_missing]
+    notes += [
+        f"{part.label(r['metric'])}, {r['dimension']} {r['coefficient']}: {r['note']}."
+        for r in undefined.to_dict("records")
+    ]
+    options = part.run.run.get("config", {}).get("statistics") or {}
+    if "interval" in heads and options:
+        notes.append(f"Intervals: {interval_words(StatisticsOptions(**options))}.")
+    if "rank" in heads:
+        notes.append("Ranks: metrics that share a rank do not differ significantly.")
+    return [note for note in dict.fromkeys(notes) if note]

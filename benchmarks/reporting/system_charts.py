@@ -1,0 +1,99 @@
+"""Charts of a user's own captions: corpus scores with intervals, differences, and captions' scores by system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..runs.tables import ResultTable
+from .chart import Chart, UnavailableChart, make_row_figure, slug
+from .coefficient_charts import make_difference_chart
+from .figure_files import SERIES
+from .score_charts import make_violin_chart
+from .scored_captions import ScoredCaptions
+
+
+def corpus_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each metric a chart of the systems' corpus scores, the best system first."""
+    for metric in part.metrics:
+        order = part.sort_systems(metric)
+        if order:
+            yield _corpus_chart(part, metric, order)
+
+
+def _corpus_chart(part: ScoredCaptions, metric: str, order: list[str]) -> Chart:
+    label = part.label(metric)
+    rows = [part.rows[system, metric] for system in order]
+    texts = [
+        [part.format_score(float(row[c]), metric) for c in ("score", "ci_low", "ci_high")]
+        for row in rows
+    ]
+    title = f"{part.title}: {label}"
+
+    def draw() -> Any:
+        figure, axis = make_row_figure(order)
+        factor = part.styles[metric]["scale"]
+        for y, row in enumerate(rows):
+            score, low, high = (factor * float(row[c]) for c in ("score", "ci_low", "ci_high"))
+            if np.isfinite(low):
+                axis.plot([low, high], [y, y], color=SERIES[0], linestyle="-", linewidth=1.2)
+            axis.plot(score, y, "o", color=SERIES[0], markersize=4.5, linestyle="none")
+        axis.set_xlabel(label if factor == 1 else f"{label} ×{factor:g}")
+        axis.set_title(title)
+        return figure
+
+    ranking = ", ".join(f"{system} {cells[0]}" for system, cells in zip(order, texts, strict=True))
+    return Chart(
+        "forest",
+        slug("forest", *part.file_words, metric),
+        title,
+        f"Points with intervals. From the best to the worst: {ranking}.",
+        ResultTable(title, "system", ["score", "from", "to"], list(zip(order, texts, strict=True))),
+        draw,
+    )
+
+
+def difference_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each tested metric a square of the differences of every two systems.
+
+    Raises:
+        UnavailableChart: where there is one system, or nothing was tested.
+    """
+    if part.differences.empty:
+        raise UnavailableChart("the run compares no two systems")
+    for metric in part.metrics:
+        rows = part.differences[part.differences["metric"] == metric]
+        if len(rows):
+            style = part.styles[metric]
+            label = part.label(metric)
+            scale, decimals = style["scale"], style["decimals"]
+            yield make_difference_chart(
+                rows.rename(columns={"system_a": "a", "system_b": "b"}),
+                {system: system for system in part.sort_systems(metric)},
+                (scale, decimals),
+                1 - part.statistics.level,
+                name=slug("significance", *part.file_words, metric),
+                title=f"{part.title}: differences of {label}",
+                subject=label if scale == 1 else f"{label} ×{scale:g}",
+                corner="systems",
+                test=f"bootstrap, {part.statistics.correction}",
+            )
+
+
+def system_violin_charts(part: ScoredCaptions) -> Iterator[Chart]:
+    """Make for each metric violins of the captions' scores by system."""
+    for metric in part.metrics:
+        scores = part.scores[metric]
+        finite = scores[np.isfinite(scores)]
+        systems = part.items["system"].loc[finite.index]
+        label = part.label(metric)
+        yield make_violin_chart(
+            {s: finite[systems == s].to_numpy(dtype=float) for s in part.systems},
+            name=slug("scores", *part.file_words, metric),
+            title=f"{part.title}: captions' {label}",
+            label=label,
+            corner="system",
+            n_lost=len(scores) - len(finite),
+        )
