@@ -135,11 +135,13 @@ class Overview:
             clauses.append(f"its lead over {second} {result}")
         ceilings = {m: self.format_value(m, column) for m in CEILINGS}
         humans = [
-            f"{part} ({self.part.label(m)})"
-            for m, part in ceilings.items()
-            if part not in ("", MISSING)
+            f"{value} ({self.part.label(m)})"
+            for m, value in ceilings.items()
+            if value not in ("", MISSING)
         ]
-        clauses.append(f"people reach {humans[0]}" if humans else "the data give no human ceiling")
+        clauses.append(
+            f"the human ceiling is {humans[0]}" if humans else "the data give no human ceiling"
+        )
         return "; ".join(clauses) + "."
 
     def _interval(self, metric: str, column: tuple[str, str]) -> str:

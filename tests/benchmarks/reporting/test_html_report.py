@@ -24,7 +24,10 @@ from captau.benchmarks.options.report import ReportOptions
 from captau.benchmarks.reporting import figure_files as figures
 from captau.benchmarks.reporting.caption_browser import STEPS, UNDEFINED, percentiles, script_json
 from captau.benchmarks.reporting.html_report import build
-from tests.benchmarks.reporting.made_runs import rewrite
+from captau.benchmarks.reporting.overview import Overview
+from captau.benchmarks.reporting.run_dataset import run_datasets
+from captau.benchmarks.runs.finished_run import read_run
+from tests.benchmarks.reporting.made_runs import ROWS, made_run, rewrite
 from tests.benchmarks.reporting.report_pages import data_of, texts
 from tests.conftest import AWKWARD, run_captau
 
@@ -230,6 +233,20 @@ def test_headings_landmarks_and_tables_for_those_who_hear_the_page(demo):
     for attributes in [a for _, a in page.tags if "aria-labelledby" in a]:
         assert set(str(attributes["aria-labelledby"]).split()) <= set(ids)
     assert page.of("html") == [{"lang": "en"}]
+
+
+def test_the_verdict_says_whether_the_lead_is_significant(tmp_path):
+    """By hand from `made_runs.ROWS`: METEOR and CIDEr share rank 1 for τ_c."""
+    (part,) = run_datasets(read_run(made_run(tmp_path / "run", ROWS[:8])))
+    assert Overview(part).verdict() == (
+        "METEOR agrees best with people (τ_c 41.2, interval 39.0 – 43.0); its lead over CIDEr (41.2) is not "
+        "significant; the human ceiling is 70.0 (oracle (mean rating))."
+    )
+    rows = [(*ROWS[0][:4], 0.3, 0.2, 0.4, 1, ""), (*ROWS[1][:4], 0.1, 0.0, 0.2, 2, "")]
+    (part,) = run_datasets(read_run(made_run(tmp_path / "clear", rows)))
+    assert Overview(part).verdict().endswith("is significant; the data give no human ceiling.")
+    (part,) = run_datasets(read_run(made_run(tmp_path / "alone", rows[1:])))
+    assert Overview(part).verdict().startswith("No metric agrees with people beyond chance")
 
 
 def test_run_details(demo):
