@@ -183,11 +183,15 @@ def print_table(_: Command, options: Any) -> int:
     """Run `captau table`; the status is 1 where a job of a sweep is not done."""
     from ..options.table import SweepTableOptions
     from ..reporting.joined_table import join
-    from ..reporting.table_layouts import LAYOUTS
+    from ..reporting.table_layouts import LAYOUTS, appendix
     from ..sweeps.gather import run
 
     if not isinstance(options, SweepTableOptions):
         _print_or_write(LAYOUTS[options.style](join(options)), options.output)
+        if options.appendix is not None:
+            table = join(replace(options, notes_below="full"))
+            is_latex = options.appendix.suffix == ".tex"
+            _print_or_write(appendix(table, is_latex=is_latex), options.appendix)
         return 0
     gathered = run(options)
     _print_or_write(gathered.render(options.style), options.output)

@@ -16,6 +16,7 @@ from .shared import one_of, runs_option, words_of
 #: The formats of `captau table`, and how it prints intervals.
 STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
+NOTES = ("brief", "full", "none")
 
 _RUNS = "folders of finished runs (of bench, compare, reproduce or train)"
 _OUTPUT = "where to write (default: standard output)"
@@ -24,6 +25,14 @@ _OUTPUT = "where to write (default: standard output)"
 def _papers_of(value: Any, key: str) -> tuple[str, ...]:
     papers = words_of(value, key)
     return tuple(group("paper")) if papers == ("all",) else papers
+
+
+def _names_of(value: Any, key: str) -> dict[str, str]:
+    if not isinstance(value, Mapping | None):
+        raise InputError(
+            f"{key} is {value!r}; labels by metric are expected, as {key}={{cider: CIDEr-D}}"
+        )
+    return {str(name): str(label) for name, label in (value or {}).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +65,8 @@ captau table run=mine                                  Markdown, onto the termin
 captau table run=mine style=latex output=table.tex
 captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
 captau table run=mine,older intervals=plusminus
+captau table run=mine rows=cider,meteor,ceilings names={cider:CIDEr-D} sort=tau_c
+captau table run=mine style=latex output=table.tex appendix=appendix.tex
 captau table sweep=sweep rerun=true                    run a sweep's failed jobs again, and join all
 """
     notes: ClassVar[str] = "Nothing is scored, and no dataset is read. See docs/tables.md."
@@ -84,6 +95,44 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         "only these rated dimensions or categories, in this order",
         takes="[..]",
         read=words_of,
+    )
+    rows: tuple[str, ...] = option(
+        None,
+        "only these metrics (bleu_4, CIDEr), labels or groups (ceilings), in this order",
+        takes="[..]",
+        read=words_of,
+    )
+    sort: tuple[str, ...] = option(
+        None,
+        "the column by which rows are sorted within their groups, best first: a coefficient, dataset or dimension, or "
+        "several that name one column",
+        takes="NAME|[A,B]",
+        read=words_of,
+    )
+    names: dict[str, str] = option(
+        None,
+        "labels of your own by metric or label: {cider: CIDEr-D}",
+        takes="{..}",
+        read=_names_of,
+    )
+    own: tuple[str, ...] = option(
+        ["given"],
+        "your own rows, which are marked (ours): metrics, labels or groups; given are score files and functions",
+        takes="[..]",
+        read=words_of,
+    )
+    notes_below: str = option(
+        "brief",
+        "brief (how to read the numbers), full (also sources and signatures), none",
+        key="notes",
+        type=str | None,
+        read=lambda value, _: str(value or "none"),
+        check=one_of(NOTES),
+    )
+    appendix: Path | None = option(
+        None,
+        "where to write the full notes and the metrics' signatures: LaTeX where it ends in .tex, else Markdown",
+        takes="FILE",
     )
     title: str | None = option(None, "the line above the table", takes="TEXT", is_literal=True)
     label: str | None = option(None, "LaTeX's \\label", takes="NAME", is_literal=True)

@@ -27,8 +27,9 @@ from ..runs.tables import COEFFICIENT_STYLE, MISSING
 from ..scoring.catalog import METRIC_KINDS
 from ..scoring.protocol import Protocol
 from .named_run import ColumnKey, NamedRun, describe_statistics, read_named_runs, shorten_hashes
-from .printed_table import GROUPS, CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
+from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
 from .row_drafts import RowDraft, computed_rows, published_rows, refusal_notes
+from .row_selection import agreement_notes, choose_rows, fold_published_rows, name_rows, sort_rows
 
 
 def join(config: TableOptions) -> JoinedTable:
@@ -42,8 +43,11 @@ def join(config: TableOptions) -> JoinedTable:
     """
     sources = read_named_runs(config.runs)
     columns = _columns(sources, config)
+    has_details = config.notes_below == "full"
     drafts = computed_rows(sources, columns, config.intervals)
-    drafts += published_rows(columns, drafts, config.published)
+    drafts += published_rows(columns, drafts, config.published, has_remarks=has_details)
+    drafts, equal_by_source = fold_published_rows(drafts)
+    drafts = choose_rows(drafts, config.rows)
     has_dropped_clusters = _without_clusters(columns, drafts)
     for key, column in columns.items():
         _emphasise(key, drafts)
@@ -51,11 +55,19 @@ def join(config: TableOptions) -> JoinedTable:
             if draft.kind in METRIC_KINDS and not draft.source and key not in draft.cells:
                 draft.cells[key] = PrintedNumber(MISSING, math.nan)
                 draft.texts[key] = [f"not computed on {column.over}"]
-    drafts.sort(key=lambda d: (GROUPS.index(d.kind), d.order))
+    drafts = sort_rows(drafts, columns, config.sort)
+    name_rows(drafts, config.names, config.own)
     notes = _notes(sources, columns, drafts, config)
+    notes += agreement_notes(equal_by_source, drafts)
     if has_dropped_clusters:
         notes.append("No clusters where the metrics of several runs meet: each run ranked its own.")
-    versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
+    if has_details:
+        versions = dict.fromkeys(source.run.run["versions"]["captau"] for source in sources)
+        notes.append(f"Computed by captau {', '.join(versions)}.")
+    if config.notes_below == "none":
+        notes = []
+        for draft in drafts:
+            draft.texts.clear()
     letters: dict[str, str] = {}
     groups: list[RowGroup] = []
     for kind in dict.fromkeys(d.kind for d in drafts):
@@ -68,9 +80,12 @@ def join(config: TableOptions) -> JoinedTable:
         tuple(columns.values()),
         tuple(groups),
         tuple((letter, text) for text, letter in letters.items()),
-        (*notes, f"Computed by captau {', '.join(versions)}."),
-        tuple((d.label, shorten_hashes(d.signature)) for d in drafts if d.signature),
+        tuple(notes),
+        tuple(
+            (d.label, shorten_hashes(d.signature)) for d in drafts if d.signature and has_details
+        ),
         config.intervals,
+        has_legend=config.notes_below != "none",
     )
 
 
@@ -201,7 +216,12 @@ def _notes(
     drafts: Sequence[RowDraft],
     config: TableOptions,
 ) -> list[str]:
-    """List the notes below the table, except footnotes, signatures and the meaning of bold."""
+    """List the notes below the table, except footnotes, signatures and the meaning of bold.
+
+    Brief ones say how to read the numbers; full ones also what metrics and rows are, and where numbers are from.
+    """
+    has_details = config.notes_below == "full"
+    specs = {draft.spec for draft in drafts}
     cells = [c for d in drafts for c in d.cells.values()]
     notes = ["Coefficients ×100."]
     datasets = {column.dataset for column in columns.values()}
@@ -221,8 +241,10 @@ def _notes(
             f"Superscript numbers, ranks: {w}." for w in describe_statistics(sources, rank_words)
         ]
     for source in sources:
-        rows = [(key, row) for key, row in source.rows if key in columns]
+        rows = [(k, row) for k, row in source.rows if k in columns and row["metric"] in specs]
         notes += _on_data(source, rows, columns)
+        if not has_details:
+            continue
         notes += [source.styles[row["metric"]].note for _, row in rows]
         below = {**source.below["floors"], **source.below["ceilings"]}
         notes += [
@@ -230,13 +252,14 @@ def _notes(
             for _, row in rows
             if row["metric"] in below and not math.isnan(row["value"])
         ]
-    if config.published:
-        citations = dict.fromkeys(d.source for d in drafts if d.source)
+    if config.published and has_details:
+        citations = dict.fromkeys(s for d in drafts if d.source for s in d.source.split("; "))
         notes.append(
             f"Published numbers stand as they are printed: {', '.join(citations)}."
             if citations
             else "No published number is of these datasets and coefficients."
         )
+    if config.published:
         notes += refusal_notes(columns, config.published)
     return [note for note in dict.fromkeys(notes) if note]
 

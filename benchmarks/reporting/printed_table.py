@@ -96,6 +96,7 @@ class JoinedTable:
         notes: what else stands below.
         signatures: the metrics' labels and signatures, which stand there too.
         intervals: how intervals are shown: `subscript`, `plusminus` or `none`.
+        has_legend: whether a line below explains the letters' shapes.
     """
 
     title: str
@@ -106,6 +107,7 @@ class JoinedTable:
     notes: tuple[str, ...]
     signatures: tuple[tuple[str, str], ...]
     intervals: str
+    has_legend: bool = True
 
     @property
     def cells(self) -> list[PrintedNumber]:

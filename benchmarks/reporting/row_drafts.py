@@ -89,8 +89,17 @@ def published_rows(
     columns: Mapping[ColumnKey, CoefficientColumn],
     computed: Sequence[RowDraft],
     papers: Sequence[str],
+    *,
+    has_remarks: bool,
 ) -> list[RowDraft]:
-    """The rows of papers: below the metric that captau has for it, or among themselves."""
+    """The rows of papers: below the metric that captau has for it, or among themselves.
+
+    Args:
+        columns: the table's columns.
+        computed: the rows of runs.
+        papers: names in `conf/paper/`.
+        has_remarks: whether footnotes say more of a number than that its protocol is another.
+    """
     drafts: dict[tuple[str, str], RowDraft] = {}
     kinds = {d.spec: d.kind for d in computed}
     for key, published in _fitting_numbers(columns, papers):
@@ -103,7 +112,7 @@ def published_rows(
         draft = drafts[place]
         value = float(published.text) / COEFFICIENT_STYLE[published.coefficient][2]
         draft.cells[key] = PrintedNumber(published.text, value)
-        draft.texts[key] = [published.note] if published.note else []
+        draft.texts[key] = [published.note] if has_remarks and published.note else []
         differ = protocol_differences(published.protocol, column.protocol)
         if differ := [*differ, *([published.caveat] if published.caveat else [])]:
             draft.apart.add(key)

@@ -18,6 +18,8 @@ from .printed_table import JoinedTable, PrintedNumber, TableRow
 def _legend(table: JoinedTable, printed: str) -> list[str]:
     """Explain the letters' shapes; `printed` is the look of published numbers."""
     lines: list[str] = []
+    if not table.has_legend:
+        return lines
     if any(cell.emphasis for cell in table.cells):
         lines.append(
             "Bold and underlined: the best and the second best of a column, as printed; floors and "
@@ -86,9 +88,25 @@ def latex(table: JoinedTable) -> str:
             f"{latex_escape(label)}: {breaking(sign)}" for label, sign in table.signatures
         ]
         below.append(f"Signatures: {'; '.join(signature_lines)}.")
-    lines += [r"  \par\smallskip", r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"]
-    lines += [rf"    {line}\par" for line in below]
-    return "\n".join([*lines, r"  \end{minipage}", r"\end{table}"]) + "\n"
+    if below := [line for line in below if line]:
+        lines += [r"  \par\smallskip", r"  \begin{minipage}{\linewidth}\scriptsize\raggedright"]
+        lines += [*(rf"    {line}\par" for line in below), r"  \end{minipage}"]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def appendix(table: JoinedTable, *, is_latex: bool) -> str:
+    """Return the notes and signatures of a table for a paper's appendix, as LaTeX or Markdown."""
+    title = f"Details of the table: {table.title}"
+    if is_latex:
+        signatures = [
+            rf"  \item {latex_escape(label)}: {breaking(signature)}"
+            for label, signature in table.signatures
+        ]
+        lines = [rf"\paragraph{{{latex_escape(title)}}}", *map(latex_escape, table.notes)]
+        lines += [r"\begin{itemize}\raggedright", *signatures, r"\end{itemize}"]
+        return "\n".join(lines) + "\n"
+    signatures = [f"- {_plain(label)}: `{signature}`" for label, signature in table.signatures]
+    return "\n\n".join([f"## {title}", *map(_plain, table.notes), "\n".join(signatures)]) + "\n"
 
 
 def _latex_cell(cell: PrintedNumber, table: JoinedTable) -> list[str]:

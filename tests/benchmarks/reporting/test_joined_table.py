@@ -61,8 +61,8 @@ def captau(capsys):
     return call
 
 
-def table(*folders, **options) -> JoinedTable:
-    return join(TableOptions(runs=tuple(folders), **options))
+def table(*folders, notes_below="full", **options) -> JoinedTable:
+    return join(TableOptions(runs=tuple(folders), notes_below=notes_below, **options))
 
 
 def row(of: JoinedTable, label: str, source: str = ""):
@@ -100,7 +100,7 @@ def test_rows_are_grouped_by_kind(run):
         ("reference-based", ["BLEU-1", "METEOR", "CIDEr"]),
         ("reference-free", ["CLIP-S"]),
         ("learned", ["UMIC"]),
-        ("given", ["Mine <b>|*50%_"]),
+        ("given", ["Mine <b>|*50%_ (ours)"]),
         ("floors", ["random scores"]),
         ("ceilings", ["oracle (mean rating)"]),
     ]
@@ -113,7 +113,7 @@ def test_best_and_second_as_printed(run):
     made = table(run, coefficients=("tau_c",))
     emphasis = {r.label: r.cells[0].emphasis for g in made.groups for r in g.rows}
     assert {k for k, v in emphasis.items() if v == "best"} == {"METEOR", "CIDEr"}
-    assert {k for k, v in emphasis.items() if v == "second"} == {"Mine <b>|*50%_"}
+    assert {k for k, v in emphasis.items() if v == "second"} == {"Mine <b>|*50%_ (ours)"}
 
 
 @settings(max_examples=30)
@@ -282,10 +282,91 @@ def test_numbers_of_another_revision_of_a_dataset_are_refused_with_the_reason(tm
 
 def test_two_papers_that_disagree_are_both_shown(tmp_path):
     """Of BLEU-4 on Flickr8k-CF Sarto et al. 2023 print 16.9 and Hirano et al. 2025 16.4."""
-    rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1686, 0.16, 0.17, 1, "")]
+    rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1706, 0.16, 0.17, 1, "")]
     made = table(made_run(tmp_path / "run", rows), published=("pac_s_2023", "pearl_2025"))
     assert texts(made, "BLEU-4", "Sarto") == ["16.9"]
     assert texts(made, "BLEU-4", "Hirano") == ["16.4"]
+
+
+def test_papers_that_print_the_computed_number_share_its_row(tmp_path):
+    """16.86 is Sarto et al.'s 16.9, and not Hirano et al.'s 16.4."""
+    rows = [("flickr8k_cf", "overall", "tau_b", "bleu_4", 0.1686, 0.16, 0.17, 1, "")]
+    made = table(made_run(tmp_path / "run", rows), published=("pac_s_2023", "pearl_2025"))
+    sources = [r.source for g in made.groups for r in g.rows if r.label == "BLEU-4"]
+    assert sources == ["", "Hirano et al. 2025"]
+    assert "The same numbers are printed by Sarto et al. 2023 (BLEU-4)." in made.notes
+
+
+def test_papers_that_print_the_same_number_share_a_row(run):
+    """CLIPScore 2021 and Polos 2025 print 44.9 for SPICE on Flickr8k-Expert, τ_c."""
+    papers = ("clipscore_2021", "pearl_2025", "umic_2021")
+    made = table(run, published=papers, coefficients=("tau_c",), rows=("spice",))
+    ((first, second),) = [group.rows for group in made.groups]
+    assert first.source == "Hessel et al. 2021; Hirano et al. 2025"
+    assert (first.cells[0].text, second.source) == ("44.9", "Lee et al. 2021")
+
+
+def test_rows_are_chosen_ordered_and_named(run):
+    made = table(
+        run,
+        rows=("ceilings", "CIDEr", "bleu_1", "umic"),
+        names={"cider": "CIDEr-D", "oracle (mean rating)": "people"},
+    )
+    assert [(g.kind, [r.label for r in g.rows]) for g in made.groups] == [
+        ("ceilings", ["people"]),
+        ("reference-based", ["CIDEr-D", "BLEU-1"]),
+        ("learned", ["UMIC"]),
+    ]
+    assert [label for label, _ in made.signatures] == ["CIDEr-D", "BLEU-1", "UMIC"]
+    # The best of the rows that are shown is bold.
+    assert [r.cells[0].emphasis for r in made.groups[1].rows] == ["best", "second"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "labels"),
+    [
+        ((), ["BLEU-1", "METEOR", "CIDEr"]),
+        (("tau_c",), ["METEOR", "CIDEr", "BLEU-1"]),
+        (("thumb", "precision"), ["CIDEr", "BLEU-1", "METEOR"]),
+    ],
+)
+def test_rows_are_sorted_within_their_groups(run, sort, labels):
+    made = table(run, sort=sort)
+    assert [group.kind for group in made.groups] == [group.kind for group in table(run).groups]
+    assert [r.label for r in made.groups[0].rows] == labels
+
+
+def test_own_rows_are_marked(run):
+    labels = {r.label for g in table(run, own=("umic", "cider")).groups for r in g.rows}
+    assert {label for label in labels if label.endswith(" (ours)")} == {
+        "UMIC (ours)",
+        "CIDEr (ours)",
+    }
+    named = table(run, names={"umic": "Ours"}, own=("umic",))
+    assert texts(named, "Ours") == texts(table(run), "UMIC")
+
+
+def test_notes_are_brief_full_or_none(run):
+    full, brief, none = (table(run, notes_below=n) for n in ("full", "brief", "none"))
+    assert set(brief.notes) < set(full.notes)
+    assert any("protocol usual" in note for note in brief.notes)
+    assert not any("Computed by" in note for note in brief.notes)
+    assert (brief.signatures, none.signatures, none.notes, none.marks) == ((), (), (), ())
+    for style, layout in LAYOUTS.items():
+        if style not in ("json", "csv"):
+            assert "Bold" in layout(brief)
+            assert "Bold" not in layout(none)
+    assert "minipage" not in LAYOUTS["latex"](none)
+
+
+@pytest.mark.parametrize("name", ["appendix.tex", "appendix.md"])
+def test_signatures_go_to_an_appendix(run, captau, tmp_path, name):
+    status, out, _ = captau("table", f"run={run}", f"appendix={tmp_path / name}", "notes=none")
+    assert (status, "Signatures" in out) == (0, False)
+    text = (tmp_path / name).read_text()
+    is_latex = name.endswith("tex")
+    assert (r"METEOR: meteor\textbar\allowbreak{}" if is_latex else "METEOR: `meteor|") in text
+    assert "Computed by captau 1.2.3." in text
 
 
 def test_nothing_published_fits(tmp_path):
@@ -383,7 +464,7 @@ def test_html_is_whole_and_escaped(run):
     assert [len(cells) for cells in made.cells] == [
         width if i != 1 else width - 1 for i in range(len(made.cells))
     ]
-    assert any(cells[0] == "Mine <b>|*50%_" for cells in made.cells)
+    assert any(cells[0] == "Mine <b>|*50%_ (ours)" for cells in made.cells)
 
 
 def test_markdown_has_as_many_cells_in_each_row(run):
@@ -450,14 +531,16 @@ def test_latex_compiles(run, tmp_path, name):
 def test_command(run, captau, tmp_path):
     status, out, err = captau("table", f"run={run}")
     assert (status, err) == (0, "")
-    assert out == LAYOUTS["markdown"](table(run))
+    assert out == LAYOUTS["markdown"](table(run, notes_below="brief"))
     target = tmp_path / "a table, mine.tex"
     status, out, _ = captau(
         "table", f"run=[{run}]", "style=latex", f"output={target}", "title=Ours, and theirs = 1"
     )
     assert status == 0
     assert "written to" in out
-    assert target.read_text() == LAYOUTS["latex"](table(run, title="Ours, and theirs = 1"))
+    assert target.read_text() == LAYOUTS["latex"](
+        table(run, title="Ours, and theirs = 1", notes_below="brief")
+    )
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
 
 
@@ -481,6 +564,12 @@ FAULTS = [
         ["run=RUN", "dimensions=[total]", "coefficients=[tau_c]"],
         ["no column has both", "dimensions="],
     ),
+    (["run=RUN", "rows=chair"], ["unknown row of rows 'chair'", "meteor"]),
+    (["run=RUN", "names={chair: x}"], ["unknown row of names 'chair'"]),
+    (["run=RUN", "names=x"], ["names is 'x'", "labels by metric"]),
+    (["run=RUN", "own=chair"], ["unknown row of own 'chair'"]),
+    (["run=RUN", "sort=recall"], ["sort=recall", "tau_c"]),
+    (["run=RUN", "notes=long"], ["unknown notes 'long'", "brief"]),
     (["run=RUN", "style=latex", "label=t:a}"], ["label=t:a}", "in a label"]),
     (["run=RUN", "output=RUN"], ["cannot be written", "name another file"]),
     (["run=RUN", "styles=latex"], ["unknown option of captau table", "style"]),
