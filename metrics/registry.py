@@ -109,7 +109,7 @@ def metric(spec: str) -> Metric:
         if key is None:
             if position or not fields:
                 raise InputError(f"metric '{spec}': '{text}' is no parameter=value")
-            key = next(iter(fields))
+            key = next((f.name for f in fields.values() if not f.kw_only), "")
         if key not in fields:
             raise unknown(f"parameter of metric {name}", key, fields)
         if key in values:

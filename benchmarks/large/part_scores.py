@@ -24,11 +24,11 @@ from ...metrics.base import Floats, Metric
 from ...metrics.rows import Rows
 from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
-from ...metrics.text.document_frequencies import ORDERS, DocumentFrequencies, count_documents
-from ...metrics.text.tokens.corpus import Corpus
+from ...metrics.text.document_frequencies import ORDERS, count_documents
+from ...metrics.text.tokens.corpus import Corpus, corpus_key
 from .exact import DigitCounts, add_digit_counts, count_bins, count_digits, exact_sum
 from .part_rows import add_image_files, read_part
-from .plan import OWN_DF, RunPlan
+from .plan import RunPlan
 
 #: Metrics with the batch size that is fastest here, by their spec; found by trial, once in each process.
 _fitted_metrics: dict[str, Metric] = {}
@@ -93,7 +93,7 @@ def fit_batch_size(metric: Metric, frame: pd.DataFrame) -> Metric:
 def count_ngrams(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     """Write a part's tokens, and in how many of its documents each n-gram occurs (stage `count`)."""
     rows, _ = Rows(read_part(plan, task["id"])).unique
-    corpus = Corpus.of_rows(rows)
+    corpus = Corpus.of_rows(rows, plan.cider_by_table[str(plan.own_frequencies)].tokenizer)
     with replacing(plan.path("tokens", f"{task['id']}.npz")) as stream:
         corpus.write(stream)
         token_bytes = stream.tell()
@@ -133,7 +133,7 @@ def merge_counts(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_saved_table(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     """Write a saved file of document frequencies as a table (stage `table`)."""
-    saved = DocumentFrequencies.read(Path(task["path"]).expanduser())
+    saved = plan.cider_by_table[task["name"]].read_frequencies()
     counts = frequency_table.key_saved_counts(saved.counts, saved.documents)
     path = plan.frequency_table(task["name"])
     return {"written": frequency_table.write_counts(path, counts, 1)}
@@ -186,12 +186,17 @@ def score_part(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _share_frequencies(plan: RunPlan, part: str, rows: Rows) -> None:
     """Hand the document frequencies of a part's n-grams to the metrics that look them up."""
-    if OWN_DF in plan.frequencies:
+    if own := plan.own_frequencies:
         tokens = plan.path("tokens", f"{part}.npz")
-        rows.compute_once("corpus", lambda: Corpus.read(tokens))
-    keys: list[frequency_table.KeyHalves] = []
-    for name in plan.frequencies:
-        keys = keys or frequency_table.ngram_keys(Corpus.of_rows(rows), ORDERS)
+        key = corpus_key(plan.cider_by_table[own].tokenizer)
+        rows.compute_once(key, lambda: Corpus.read(tokens))
+    keys_by_tokenizer: dict[str, list[frequency_table.KeyHalves]] = {}
+    for name, metric in plan.cider_by_table.items():
+        tokenizer = metric.tokenizer
+        if tokenizer not in keys_by_tokenizer:
+            corpus = Corpus.of_rows(rows, tokenizer)
+            keys_by_tokenizer[tokenizer] = frequency_table.ngram_keys(corpus, ORDERS)
+        keys = keys_by_tokenizer[tokenizer]
         path = plan.frequency_table(name)
         table = _open_table(path, path.stat().st_mtime_ns)
         counts = [table.look_up(key) for key in keys]

@@ -15,9 +15,7 @@ from ...datasets.cache import replacing
 from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import Shard
 from ...metrics.base import Metric
-
-#: What CIDEr calls the document frequencies of the scored set itself.
-OWN_DF = "df"
+from ...metrics.text.cider import Cider
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,20 @@ class RunPlan:
         return self.path("frequencies", f"{list(self.frequencies).index(name)}.bin")
 
     @property
+    def own_frequencies(self) -> str | None:
+        """The name of the table of the scored set itself; None where no metric looks it up."""
+        return next((name for name, path in self.frequencies.items() if path is None), None)
+
+    @property
     def has_own_frequencies(self) -> bool:
         """True once the set's own document frequencies are one table."""
-        return OWN_DF in self.frequencies and self.frequency_table(OWN_DF).is_file()
+        name = self.own_frequencies
+        return name is not None and self.frequency_table(name).is_file()
+
+    @cached_property
+    def cider_by_table(self) -> dict[str, Cider]:
+        """By the name of a table of document frequencies, a metric that looks it up."""
+        return {m.frequencies_key: m for m in self.loaded_metrics if isinstance(m, Cider)}
 
     @cached_property
     def loaded_metrics(self) -> list[Metric]:

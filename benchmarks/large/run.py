@@ -40,7 +40,7 @@ from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
 from .part_rows import read_first_row, read_part
 from .part_scores import check_parts_suffice
-from .plan import OWN_DF, RunPlan, describe_metric, part_name
+from .plan import RunPlan, describe_metric, part_name
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
 from .score_report import (
     LargeScores,
@@ -183,10 +183,17 @@ def _choose_metrics(plan: RunPlan, metrics: Sequence[Metric]) -> RunPlan:
     """Write the plan of the metrics that can be computed.
 
     Raises:
-        InputError: where one has to see all captions at once.
+        InputError: where one has to see all captions at once, or CIDEr counts the set's own document frequencies
+            under two tokenisers.
     """
     for metric in metrics:
         check_parts_suffice(metric)
+    own = {m.frequencies_key: m.spec for m in metrics if isinstance(m, Cider) and m.df is None}
+    if len(own) > 1:
+        raise InputError(
+            f"metrics: {', '.join(own.values())} count the document frequencies of a large set under different "
+            f"tokenisers; score them apart, or give them df=FILE"
+        )
     plan = replace(
         plan,
         metrics=tuple(map(describe_metric, metrics)),
@@ -271,7 +278,7 @@ def _make_frequency_tables(runner: StageRunner, parts: Parts) -> None:
     ]
     if saved:
         runner.finish("table", saved)
-    if OWN_DF not in plan.frequencies:
+    if plan.own_frequencies is None:
         return
     n_partitions = partitions_of(len(parts.rows))
     counts = [{**task, "partitions": n_partitions} for task in parts.tasks]
@@ -281,7 +288,9 @@ def _make_frequency_tables(runner: StageRunner, parts: Parts) -> None:
     merges = [{"id": f"{i:06d}", "parts": list(parts.rows)} for i in range(n_partitions)]
     runner.finish("merge", merges)
     merged = [plan.path("merge", f"{task['id']}.bin") for task in merges]
-    frequency_table.join_partitions(plan.frequency_table(OWN_DF), merged, parts.n_rows)
+    frequency_table.join_partitions(
+        plan.frequency_table(plan.own_frequencies), merged, parts.n_rows
+    )
     shutil.rmtree(plan.path("counts", ""), ignore_errors=True)
 
 

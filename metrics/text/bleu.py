@@ -18,7 +18,7 @@ from ..base import CorpusResampler, Floats
 from ..registry import register
 from ..rows import Items, Rows
 from .tokens.corpus import Corpus, Ints, sum_by_place
-from .tokens.ptb import TokenMetric, tokenize_rows
+from .tokens.ptb import SegmentedMetric, Tokenizer, tokenize_rows
 
 ORDERS = 4
 
@@ -32,8 +32,8 @@ TINY = 1e-15
 @register("bleu_3", n=3)
 @register("bleu_4", n=4)
 @dataclass(frozen=True)
-class Bleu(TokenMetric):
-    """BLEU of n-grams up to length `n`, on PTB tokens.
+class Bleu(SegmentedMetric):
+    """BLEU of n-grams up to length `n`, on PTB tokens or those that `tokenize` names.
 
     Example:
         >>> Bleu(2).score([{"caption": "a dog runs", "references": ["a dog runs fast"]}]).round(4).tolist()
@@ -51,22 +51,23 @@ class Bleu(TokenMetric):
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
-            return np.asarray(_pycocoevalcap_scores(rows)[1][self.n - 1])
-        return _sentence_scores(rows)[self.n - 1]
+            return np.asarray(_pycocoevalcap_scores(rows, self.tokenizer)[1][self.n - 1])
+        return _sentence_scores(rows, self.tokenizer)[self.n - 1]
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
         """Compute BLEU of the summed n-gram counts, which is not the mean of the sentence scores."""
         rows = Rows.from_items(items).require_any()
         self.check_rows(rows)
         if self.backend == "pycocoevalcap":
-            return float(_pycocoevalcap_scores(rows.repeat_by_weight())[0][self.n - 1])
-        return bleu((rows.weights @ _statistics(rows)).tolist())[self.n - 1]
+            repeated_rows = rows.repeat_by_weight()
+            return float(_pycocoevalcap_scores(repeated_rows, self.tokenizer)[0][self.n - 1])
+        return bleu((rows.weights @ _statistics(rows, self.tokenizer)).tolist())[self.n - 1]
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """Return BLEU of the summed n-gram counts as a function of the rows' weights."""
         if self.backend == "pycocoevalcap":
             return None
-        statistics = _statistics(Rows.from_items(items))
+        statistics = _statistics(Rows.from_items(items), self.tokenizer)
 
         def corpus_scores(weights: Floats) -> Floats:
             return np.array([bleu(row)[self.n - 1] for row in (weights.T @ statistics).tolist()])
@@ -75,7 +76,9 @@ class Bleu(TokenMetric):
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """Return the counts of n-grams and words."""
-        return None if self.backend == "pycocoevalcap" else _statistics(Rows.from_items(items))
+        if self.backend == "pycocoevalcap":
+            return None
+        return _statistics(Rows.from_items(items), self.tokenizer)
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """Compute BLEU of the summed counts."""
@@ -99,25 +102,25 @@ def bleu(statistics: Sequence[float]) -> list[float]:
     return values
 
 
-def _sentence_scores(rows: Rows) -> Floats:
+def _sentence_scores(rows: Rows, tokenizer: Tokenizer) -> Floats:
     """Compute sentence BLEU-1 to BLEU-4, shape (4, n_rows), shared by the four metrics."""
 
     def compute() -> Floats:
         # Few rows differ in their statistics, and one function computes sentence and corpus BLEU.
-        distinct, inverse = np.unique(_statistics(rows), axis=0, return_inverse=True)
+        distinct, inverse = np.unique(_statistics(rows, tokenizer), axis=0, return_inverse=True)
         return np.array([bleu(row) for row in distinct.tolist()]).T[:, inverse]
 
-    return rows.compute_once("bleu", compute)
+    return rows.compute_once(f"bleu {tokenizer}", compute)
 
 
-def _statistics(rows: Rows) -> Ints:
+def _statistics(rows: Rows, tokenizer: Tokenizer) -> Ints:
     """Compute the statistics of each row that `bleu` takes, shape (n_rows, 9)."""
 
     def compute() -> Ints:
-        corpus = Corpus.of_rows(rows)
+        corpus = Corpus.of_rows(rows, tokenizer)
         return np.concatenate([_chunk_statistics(corpus, chunk) for chunk in corpus.chunks()])
 
-    return rows.compute_once("bleu statistics", compute)
+    return rows.compute_once(f"bleu statistics {tokenizer}", compute)
 
 
 def _chunk_statistics(corpus: Corpus, chunk: slice) -> Ints:
@@ -144,15 +147,17 @@ def _closest_lengths(corpus: Corpus, chunk: slice, words: Ints) -> Ints:
     return np.minimum.reduceat(distances * base + lengths, np.cumsum(sizes) - sizes) % base
 
 
-def _pycocoevalcap_scores(rows: Rows) -> tuple[list[float], list[list[float]]]:
+def _pycocoevalcap_scores(
+    rows: Rows, tokenizer: Tokenizer
+) -> tuple[list[float], list[list[float]]]:
     """Return corpus BLEU-1 to BLEU-4, and sentence BLEU as four lists; shared by the four metrics."""
 
     def compute() -> Any:
         from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
         scorer = BleuScorer(n=ORDERS)
-        for candidate, references in zip(*tokenize_rows(rows, "pycocoevalcap"), strict=True):
+        for candidate, references in zip(*tokenize_rows(rows, tokenizer), strict=True):
             scorer.cook_append(candidate, list(references))
         return scorer.compute_score(option="closest", verbose=0)
 
-    return rows.compute_once("bleu of pycocoevalcap", compute)
+    return rows.compute_once(f"bleu of pycocoevalcap {tokenizer}", compute)

@@ -23,19 +23,19 @@ from ..registry import register
 from ..rows import Rows
 from .document_frequencies import ORDERS, DocumentFrequencies, count_documents
 from .tokens.corpus import Corpus, Ints, ReferenceCorpus, spread, sum_by_place
-from .tokens.ptb import TokenMetric, tokenize_rows
+from .tokens.ptb import SegmentedMetric, tokenize_rows
 
 
 @register("cider")
 @dataclass(frozen=True)
-class Cider(TokenMetric):
-    """CIDEr of PTB tokens, without stemming.
+class Cider(SegmentedMetric):
+    """CIDEr of PTB tokens, or those that `tokenize` names, without stemming.
 
     Args:
         variant: `d` clips counts at the reference's and weighs by a Gaussian of the difference in
             length (Chen et al. 2015, CIDEr-D); `plain` is the cosine similarity alone.
         sigma: the standard deviation of that Gaussian, in words.
-        df: a document-frequency file; by default the scored rows' references are counted.
+        df: a document-frequency file, made by the same tokeniser; by default the scored rows' references are counted.
         backend: `captau` (any variant, weights, df), or `pycocoevalcap` itself (variant d alone).
 
     Example:
@@ -70,7 +70,7 @@ class Cider(TokenMetric):
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
             return self._compute_by_pycocoevalcap(rows)
-        corpus = Corpus.of_rows(rows)
+        corpus = Corpus.of_rows(rows, self.tokenizer)
         documents, counts = rows.compute_once(
             self.frequencies_key, lambda: self._load_frequencies(rows, corpus)
         )
@@ -81,12 +81,12 @@ class Cider(TokenMetric):
         """Number the references and their n-grams; each image is a document, unless `df` is a file."""
         if self.backend == "pycocoevalcap":
             return super().prepare_references(references)  # refuses
-        prepared = ReferenceCorpus(references, ORDERS)
+        prepared = ReferenceCorpus(references, ORDERS, self.tokenizer)
         if self.df is None:
             documents, saved_counts = len(references), {}
             counts = count_documents(prepared.corpus, np.ones(documents))
         else:
-            saved = DocumentFrequencies.read(Path(self.df).expanduser())
+            saved = self.read_frequencies()
             documents, saved_counts = saved.documents, saved.counts
             counts = [prepared.corpus.look_up(saved_counts, n + 1) for n in range(ORDERS)]
 
@@ -105,18 +105,33 @@ class Cider(TokenMetric):
     @property
     def frequencies_key(self) -> str:
         """The key under which rows share frequencies: the number of documents, and counts by length."""
-        return "df" if self.df is None else f"df {self.df}"
+        name = "df" if self.tokenize == "ptb" else f"df[{self.tokenize}]"
+        return name if self.df is None else f"{name} {self.df}"
+
+    def read_frequencies(self) -> DocumentFrequencies:
+        """Read the file `df`.
+
+        Raises:
+            InputError: if it is no such file, or was made by another tokeniser.
+        """
+        saved = DocumentFrequencies.read(Path(str(self.df)).expanduser())
+        if saved.tokenize != self.tokenize:
+            raise InputError(
+                f"{self.df}: its n-grams are of tokenize={saved.tokenize}, those of metric {self.spec} of "
+                f"tokenize={self.tokenize}; make the file again with captau data df tokenize={self.tokenize}"
+            )
+        return saved
 
     def _load_frequencies(self, rows: Rows, corpus: Corpus) -> tuple[int, list[Floats]]:
         if self.df is None:
             return int(rows.weights.sum()), count_documents(corpus, rows.weights)
-        saved = DocumentFrequencies.read(Path(self.df).expanduser())
+        saved = self.read_frequencies()
         return saved.documents, [corpus.look_up(saved.counts, n + 1) for n in range(ORDERS)]
 
     def _compute_by_pycocoevalcap(self, rows: Rows) -> Floats:
         from pycocoevalcap.cider.cider_scorer import CiderScorer
 
-        candidates, references = tokenize_rows(rows, "pycocoevalcap")
+        candidates, references = tokenize_rows(rows, self.tokenizer)
 
         # It has no weights: a row is added as often as it counts.
         scorer = CiderScorer(n=ORDERS, sigma=self.sigma)

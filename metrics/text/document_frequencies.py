@@ -18,6 +18,7 @@ from ...datasets.errors import InputError
 from ...datasets.reading.json_files import field, read_json
 from ..base import Floats
 from .tokens.corpus import Corpus, sorted_unique, spread, sum_by_place
+from .tokens.segmenters import Tokenize
 
 Ngram = tuple[str, ...]
 
@@ -28,10 +29,15 @@ FORMAT = "captau document frequencies 1"
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """The number of documents (rows' sets of references), and of those that have each n-gram."""
+    """The number of documents (rows' sets of references), and of those that have each n-gram.
+
+    Attributes:
+        tokenize: the tokeniser of the n-grams' words.
+    """
 
     documents: int
     counts: dict[Ngram, int]
+    tokenize: Tokenize = "ptb"
 
     @classmethod
     def read(cls, path: Path) -> DocumentFrequencies:
@@ -56,19 +62,25 @@ class DocumentFrequencies:
                     f"{path}: the count of '{ngram}' is {count!r}, not a whole number from 1 to "
                     f"the {documents} documents"
                 )
-        return cls(documents, {tuple(k.split(" ")): v for k, v in counts.items()})
+        ngrams = {tuple(k.split(" ")): v for k, v in counts.items()}
+        return cls(documents, ngrams, table.get("tokenize", "ptb"))
 
     def write(self, path: Path) -> None:
         """Write them as JSON, sorted, so that equal frequencies make equal files."""
         counts = {" ".join(k): v for k, v in sorted(self.counts.items())}
-        table = {"format": FORMAT, "documents": self.documents, "counts": counts}
+        # A file of PTB tokens does not name them, like those of earlier versions.
+        tokens = {} if self.tokenize == "ptb" else {"tokenize": self.tokenize}
+        table = {"format": FORMAT, **tokens, "documents": self.documents, "counts": counts}
         path.write_text(json.dumps(table, ensure_ascii=False, indent=0), encoding="utf-8")
 
 
-def document_frequencies(references: Iterable[tuple[str, ...]]) -> DocumentFrequencies:
+def document_frequencies(
+    references: Iterable[tuple[str, ...]], tokenize: Tokenize = "ptb"
+) -> DocumentFrequencies:
     """Count document frequencies in untokenised references, one tuple an image."""
     sets = list(references)
-    corpus = Corpus.tokenize([""] * len(sets), sets)
+    tokenizer = "captau" if tokenize == "ptb" else tokenize
+    corpus = Corpus.tokenize([""] * len(sets), sets, tokenizer)
     counts: dict[Ngram, int] = {}
     for n, documents in enumerate(count_documents(corpus, np.ones(len(sets))), start=1):
         counts.update(
@@ -76,7 +88,7 @@ def document_frequencies(references: Iterable[tuple[str, ...]]) -> DocumentFrequ
             for ngram, count in zip(corpus.ngrams(n), documents.tolist(), strict=True)
             if count
         )
-    return DocumentFrequencies(len(sets), counts)
+    return DocumentFrequencies(len(sets), counts, tokenize)
 
 
 def count_documents(corpus: Corpus, weights: NDArray[Any]) -> list[Floats]:

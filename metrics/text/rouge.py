@@ -1,4 +1,4 @@
-"""The COCO server's ROUGE family on PTB tokens (Lin 2004; Chen et al. 2015, section 3.4).
+"""The COCO server's ROUGE family on tokens, by default PTB's (Lin 2004; Chen et al. 2015, section 3.4).
 
 `rouge_l` is pycocoevalcap's. `rouge_1`, `rouge_2` (equation 4) and `rouge_s` (equations 8 to 10)
 are in the paper but not in its released code; they follow the formulas here.
@@ -20,7 +20,7 @@ from ..base import Floats
 from ..registry import register
 from ..rows import Rows
 from .tokens.corpus import Corpus, Ints, spread
-from .tokens.ptb import Backend, TokenMetric, tokenize_rows
+from .tokens.ptb import SegmentedMetric, Tokenizer, tokenize_rows
 
 #: Recall counts 1.44 times as much as precision (Chen et al. 2015, below equation 7).
 BETA = 1.2
@@ -28,7 +28,7 @@ BETA = 1.2
 
 @register("rouge_l")
 @dataclass(frozen=True)
-class RougeL(TokenMetric):
+class RougeL(SegmentedMetric):
     """Longest common subsequence: F-measure of the best recall and the best precision.
 
     The best recall and the best precision may come from different references, as in equation 7.
@@ -52,17 +52,17 @@ class RougeL(TokenMetric):
 
             scorer = Rouge()
             return _score_each(
-                rows, lambda c, refs: scorer.calc_score([c], list(refs)), "pycocoevalcap"
+                rows, lambda c, refs: scorer.calc_score([c], list(refs)), self.tokenizer
             )
-        corpus = Corpus.of_rows(rows)
+        corpus = Corpus.of_rows(rows, self.tokenizer)
         return np.concatenate([_score_chunk(corpus, chunk) for chunk in corpus.chunks()])
 
 
 def _score_each(
-    rows: Rows, score: Callable[[str, tuple[str, ...]], float], backend: Backend = "captau"
+    rows: Rows, score: Callable[[str, tuple[str, ...]], float], tokenizer: Tokenizer
 ) -> Floats:
     """Score the tokens of each row's caption and references."""
-    texts = zip(*tokenize_rows(rows, backend), strict=True)
+    texts = zip(*tokenize_rows(rows, tokenizer), strict=True)
     return np.array([score(candidate, references) for candidate, references in texts])
 
 
@@ -129,7 +129,7 @@ def _characters(numbers: NDArray[Any]) -> str:
 @register("rouge_1", n=1)
 @register("rouge_2", n=2)
 @dataclass(frozen=True)
-class RougeN(TokenMetric):
+class RougeN(SegmentedMetric):
     """n-gram recall over all references together (equation 4).
 
     Example:
@@ -148,13 +148,15 @@ class RougeN(TokenMetric):
 
     def compute(self, rows: Rows) -> Floats:
         return _score_each(
-            rows, lambda c, refs: rouge_n(c.split(), [r.split() for r in refs], self.n)
+            rows,
+            lambda c, refs: rouge_n(c.split(), [r.split() for r in refs], self.n),
+            self.tokenizer,
         )
 
 
 @register("rouge_s")
 @dataclass(frozen=True)
-class RougeS(TokenMetric):
+class RougeS(SegmentedMetric):
     """Skip bigrams whose words are at most `distance` apart (equations 8 to 10)."""
 
     distance: int = 4
@@ -170,7 +172,9 @@ class RougeS(TokenMetric):
 
     def compute(self, rows: Rows) -> Floats:
         return _score_each(
-            rows, lambda c, refs: rouge_s(c.split(), [r.split() for r in refs], self.distance)
+            rows,
+            lambda c, refs: rouge_s(c.split(), [r.split() for r in refs], self.distance),
+            self.tokenizer,
         )
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.writing_systems import find_script, is_unsegmented
-from ..base import CorpusResampler, Floats, Metric, UnavailableError
+from ..base import CorpusResampler, Floats, Metric
 from ..registry import register
 from ..rows import Items, Rows
-
-#: By tokeniser, the scripts without blanks whose words or characters it sets apart.
-_SCRIPTS = {"zh": ("han",), "ja-mecab": ("han", "kana")}
+from .tokens.segmenters import cannot_segment, require_mecab
 
 
 @register("sacrebleu")
@@ -49,16 +45,11 @@ class SacreBleu(Metric):
     )
 
     def cannot_segment(self, text: str) -> bool:
-        if self.tokenize == "char" or not is_unsegmented(text):
-            return False
-        return find_script([text]) not in _SCRIPTS.get(self.tokenize, ())
+        return cannot_segment(text, self.tokenize)
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)
-        if self.tokenize == "ja-mecab" and find_spec("MeCab") is None:
-            raise UnavailableError(
-                f"metric {self.spec}", "needs MeCab, which finds words", "pip install sacrebleu[ja]"
-            )
+        require_mecab(f"metric {self.spec}", self.tokenize)
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from captau.datasets.registry import load
 from captau.metrics.registry import metric
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor.index import load_index
+from captau.metrics.text.meteor.languages import LANGUAGES
 from captau.metrics.text.tokens.ptb import tokenize
 from tests.conftest import AWKWARD
 
@@ -33,7 +35,8 @@ def check():
 def test_the_check_sees_differences(check, monkeypatch, capsys):
     rows = [("a dog runs", ("a dog ran",)), ("dog", ("dog",))]
     assert check.compare("equal", rows)
-    monkeypatch.setattr(check.meteor, "DELTA", 0.7)
+    other_delta = replace(LANGUAGES["en"], delta=0.7)
+    monkeypatch.setattr(check.meteor.meteor_scores, "__defaults__", (other_delta,))
     assert not check.compare("another δ", rows)
     assert "2 rows; 0 differ in the statistics, 1 in the score" in capsys.readouterr().out
     monkeypatch.undo()

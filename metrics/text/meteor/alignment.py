@@ -6,7 +6,8 @@ behaves with `-l en -norm`. `metric` calls `Aligner.compute_statistics`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,8 @@ class WordTable:
         set_first, sets: the start of the word's synsets in `sets`, which has one entry more.
     """
 
-    def __init__(self, index: Index) -> None:
-        from snowballstemmer.english_stemmer import EnglishStemmer
-
-        # The pure-Python class by name: the package's own factory would take a PyStemmer that
-        # happens to be installed, of whichever version.
-        self._stem_word = EnglishStemmer().stemWord
+    def __init__(self, index: Index, stem_word: Callable[[str], str]) -> None:
+        self._stem_word = stem_word
         self._index = index
         self._numbers: dict[str, int] = {}
         self.key = self.stem = self.paraphrase = self.sets = np.empty(0, np.int32)
@@ -121,15 +118,21 @@ class Aligner:
 
     Args:
         index: METEOR's tables.
+        language: the language of the stems, such as `english`.
+        is_normalised: whether tokens are normalised once more, as METEOR's option `-norm` has it.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(
+        self, index: Index, language: str = "english", *, is_normalised: bool = True
+    ) -> None:
         self._index = index
-        self._words = WordTable(index)
+        self._prefixes = index.prefixes if is_normalised else None
+        self._stem_word = make_stemmer(language)
+        self._words = WordTable(index, self._stem_word)
 
     def remember_words(self, texts: Iterable[str]) -> None:
         """Look words of tokenised texts up before they are needed."""
-        self._number_words([w for text in texts for w in split_words(text, self._index.prefixes)])
+        self._number_words([w for text in texts for w in split_words(text, self._prefixes)])
 
     def compute_statistics(self, candidates: Sequence[str], references: Sequence[str]) -> Ints:
         """Compute the statistics of pairs of tokenised texts.
@@ -144,7 +147,7 @@ class Aligner:
         from . import _kernel
 
         texts = {text: i for i, text in enumerate(dict.fromkeys([*candidates, *references]))}
-        split_texts = [split_words(text, self._index.prefixes) for text in texts]
+        split_texts = [split_words(text, self._prefixes) for text in texts]
         starts = np.cumsum([0, *map(len, split_texts)], dtype=np.int32)
         numbers = self._number_words([w for words in split_texts for w in words])
         words, index = self._words, self._index
@@ -183,11 +186,21 @@ class Aligner:
         """Return the words' numbers in the table, which grows, or begins anew if it would be too large."""
         missing = self._words.missing(words)
         if missing and len(self._words) and len(self._words) + len(missing) > _MAX_WORDS:
-            self._words = WordTable(self._index)
+            self._words = WordTable(self._index, self._stem_word)
             missing = self._words.missing(words)
         if missing:
             self._words.add(missing)
         return self._words.numbers_of(words)
+
+
+def make_stemmer(language: str) -> Callable[[str], str]:
+    """Return the function from a word to its stem; the word itself in languages that METEOR does not stem."""
+    if language in ("czech", "other"):
+        return str
+    # The pure-Python class by name: the package's own factory would take a PyStemmer that
+    # happens to be installed, of whichever version.
+    module = importlib.import_module(f"snowballstemmer.{language}_stemmer")
+    return getattr(module, f"{language.title()}Stemmer")().stemWord
 
 
 def _extend(array: NDArray[Any], values: Any) -> NDArray[Any]:
@@ -207,6 +220,8 @@ def _synset_mask(synsets: Iterable[int]) -> int:
 
 def _find(table: NDArray[np.bytes_], words: list[bytes]) -> list[int]:
     """Return each word's position in a sorted table, or -1."""
+    if not len(table):
+        return [-1] * len(words)
     # Longer words are not in the table, and would widen its comparison.
     short = np.array([w if len(w) <= table.itemsize else b"" for w in words], table.dtype)
     position = np.minimum(np.searchsorted(table, short), len(table) - 1)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from ....datasets.cache import cache_folder, replacing
 from ....datasets.errors import InputError
+from ....datasets.reading.source_files import sha256
 from ...progress import advance_to, progress_counter
 from ..java import pycocoevalcap_file
 from .tables import Arrays, Ints, compile_tables
@@ -77,14 +78,21 @@ class Index:
     prefixes: dict[str, bool]
 
 
-def load_index() -> Index:
+def load_index(language: str = "english", paraphrases: Path | None = None) -> Index:
     """Load the index of the installed pycocoevalcap, compiling it if it is not there yet.
+
+    Args:
+        language: as the jar's files are named.
+        paraphrases: METEOR's paraphrases of that language; by default the English ones of pycocoevalcap, and none
+            for other languages.
 
     Raises:
         InputError: if pycocoevalcap lacks its files, or they are damaged.
     """
     jar = pycocoevalcap_file("meteor", "meteor-1.5.jar")
-    return open_index(jar, paraphrase_file(), cache_folder("meteor"))
+    if paraphrases is None and language == "english":
+        paraphrases = paraphrase_file()
+    return open_index(jar, paraphrases, cache_folder("meteor"), language)
 
 
 def paraphrase_file() -> Path:
@@ -93,22 +101,23 @@ def paraphrase_file() -> Path:
 
 
 @cache
-def open_index(program: Path, paraphrases: Path, folder: Path) -> Index:
+def open_index(
+    program: Path, paraphrases: Path | None, folder: Path, language: str = "english"
+) -> Index:
     """Open the index of a jar and a paraphrase file, which is kept in a folder.
 
     Raises:
         InputError: if a file is damaged, or the index cannot be written anywhere.
     """
-    digest = hashlib.sha256(_MAGIC)
-    for path in (program, paraphrases):
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    digest = hashlib.sha256(_MAGIC if language == "english" else _MAGIC + language.encode())
+    for path in filter(None, (program, paraphrases)):
+        digest.update(bytes.fromhex(sha256(path)))
     name = f"{digest.hexdigest()[:24]}.index"
     index = _read(folder / name)
     if index is not None:
         return index
     try:
-        return _compile(folder / name, program, paraphrases)
+        return _compile(folder / name, program, paraphrases, language)
     except (OSError, NotImplementedError) as error:  # the latter where files cannot be locked
         logger.warning(
             "METEOR's index is not kept for the next run: %s cannot be written (%s); set "
@@ -119,7 +128,7 @@ def open_index(program: Path, paraphrases: Path, folder: Path) -> Index:
     try:
         temporary = Path(tempfile.mkdtemp(prefix="captau-meteor-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return _compile(temporary / name, program, paraphrases)
+        return _compile(temporary / name, program, paraphrases, language)
     except OSError as error:
         raise InputError(
             f"METEOR's index (78 MB) can be written neither to {folder} nor to "
@@ -128,7 +137,7 @@ def open_index(program: Path, paraphrases: Path, folder: Path) -> Index:
         ) from error
 
 
-def _compile(path: Path, program: Path, paraphrases: Path) -> Index:
+def _compile(path: Path, program: Path, paraphrases: Path | None, language: str) -> Index:
     """Compile the index into `path`, unless another process is faster."""
     from filelock import FileLock
 
@@ -145,7 +154,10 @@ def _compile(path: Path, program: Path, paraphrases: Path) -> Index:
         ):
             advance_to_percent = advance_to(advance)
             tables = compile_tables(
-                program, paraphrases, lambda share: advance_to_percent(round(100 * share))
+                program,
+                paraphrases,
+                lambda share: advance_to_percent(round(100 * share)),
+                language,
             )
             _write(stream, *tables)
         index = _read(path)

@@ -21,25 +21,28 @@ from ..java import (
     pycocoevalcap_file,
     silence_message,
 )
+from .languages import ENGLISH, Setting
+from .tables import read_function_words
 
-_running: MeteorProcess | None = None
+# By setting.
+_running: dict[Setting, MeteorProcess] = {}
 
 
-def running_process() -> MeteorProcess:
-    """Return the running process; start one if there is none, without waiting for it."""
-    global _running
-    if _running is not None and _running.program != java_program():
-        _running.stop()
-    if _running is None or not _running.is_alive:
-        _running = MeteorProcess()
-        atexit.register(_running.stop)
-    return _running
+def running_process(setting: Setting = ENGLISH) -> MeteorProcess:
+    """Return the running process of a setting; start one if there is none, without waiting for it."""
+    process = _running.get(setting)
+    if process is not None and process.program != java_program():
+        process.stop()
+    if process is None or not process.is_alive:
+        process = _running[setting] = MeteorProcess(setting)
+        atexit.register(process.stop)
+    return process
 
 
 class MeteorProcess:
     """The Java program and its line protocol: SCORE returns statistics, EVAL returns scores."""
 
-    def __init__(self) -> None:
+    def __init__(self, setting: Setting) -> None:
         self.program = java_program()
         self.lock = threading.Lock()
         # A file and not a pipe: nobody reads it meanwhile, and a full pipe would block Java.
@@ -47,7 +50,13 @@ class MeteorProcess:
         jar = pycocoevalcap_file("meteor", "meteor-1.5.jar")
         # A fixed heap: by default Java takes a gigabyte more for the same speed.
         command = [self.program, "-Xms1200m", "-Xmx1200m", "-XX:+UseParallelGC", *OPTIONS]
-        command += ["-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]
+        command += ["-jar", str(jar), "-", "-", "-stdio", *setting.jar_options]
+        # Unless it is told so, the jar takes the English function words for every language.
+        self.function_words = tempfile.NamedTemporaryFile()  # noqa: SIM115 - read when the process starts
+        if setting.language.name != "english":
+            self.function_words.write(read_function_words(jar, setting.language.name))
+            self.function_words.flush()
+            command += ["-s", self.function_words.name]
         try:
             self.process = subprocess.Popen(
                 command,
@@ -66,7 +75,12 @@ class MeteorProcess:
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.errors):
+        for stream in (
+            self.process.stdin,
+            self.process.stdout,
+            self.errors,
+            self.function_words,
+        ):
             try:
                 if stream is not None:
                     stream.close()

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,34 +21,46 @@ from ....datasets.errors import InputError
 from ...base import CorpusResampler, Floats, PreparedScorer, version_of
 from ...registry import register
 from ...rows import Items, Rows
-from ..tokens.ptb import TokenMetric, tokenize, tokenize_rows
+from ..java import java_identity
+from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
+from ..tokens.segmenters import software
 from . import jar_process
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
+from .languages import ENGLISH, LANGUAGES, Code, Language, Setting
 from .tables import Ints
 
-# METEOR 1.5's parameters for English, as its jar holds them (tuned to rank): α weighs recall, β and γ
-# shape the penalty for fragments, δ weighs content words against function words; then the weights of
-# words that match exactly, by their stem, as synonyms, within a paraphrase.
-ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75
-WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 # Columns of the statistics that `Aligner.compute_statistics` describes.
 _CHUNKS, _MATCHED, _MATCHED_REFERENCE = 20, 21, 22
 
 
 @register("meteor")
 @dataclass(frozen=True)
-class Meteor(TokenMetric):
-    """METEOR with its English defaults and `-norm`, on PTB tokens.
+class Meteor(SegmentedMetric):
+    """METEOR with its English defaults and `-norm`, on PTB tokens; other tokens are taken as they are.
 
     Args:
         backend: `captau`, or `pycocoevalcap`, whose Java program is the authority.
+        language: of stems, function words and parameters. `auto` is English with tokenize=ptb and intl, and else
+            `other`, which matches equal words alone; languages but English need another tokeniser than ptb.
+        paraphrases: METEOR's file of paraphrases for the language, such as `paraphrase-fr.gz`. Without one only
+            English has paraphrases, and only English has synonyms.
     """
 
     backend: Literal["captau", "pycocoevalcap"] = "captau"
+    language: Code = "auto"
+    paraphrases: str | None = None
 
     distributions: ClassVar[tuple[str, ...]] = ("captau", "snowballstemmer")
+    file_fields: ClassVar[tuple[str, ...]] = ("paraphrases",)
+    later_fields: ClassVar[tuple[str, ...]] = ("tokenize", "language", "paraphrases")
     starts_slowly: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.tokenize == "ptb" and self.language not in ("auto", "en"):
+            raise InputError(
+                f"metric {self.spec}: tokenize=ptb cuts English words alone; add tokenize=intl, or another tokeniser"
+            )
 
     @property
     def name(self) -> str:
@@ -62,22 +75,33 @@ class Meteor(TokenMetric):
     def programs(self) -> tuple[str, ...]:
         return super().programs or (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
 
+    @cached_property
+    def setting(self) -> Setting:
+        """The language and what goes with it."""
+        code = self.language
+        if code == "auto":
+            code = "en" if self.tokenize in ("ptb", "intl") else "other"
+        path = None if self.paraphrases is None else Path(self.paraphrases).expanduser().resolve()
+        return Setting(LANGUAGES[code], self.tokenize == "ptb", path)
+
     def start(self) -> None:
         """Start the Java program, if the backend uses it, without waiting for it."""
         if self.backend == "pycocoevalcap":
-            jar_process.running_process()
+            jar_process.running_process(self.setting)
 
     def compute(self, rows: Rows) -> Floats:
         if self.backend == "pycocoevalcap":
-            return np.array(jar_process.running_process().evaluate(_jar_statistics(rows))[0])
-        return _score_rows(rows)[0]
+            lines = self._jar_statistics(rows)
+            return np.array(jar_process.running_process(self.setting).evaluate(lines)[0])
+        return self._score_rows(rows)[0]
 
     def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
         """Keep the references' tokens, and look their words up."""
         prepared = super().prepare_references(references)
         if self.backend == "captau":
             with _lock:
-                _aligner().remember_words(tokenize(text for texts in references for text in texts))
+                texts = (text for texts in references for text in texts)
+                _aligner(self.setting).remember_words(tokenize(texts, self.tokenizer))
         return prepared
 
     def corpus_score(self, items: Items, scores: Floats | None = None) -> float:
@@ -86,64 +110,68 @@ class Meteor(TokenMetric):
             rows = Rows.from_items(items).repeat_by_weight()
             self.check_rows(rows)
             unique, inverse = rows.unique
-            lines = _jar_statistics(unique)
-            return jar_process.running_process().evaluate([lines[i] for i in inverse])[1]
+            lines = self._jar_statistics(unique)
+            process = jar_process.running_process(self.setting)
+            return process.evaluate([lines[i] for i in inverse])[1]
         rows = Rows.from_items(items).require_any()
         self.check_rows(rows)
         unique = rows.unique[0]
-        return float(meteor_scores(unique.weights[None] @ _score_rows(unique)[1])[0])
+        sums = unique.weights[None] @ self._score_rows(unique)[1]
+        return float(meteor_scores(sums, self.setting.language)[0])
 
     def corpus_resampler(self, items: Items, scores: Floats) -> CorpusResampler | None:
         """Return METEOR of the summed statistics as a function of the rows' weights."""
         statistics = self.corpus_summands(items, scores)
-        return None if statistics is None else lambda weights: meteor_scores(weights.T @ statistics)
+        if statistics is None:
+            return None
+        return lambda weights: meteor_scores(weights.T @ statistics, self.setting.language)
 
     def corpus_summands(self, items: Items, scores: Floats) -> Ints | None:
         """Return the statistics of matches."""
         if self.backend == "pycocoevalcap":
             return None
         unique, inverse = Rows.from_items(items).unique
-        return _score_rows(unique)[1][inverse]
+        return self._score_rows(unique)[1][inverse]
 
     def corpus_score_from_sums(self, sums: Sequence[float]) -> float:
         """Compute METEOR of the summed statistics."""
-        return float(meteor_scores(np.array([sums]))[0])
+        return float(meteor_scores(np.array([sums]), self.setting.language)[0])
 
+    def _jar_statistics(self, rows: Rows) -> list[str]:
+        """Return the Java program's statistics of each row."""
 
-def _jar_statistics(rows: Rows) -> list[str]:
-    """Return the Java program's statistics of each row."""
+        def compute() -> list[str]:
+            texts = tokenize_rows(rows, self.tokenizer)
+            return jar_process.running_process(self.setting).compute_statistics(*texts)
 
-    def compute() -> list[str]:
-        texts = tokenize_rows(rows, "pycocoevalcap")
-        return jar_process.running_process().compute_statistics(*texts)
+        return rows.compute_once(self.spec, compute)
 
-    return rows.compute_once("meteor(backend=pycocoevalcap)", compute)
+    def _score_rows(self, rows: Rows) -> tuple[Floats, Ints]:
+        """Return the score of each row, and the statistics that a corpus sums, shape (len(rows), 23)."""
 
+        def compute() -> tuple[Floats, Ints]:
+            scores: list[Floats] = []
+            summands: list[Ints] = []
+            texts = tokenize_rows(rows, self.tokenizer)
+            for chunk in best_statistics(*texts, rows.label, self.setting):
+                scores.append(meteor_scores(chunk, self.setting.language))
+                chunk[match_in_one_chunk(chunk), _CHUNKS] = 0
+                summands.append(chunk)
+            return np.concatenate(scores), np.concatenate(summands)
 
-def _score_rows(rows: Rows) -> tuple[Floats, Ints]:
-    """Return the score of each row, and the statistics that a corpus sums, shape (len(rows), 23)."""
-
-    def compute() -> tuple[Floats, Ints]:
-        scores: list[Floats] = []
-        summands: list[Ints] = []
-        for chunk in best_statistics(*tokenize_rows(rows), rows.label):
-            scores.append(meteor_scores(chunk))
-            chunk[match_in_one_chunk(chunk), _CHUNKS] = 0
-            summands.append(chunk)
-        return np.concatenate(scores), np.concatenate(summands)
-
-    return rows.compute_once("meteor(backend=captau)", compute)
+        return rows.compute_once(self.spec, compute)
 
 
 def best_statistics(
     candidates: Sequence[str],
     references: Sequence[tuple[str, ...]],
     label: Callable[[int], str] = "row {}".format,
+    setting: Setting = ENGLISH,
 ) -> Iterator[Ints]:
     """Compute METEOR's statistics of each candidate with its best reference, the first of equal ones.
 
     Args:
-        candidates: PTB tokens in lower case, joined by blanks.
+        candidates: tokens in lower case, joined by blanks.
         references: those of each candidate, one or more, likewise.
         label: names a candidate in messages.
 
@@ -158,14 +186,14 @@ def best_statistics(
         counts = [len(t) for t in texts]
         row = np.repeat(np.arange(len(texts)), counts)
         pairs = _align(
-            [candidates[start + int(i)] for i in row], [t for refs in texts for t in refs]
+            [candidates[start + int(i)] for i in row], [t for refs in texts for t in refs], setting
         )
         if (pairs[:, 0] < 0).any():
             raise InputError(
                 f"{label(start + int(row[np.argmin(pairs[:, 0])]))}: its words match a reference's "
                 f"in more than {MAX_MATCHES:,} ways, too many for METEOR; shorten the texts"
             )
-        pair_scores = meteor_scores(pairs)
+        pair_scores = meteor_scores(pairs, setting.language)
         best = np.maximum.reduceat(pair_scores, np.cumsum([0, *counts[:-1]]))
         (best_pairs,) = np.nonzero(pair_scores == best[row])
         yield pairs[best_pairs[np.unique(row[best_pairs], return_index=True)[1]]]
@@ -174,17 +202,19 @@ def best_statistics(
 _lock = threading.Lock()
 
 
-def _align(candidates: list[str], references: list[str]) -> Ints:
+def _align(candidates: list[str], references: list[str], setting: Setting) -> Ints:
     with _lock:  # the aligner remembers words
-        return _aligner().compute_statistics(candidates, references)
+        return _aligner(setting).compute_statistics(candidates, references)
 
 
 @cache
-def _aligner() -> Aligner:
-    return Aligner(load_index())
+def _aligner(setting: Setting) -> Aligner:
+    name = setting.language.name
+    index = load_index(name, setting.paraphrases)
+    return Aligner(index, name, is_normalised=setting.is_normalised)
 
 
-def meteor_scores(statistics: NDArray[Any]) -> Floats:
+def meteor_scores(statistics: NDArray[Any], language: Language = ENGLISH.language) -> Floats:
     """Compute scores from statistics (Denkowski and Lavie 2014).
 
     With P and R the weighted matches by the weighted lengths of candidate and reference,
@@ -198,24 +228,26 @@ def meteor_scores(statistics: NDArray[Any]) -> Floats:
         float64 array of shape (n,). Each step is rounded as in METEOR.
     """
     s = statistics.astype(np.float64)
+    alpha, delta = language.alpha, language.delta
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = (
             sum(
                 (
                     s[:, 4 + side + kind + 4 * module] * weight * share
-                    for kind, share in ((0, DELTA), (2, 1 - DELTA))
-                    for module, weight in enumerate(WEIGHTS)
+                    for kind, share in ((0, delta), (2, 1 - delta))
+                    for module, weight in enumerate(language.weights)
                 ),
                 start=np.zeros(len(s)),
             )
-            / (DELTA * (s[:, side] - s[:, 2 + side]) + (1 - DELTA) * s[:, 2 + side])
+            / (delta * (s[:, side] - s[:, 2 + side]) + (1 - delta) * s[:, 2 + side])
             for side in (0, 1)
         )
-        mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
+        mean = 1 / ((1 - alpha) / precision + alpha / recall)
         fragmentation = s[:, _CHUNKS] / ((s[:, _MATCHED] + s[:, _MATCHED_REFERENCE]) / 2)
     fragmentation[match_in_one_chunk(s)] = 0
     ratios, inverse = np.unique(fragmentation, return_inverse=True)
-    penalty = GAMMA * np.array([_power_beta(ratio) for ratio in ratios.tolist()])[inverse]
+    powers = [_power(ratio, language.beta) for ratio in ratios.tolist()]
+    penalty = language.gamma * np.array(powers)[inverse]
     scores = mean * (1 - penalty)
     return np.where(np.isnan(scores), 0.0, np.maximum(scores, 0.0))
 
@@ -233,8 +265,8 @@ _CONTEXT = Context(prec=40)
 
 
 @lru_cache(maxsize=1 << 16)
-def _power_beta(ratio: float) -> float:
-    """Return `ratio` to the power β, rounded to the nearest: libraries, also Java's, differ in the last bit."""
+def _power(ratio: float, exponent: float) -> float:
+    """Return a power of a ratio, rounded to the nearest: libraries, also Java's, differ in the last bit."""
     if not ratio > 0:
         return ratio  # 0, or NaN where nothing matches
-    return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(BETA))))
+    return float(_CONTEXT.exp(_CONTEXT.multiply(_CONTEXT.ln(Decimal(ratio)), Decimal(exponent))))

@@ -48,14 +48,14 @@ _STEPS = [
 _SPACES = re.compile("[ \u2000-\u200a\u202f\u205f\u3000\u00a0]+")
 
 
-def split_words(text: str, prefixes: dict[str, bool]) -> list[str]:
+def split_words(text: str, prefixes: dict[str, bool] | None) -> list[str]:
     """Normalise a text as METEOR does, and return its words in lower case.
 
     Args:
-        text: PTB tokens in lower case, joined by blanks.
-        prefixes: `Index.prefixes`.
+        text: tokens in lower case, joined by blanks.
+        prefixes: `Index.prefixes`; None to take the tokens as they are, as METEOR does without `-norm`.
     """
-    if _PLAIN.fullmatch(text):
+    if prefixes is None or _PLAIN.fullmatch(text):
         return text.split()
     # The bars separate the Java program's fields; pycocoevalcap removes them from captions.
     line = f" {text.replace('|||', '').strip(_TRIMMED)} "

@@ -1,7 +1,7 @@
 """METEOR's tables as arrays, compiled from the files in pycocoevalcap for `index`.
 
-The sources are the jar (function words, nonbreaking prefixes, WordNet's synsets and irregular forms)
-and `paraphrase-en.gz` (5.3 million pairs of phrases).
+The sources are the jar (function words; for English also nonbreaking prefixes, WordNet's synsets and
+irregular forms) and a file of paraphrases (`paraphrase-en.gz`: 5.3 million pairs of phrases).
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _BLANK, _NEWLINE = b" \n"
 
 
 def compile_tables(
-    program: Path, paraphrases: Path, progress: Progress
+    program: Path, paraphrases: Path | None, progress: Progress, language: str = "english"
 ) -> tuple[Arrays, dict[str, Any]]:
     """Compile the arrays and the small tables of an `Index`.
 
     Args:
         program: METEOR's jar.
-        paraphrases: its compressed paraphrase file.
+        paraphrases: a compressed paraphrase file of METEOR; None for no paraphrases.
+        language: as the jar's files are named.
         progress: called with the share that is done.
 
     Raises:
@@ -43,20 +44,53 @@ def compile_tables(
     """
     try:
         with zipfile.ZipFile(program) as archive:
-            synsets = archive.read("synonym/english.synsets").decode().split("\n")
-            exceptions = archive.read("synonym/english.exceptions").decode().split("\n")
-            function_words = archive.read("function/english.words").decode().splitlines()
-            prefixes = archive.read("nonbreaking/english.prefixes").decode().splitlines()
+            synsets = exceptions = prefixes = [""]
+            if language == "english":
+                synsets = archive.read("synonym/english.synsets").decode().split("\n")
+                exceptions = archive.read("synonym/english.exceptions").decode().split("\n")
+                prefixes = archive.read("nonbreaking/english.prefixes").decode().splitlines()
     except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, zlib.error) as error:
         raise _damage_error(program) from error
+    function_words = read_function_words(program, language).decode().splitlines()
     arrays = _compile_synonyms(synsets, exceptions)
-    paraphrase_arrays, longest = _compile_paraphrases(paraphrases, progress)
+    paraphrase_arrays, longest = (
+        _empty_paraphrases() if paraphrases is None else _compile_paraphrases(paraphrases, progress)
+    )
     small = {"longest": longest, "function": function_words, "prefixes": parse_prefixes(prefixes)}
     return arrays | paraphrase_arrays, small
 
 
+def read_function_words(program: Path, language: str) -> bytes:
+    """Read a language's function words from METEOR's jar, a line each.
+
+    Raises:
+        InputError: if the jar is damaged.
+    """
+    try:
+        with zipfile.ZipFile(program) as archive:
+            return archive.read(f"function/{language}.words")
+    except (zipfile.BadZipFile, KeyError, zlib.error) as error:
+        raise _damage_error(program) from error
+
+
 def _damage_error(path: Path) -> InputError:
-    return InputError(f"{path} is damaged; pip install --force-reinstall pycocoevalcap")
+    return InputError(
+        f"{path} is damaged; pip install --force-reinstall pycocoevalcap, or get METEOR's file again"
+    )
+
+
+def _empty_paraphrases() -> tuple[Arrays, int]:
+    """Return a trie of the empty phrase alone."""
+    no_numbers = np.zeros(0, np.int32)
+    arrays: Arrays = {
+        "words": np.zeros(0, "S1"),
+        "first_child": np.ones(2, np.int32),
+        "node_word": np.full(1, -1, np.int32),
+        "used": np.zeros(1, np.uint8),
+        "to_first": np.zeros(2, np.int32),
+        "to": no_numbers,
+    }
+    return arrays, 1
 
 
 def parse_prefixes(lines: list[str]) -> dict[str, bool]:

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...rows import Rows
-from .ptb import tokenize
+from .ptb import Tokenizer, tokenize
 
 Ints = NDArray[np.int64]
 
@@ -49,14 +49,14 @@ class TokenTable:
     blank_split: dict[int, list[str]]
 
     @classmethod
-    def tokenize(cls, texts: Iterator[str]) -> TokenTable:
+    def tokenize(cls, texts: Iterator[str], tokenizer: Tokenizer = "captau") -> TokenTable:
         """Tokenise texts, `TEXTS` at a time."""
         lengths: list[int] = []
         words: list[NDArray[np.int32]] = []
         vocabulary: dict[str, int] = {}
         blank_split: dict[int, list[str]] = {}
         while batch := list(islice(texts, TEXTS)):
-            lines = tokenize(batch)
+            lines = tokenize(batch, tokenizer)
             split_lines = [line.split() for line in lines]
             for line, split_line in zip(lines, split_lines, strict=True):
                 if not split_line or " ".join(split_line) != line:
@@ -98,7 +98,12 @@ class Corpus:
         self._grams = grams or []
 
     @classmethod
-    def tokenize(cls, captions: Sequence[str], references: Sequence[tuple[str, ...]]) -> Corpus:
+    def tokenize(
+        cls,
+        captions: Sequence[str],
+        references: Sequence[tuple[str, ...]],
+        tokenizer: Tokenizer = "captau",
+    ) -> Corpus:
         """Make a corpus of captions and the references of each."""
         texts: dict[str, int] = {}
         sets: dict[tuple[str, ...], int] = {}
@@ -106,12 +111,15 @@ class Corpus:
         set_of_row = _number(references, sets)
         members = _number([r for refs in sets for r in refs], texts)
         set_starts = _starts([len(refs) for refs in sets])
-        return cls(TokenTable.tokenize(iter(texts)), candidates, set_of_row, members, set_starts)
+        tokens = TokenTable.tokenize(iter(texts), tokenizer)
+        return cls(tokens, candidates, set_of_row, members, set_starts)
 
     @classmethod
-    def of_rows(cls, rows: Rows) -> Corpus:
-        """Return the rows' corpus, which all metrics that score them share."""
-        return rows.compute_once("corpus", lambda: cls.tokenize(rows.captions, rows.references))
+    def of_rows(cls, rows: Rows, tokenizer: Tokenizer = "captau") -> Corpus:
+        """Return the rows' corpus, which all metrics that score them by this tokeniser share."""
+        return rows.compute_once(
+            corpus_key(tokenizer), lambda: cls.tokenize(rows.captions, rows.references, tokenizer)
+        )
 
     def write(self, stream: BinaryIO) -> None:
         """Write the corpus as NumPy arrays, for `read`."""
@@ -346,10 +354,14 @@ class ReferenceCorpus:
     Args:
         references: of each image.
         orders: up to which length n-grams are numbered.
+        tokenizer: of references and captions.
     """
 
-    def __init__(self, references: Sequence[tuple[str, ...]], orders: int) -> None:
-        self.corpus = Corpus.tokenize([""] * len(references), references)
+    def __init__(
+        self, references: Sequence[tuple[str, ...]], orders: int, tokenizer: Tokenizer = "captau"
+    ) -> None:
+        self._tokenizer: Tokenizer = tokenizer
+        self.corpus = Corpus.tokenize([""] * len(references), references, tokenizer)
         self._ranks: list[Ints] = []
         self._sorted_keys: list[Ints] = []
         for n in range(1, orders + 1):
@@ -367,7 +379,7 @@ class ReferenceCorpus:
         places = spread(corpus.starts[texts], lengths)
         distinct_captions: dict[str, int] = {}
         candidates = len(texts) + _number(captions, distinct_captions)
-        tokens = TokenTable.tokenize(iter(distinct_captions))
+        tokens = TokenTable.tokenize(iter(distinct_captions), self._tokenizer)
         starts = _starts(np.concatenate([lengths, np.diff(tokens.starts)]))
         grams, new_ngrams = self._number_ngrams(tokens, places)
         table = TokenTable({}, grams[0].ngram_at, starts, {})
@@ -414,6 +426,11 @@ class ReferenceCorpus:
         rank = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
         is_shared = (words < size) & (sorted_keys[rank] == keys)
         return is_shared, np.where(is_shared, self._ranks[n - 1][rank], 0)
+
+
+def corpus_key(tokenizer: Tokenizer) -> str:
+    """Return the key under which rows share the corpus of a tokeniser."""
+    return f"corpus {tokenizer}"
 
 
 def _join_tables(references: NDArray[Any], captions: Ints, size: int) -> NgramTable:

@@ -1,7 +1,8 @@
-"""The Penn Treebank tokenisation that the COCO server and pycocoevalcap apply to every caption.
+"""Tokens of captions: by default the Penn Treebank's, as the COCO server and pycocoevalcap make them.
 
 Chen et al. 2015, section 3.1: Stanford's PTBTokenizer (CoreNLP 3.4.1), lower case, punctuation
-removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` is the Java program itself.
+removed. The backend `captau` is our own (`penn`), equal to it; `pycocoevalcap` is the Java program itself. `segmenters` has those of
+other languages.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ....datasets.errors import InputError
-from ....datasets.writing_systems import is_unsegmented
 from ...base import Metric, PreparedScorer, need_modules, version_of
 from ...rows import Rows
 from ..java import java_identity, java_program, pycocoevalcap_file, run_java
 from .penn import plain_words, tokens
+from .segmenters import Segmenter, Tokenize, cannot_segment, require_mecab, segmenter, software
 
-Backend = Literal["captau", "pycocoevalcap"]
+#: Who makes the tokens: PTB tokens by captau or by the Java program, or those of another language.
+Tokenizer = Literal["captau", "pycocoevalcap"] | Segmenter
 
 # The tokens that pycocoevalcap removes.
 PUNCTUATION = frozenset(
@@ -47,10 +49,10 @@ class _TokenCache:
     characters: int = 0
 
 
-# By tokeniser: "captau", or the identity of a Java.
+# By tokeniser: its name, or the identity of a Java.
 _caches: dict[str, _TokenCache] = {}
-# Tokens of texts that come again and again (`pin_tokens`); never dropped.
-_pinned_tokens: dict[str, str] = {}
+# By tokeniser, the tokens of texts that come again and again (`pin_tokens`); never dropped.
+_pinned_tokens: dict[str, dict[str, str]] = {}
 
 
 @dataclass(frozen=True)
@@ -75,69 +77,110 @@ class TokenMetric(Metric):
         return (f"pycocoevalcap:{version_of('pycocoevalcap')}", java_identity())
 
     def cannot_segment(self, text: str) -> bool:
-        return is_unsegmented(text)
+        return cannot_segment(text, self.parameters.get("tokenize", "ptb"))
+
+
+@dataclass(frozen=True)
+class SegmentedMetric(TokenMetric):
+    """A metric that compares words, of any language that a tokeniser is named for.
+
+    Args:
+        tokenize: `ptb` for English. sacreBLEU's tokenisers serve other languages: `intl` those that set blanks
+            between words, `zh` Chinese (cut between characters), `ja` Japanese (words; it needs the package
+            sacrebleu[ja]), and `char` any (all characters).
+    """
+
+    tokenize: Tokenize = field(default="ptb", kw_only=True)
+
+    later_fields: ClassVar[tuple[str, ...]] = ("tokenize",)
+    unsegmented_remedy: ClassVar[str] = (
+        "take tokenize=zh for Chinese, ja for Japanese or char for any language, or set words apart by blanks first"
+    )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The name under which `tokenize` knows the metric's tokens."""
+        return self.parameters["backend"] if self.tokenize == "ptb" else self.tokenize
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        if self.tokenize == "ptb":
+            return super().programs
+        is_external = self.parameters["backend"] == "pycocoevalcap"
+        scorer = (f"pycocoevalcap:{version_of('pycocoevalcap')}",) if is_external else ()
+        return (*scorer, *software(self.tokenize))
+
+    def check_rows(self, rows: Rows) -> None:
+        super().check_rows(rows)
+        require_mecab(f"metric {self.spec}", self.tokenize)
 
     def prepare_references(self, references: Sequence[tuple[str, ...]]) -> PreparedScorer | None:
         """Keep the references' tokens as long as the process lasts."""
-        if self.parameters["backend"] != "pycocoevalcap":
-            pin_tokens(text for texts in references for text in texts)
+        if self.tokenizer != "pycocoevalcap":
+            pin_tokens((text for texts in references for text in texts), self.tokenizer)
         return super().prepare_references(references)
 
 
-def tokenize(texts: Iterable[str], backend: Backend = "captau") -> list[str]:
+def tokenize(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> list[str]:
     """Return the tokens of each text, joined by blanks, as pycocoevalcap's `PTBTokenizer` does.
 
     Args:
         texts: captions of any length; an empty one gives an empty string. A line end inside a caption
             counts as a blank (pycocoevalcap would lose step with its captions there). A text's tokens
             depend on it alone (pycocoevalcap's depend on the next caption after "No." or "U." at the end).
-        backend: `captau`, or `pycocoevalcap` for the Java program; their tokens are equal.
+        tokenizer: `captau`, or `pycocoevalcap` for the Java program; their tokens are equal. Or one of `segmenters`.
 
     Raises:
-        InputError: if Java fails.
+        InputError: if Java fails, or the tokeniser's package is missing.
 
     Example:
         >>> tokenize(["A man's dog, running!", "He cannot see (it)."])
         ["a man 's dog running", 'he can not see -lrb- it -rrb-']
     """
     texts = list(texts)
-    tokenizer = java_identity() if backend == "pycocoevalcap" else backend
-    cache = _caches.setdefault(tokenizer, _TokenCache())
-    pinned = _pinned_tokens if tokenizer == "captau" else {}
+    key = java_identity() if tokenizer == "pycocoevalcap" else tokenizer
+    cache = _caches.setdefault(key, _TokenCache())
+    pinned = _pinned_tokens.get(key, {})
     new = [t for t in dict.fromkeys(texts) if t not in cache.tokens and t not in pinned]
     if new:
-        lines = [_LINE_ENDS.sub(" ", t) for t in new]
-        results = _run_java(lines) if backend == "pycocoevalcap" else map(_tokenize_line, lines)
+        results = _tokenize_lines([_LINE_ENDS.sub(" ", t) for t in new], tokenizer)
         cache.tokens.update(zip(new, results, strict=True))
         cache.characters += sum(map(len, new))
         if cache.characters > _CACHE_CHARACTERS:
-            _caches.pop(tokenizer, None)
+            _caches.pop(key, None)
     return [pinned[t] if t in pinned else cache.tokens[t] for t in texts]
 
 
-def pin_tokens(texts: Iterable[str]) -> None:
+def _tokenize_lines(lines: Sequence[str], tokenizer: Tokenizer) -> Iterable[str]:
+    if tokenizer == "pycocoevalcap":
+        return _run_java(lines)
+    return map(_tokenize_line if tokenizer == "captau" else segmenter(tokenizer), lines)
+
+
+def pin_tokens(texts: Iterable[str], tokenizer: Tokenizer = "captau") -> None:
     """Keep the tokens of texts as long as the process lasts, whatever else is tokenised.
 
     For references that one submission after another is scored against.
     """
     distinct = list(dict.fromkeys(texts))
-    _pinned_tokens.update(zip(distinct, tokenize(distinct), strict=True))
+    lines = tokenize(distinct, tokenizer)
+    _pinned_tokens.setdefault(tokenizer, {}).update(zip(distinct, lines, strict=True))
 
 
 def tokenize_rows(
-    rows: Rows, backend: Backend = "captau"
+    rows: Rows, tokenizer: Tokenizer = "captau"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     """Tokenise the rows' captions and references."""
 
     def compute() -> tuple[list[str], list[tuple[str, ...]]]:
         texts = [*rows.captions, *(r for refs in rows.references for r in refs)]
-        lines = iter(tokenize(texts, backend))
+        lines = iter(tokenize(texts, tokenizer))
         return (
             [next(lines) for _ in rows.captions],
             [tuple(next(lines) for _ in refs) for refs in rows.references],
         )
 
-    return rows.compute_once(f"ptb {backend}", compute)
+    return rows.compute_once(f"tokens {tokenizer}", compute)
 
 
 def _tokenize_line(line: str) -> str:

@@ -22,6 +22,7 @@ from captau.benchmarks.large import stages
 from captau.datasets.shards.row_reader import Columns, read_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.metrics.registry import metric
+from captau.metrics.text.document_frequencies import document_frequencies
 from tests.benchmarks.large.large_sets import (
     METRICS,
     command,
@@ -165,6 +166,20 @@ def test_cider_takes_saved_document_frequencies_beside_the_sets_own(rows, tmp_pa
     for name in (spec, "cider"):
         scorer = metric(name)
         assert scores[scorer.spec].tolist() == scorer.score(plain(part)).tolist()
+
+
+def test_a_large_set_takes_one_tokeniser_for_its_own_document_frequencies(rows, tmp_path):
+    part = [{**row, "caption": f"{row['caption']} 狗在公园里跑"} for row in rows[:12]]
+    path = write(tmp_path / "set.parquet", part)
+    df, spec = tmp_path / "df.json", "cider(tokenize=zh)"
+    document_frequencies([tuple(row["references"]) for row in part]).write(df)
+    names = [spec, "bleu_4(tokenize=zh)", f"cider(df={df})", "bleu_4"]
+    score(path, tmp_path / "out", names, rows=5)
+    scores = scores_in(tmp_path / "out")
+    for name in names:
+        assert scores[name].tolist() == metric(name).score(plain(part)).tolist()
+    with says("count the document frequencies of a large set under different tokenisers"):
+        score(path, tmp_path / "both", [spec, "cider"])
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_task_repeated(

@@ -7,7 +7,6 @@ import math
 import pytest
 
 from captau.metrics.registry import metric
-from tests.conftest import says
 
 
 def sacrebleu(spec: str, caption: str, *references: str) -> float:
@@ -82,12 +81,6 @@ def test_texts_whose_words_a_tokeniser_cannot_find_are_known_by_their_script(
     tokenize, text, unknown
 ):
     assert metric(f"sacrebleu(tokenize={tokenize})").cannot_segment(text) == unknown
-
-
-def test_japanese_words_without_mecab_are_refused_in_a_line(monkeypatch):
-    monkeypatch.setattr("captau.metrics.text.sacrebleu.find_spec", lambda name: None)
-    with says("needs MeCab, which finds words; pip install sacrebleu[ja]"):
-        sacrebleu("sacrebleu(tokenize=ja-mecab)", "犬が走る", "犬が走る")
 
 
 def test_the_closest_reference_length_counts():

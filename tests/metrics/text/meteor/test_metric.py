@@ -177,7 +177,7 @@ def test_statistics_worked_by_hand():
 def test_no_java_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("CAPTAU_JAVA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(
-        meteor_module, "tokenize_rows", lambda rows: (rows.captions, rows.references)
+        meteor_module, "tokenize_rows", lambda rows, _: (rows.captions, rows.references)
     )
     metric("meteor").start()
     row = {"caption": "dog sleeps", "references": ("dog runs",)}
