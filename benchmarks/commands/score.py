@@ -287,7 +287,8 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     Raises:
         InputError: where the references cannot be read or the file cannot be written.
     """
-    frequencies = document_frequencies(read_references(options.references).texts.values())
+    references = read_references(options.references).texts.values()
+    frequencies = document_frequencies(references, options.tokenize)
     temporary = options.output.with_name(f".{options.output.name}.{os.getpid()}.tmp")
     try:
         frequencies.write(temporary)

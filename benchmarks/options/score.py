@@ -11,6 +11,7 @@ from ...datasets.errors import InputError, unknown
 from ...datasets.normalisation import NORMALISATIONS
 from ...datasets.reading.streams import STDIN
 from ...metrics.base import Metric
+from ...metrics.text.tokens.segmenters import Tokenize
 from ..scoring.catalog import resolve_metrics
 from ..statistics.bootstrap import StatisticsOptions
 from .declaration import Composed, Option, Options, option, part
@@ -119,6 +120,11 @@ class DocumentFrequencyOptions(Options):
         key="save_df",
         type=str | None,
         takes="FILE",
+    )
+    tokenize: Tokenize = option(
+        "ptb",
+        "tokeniser of save_df=, the same as of the metric that reads the file",
+        takes="ptb|intl|zh|ja|char",
     )
 
 
@@ -247,8 +253,10 @@ examples.csv, table.md, table.tex and run.json.
         for key in cls.changed_keys(composed, [o.key for o in FilterOptions.declared()]):
             raise InputError(f"{key}= needs keep.run=DIR, a finished captau score of shards")
         if composed["save_df"] is not None:
-            cls.allow_only(composed, ["references", "save_df"], beside="save_df")
+            cls.allow_only(composed, ["references", "save_df", "tokenize"], beside="save_df")
             return DocumentFrequencyOptions.read(composed)
+        if cls.changed_keys(composed, ["tokenize"]):
+            raise InputError("tokenize= goes with save_df=; of a metric write 'metrics=cider(tokenize=zh)'")
         if composed["candidates"] is None:
             raise InputError("the option candidates=… is needed: the captions to score; see --help")
         if not is_large(composed):

@@ -118,7 +118,7 @@ class Cider(SegmentedMetric):
         if saved.tokenize != self.tokenize:
             raise InputError(
                 f"{self.df}: its n-grams are of tokenize={saved.tokenize}, those of metric {self.spec} of "
-                f"tokenize={self.tokenize}; make the file again with captau data df tokenize={self.tokenize}"
+                f"tokenize={self.tokenize}; make the file again with captau score save_df=FILE tokenize={self.tokenize}"
             )
         return saved
 

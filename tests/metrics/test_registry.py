@@ -72,6 +72,7 @@ def test_the_registered_name_goes_by_the_class():
 )
 def test_ways_to_type_the_same_metric(spec):
     assert metric(spec).parameters == {
+        "tokenize": "ptb",
         "variant": "plain",
         "sigma": 4.0,
         "df": None,

@@ -21,9 +21,7 @@ from ....datasets.errors import InputError
 from ...base import CorpusResampler, Floats, PreparedScorer, version_of
 from ...registry import register
 from ...rows import Items, Rows
-from ..java import java_identity
 from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
-from ..tokens.segmenters import software
 from . import jar_process
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
@@ -73,7 +71,8 @@ class Meteor(SegmentedMetric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        return super().programs or (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
+        tables = (f"pycocoevalcap:{version_of('pycocoevalcap')}",)
+        return (tables if self.backend == "captau" else ()) + super().programs
 
     @cached_property
     def setting(self) -> Setting:

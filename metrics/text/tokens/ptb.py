@@ -104,11 +104,7 @@ class SegmentedMetric(TokenMetric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        if self.tokenize == "ptb":
-            return super().programs
-        is_external = self.parameters["backend"] == "pycocoevalcap"
-        scorer = (f"pycocoevalcap:{version_of('pycocoevalcap')}",) if is_external else ()
-        return (*scorer, *software(self.tokenize))
+        return super().programs + (() if self.tokenize == "ptb" else software(self.tokenize))
 
     def check_rows(self, rows: Rows) -> None:
         super().check_rows(rows)

@@ -402,7 +402,8 @@ def test_texts_without_blanks_between_words_are_counted_below_the_table(tmp_path
     (note,) = (n for n in found.tables[0].notes if "tokeniser" in n)
     assert note == (
         "BLEU-1, CIDEr: the tokeniser cannot find the words of 1 of 3 captions and 2 of 4 references, so "
-        "that their scores say nothing; set words apart by blanks first."
+        "that their scores say nothing; take tokenize=zh for Chinese, ja for Japanese or char for any language, or "
+        "set words apart by blanks first."
     )
 
 
@@ -412,7 +413,8 @@ def test_metrics_from_python_warn_of_texts_without_blanks(caplog: pytest.LogCapt
     metric("rouge_score_l").score([{"caption": "собака", "references": ["собака"]}])
     assert [record.getMessage() for record in caplog.records] == [
         "metric rouge_l: the tokeniser cannot find the words of 1 of 1 captions and 1 of 1 references, so "
-        "that their scores say nothing; set words apart by blanks first",
+        "that their scores say nothing; take tokenize=zh for Chinese, ja for Japanese or char for any language, or "
+        "set words apart by blanks first",
         "metric rouge_score_l: the tokeniser cannot find the words of 1 of 1 captions and 1 of 1 references, "
         "so that their scores say nothing; rouge-score reads the letters a–z alone; take rouge_l",
     ]
