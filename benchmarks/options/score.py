@@ -256,7 +256,9 @@ examples.csv, table.md, table.tex and run.json.
             cls.allow_only(composed, ["references", "save_df", "tokenize"], beside="save_df")
             return DocumentFrequencyOptions.read(composed)
         if cls.changed_keys(composed, ["tokenize"]):
-            raise InputError("tokenize= goes with save_df=; of a metric write 'metrics=cider(tokenize=zh)'")
+            raise InputError(
+                "tokenize= goes with save_df=; of a metric write 'metrics=cider(tokenize=zh)'"
+            )
         if composed["candidates"] is None:
             raise InputError("the option candidates=… is needed: the captions to score; see --help")
         if not is_large(composed):
