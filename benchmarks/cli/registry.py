@@ -14,7 +14,7 @@ from .command import Command
 _GROUPS = {
     "Measure metrics": (
         ("bench", "bench:BenchOptions", tasks.run_in_folder, "correlate metrics' scores with people's judgements"),
-        ("compare", "bench:CompareOptions", tasks.run_in_folder, "test which metrics differ"),
+        ("compare", "bench:CompareOptions", tasks.compare_metrics, "test which metrics differ; show what moved between two runs"),
         ("rank", "rank:RankOptions", tasks.run_with_figures, "rank captioning systems by people and by metrics"),
         ("agree", "agree:AgreeOptions", tasks.measure_agreement, "measure how well people agree with each other"),
         ("sensitivity", "sensitivity:SensitivityOptions", tasks.run_with_figures, "show how far numbers move with images, raters and choices"),

@@ -84,6 +84,19 @@ def run_in_folder(command: Command, options: Any) -> None:
     _show_result(result, folder.path)
 
 
+def compare_metrics(command: Command, options: Any) -> None:
+    """Run `captau compare` of metrics, or of two finished runs, of which it writes nothing."""
+    from ..options.bench import RunComparisonOptions
+    from ..regression.run_comparison import compare_runs
+
+    if isinstance(options, RunComparisonOptions):
+        comparison = compare_runs(options)
+        show_tables(comparison.tables)
+        print(f"\n{comparison.summary}")
+        return
+    run_in_folder(command, options)
+
+
 def run_with_figures(command: Command, options: Any) -> None:
     """Run a command as `run_in_folder` does; where matplotlib is missing, say that figures are."""
     from ..reporting.figure_files import NO_FIGURES, can_draw

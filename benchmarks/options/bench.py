@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ...datasets.errors import InputError
 from ..statistics.bootstrap import TESTS, StatisticsOptions
-from .declaration import option
+from .declaration import Composed, option
 from .shared import MeasuringOptions, one_of, statistics_part
 
 
@@ -63,6 +64,14 @@ def _tests_of(value: Any, _: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, tests)))
 
 
+@dataclass(frozen=True)
+class RunComparisonOptions:
+    """Options of `captau compare run=A,B`: the folders of the two runs."""
+
+    before: Path
+    now: Path
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(BenchOptions):
     """Options of `captau compare`."""
@@ -72,8 +81,12 @@ captau compare dataset=flickr8k_expert metrics=cider,rouge_l
 captau compare dataset=thumb metrics=text protocol.coefficients=pearson
 captau compare dataset=pascal50s tests=permutation statistics.swap=item
 captau compare 'metrics=file(path=mine.csv,name=Mine),text' statistics.correction=holm
+captau compare run=DIR_A,DIR_B                         what moved between two finished runs, and why
 """
-    notes: ClassVar[str] = "Every two metrics are compared on the same resampled images."
+    notes: ClassVar[str] = """
+Every two metrics are compared on the same resampled images. With two folders in run=, nothing is computed: a table shows
+which data, options, versions, signatures, scores and correlations differ between two finished runs, and the likely cause.
+"""
     writes: ClassVar[str] = """
 Writes significance.csv (a row a pair, coefficient and test) and matrix.csv (corrected p-values) beside the files of
 captau bench.
@@ -88,3 +101,19 @@ captau bench.
         takes="[..]",
         check=one_of(TESTS, "test"),
     )
+
+    @classmethod
+    def read(cls, composed: Composed) -> Any:
+        """Make the options of a composed configuration: `RunComparisonOptions` where `run=` names two folders.
+
+        Raises:
+            InputError: where it names more, or there are other options beside them, or a value makes no sense.
+        """
+        folders = composed["run"]
+        if folders is None:
+            return super().read(composed)
+        if others := sorted(composed.typed - {"run"}):
+            raise InputError(f"run=A,B compares two finished runs; leave out {others[0]}=")
+        if len(folders) != 2:
+            raise InputError(f"run= names {len(folders)} folders; two runs are compared")
+        return RunComparisonOptions(*(Path(folder).expanduser() for folder in folders))

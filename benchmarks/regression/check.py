@@ -37,7 +37,7 @@ from .baseline_file import (
     written,
 )
 from .check_plan import CheckPlan, check_options, make_plan
-from .differences import ASPECTS, Difference, compare_baselines
+from .differences import ASPECTS, Difference, compare_baselines, make_difference_table
 
 #: Packages that may move a text metric's score or a correlation, whether its signature names them or not.
 _PACKAGES = ("captau", "numba", "numpy", "pandas", "pycocoevalcap", "scipy")
@@ -74,18 +74,9 @@ class Checked:
         """The table of differences, where there are any."""
         if not self.differences:
             return []
-        rows = [
-            (d.part, [self._whose(d), d.subject, d.before, d.now, d.change, d.cause])
-            for d in self.differences
-        ]
-        columns = ["metric", "what", "baseline", "now", "by", "likely cause"]
         title = f"{self.path}: what differs"
-        return [ResultTable(title, "part", columns, rows, numeric=False)]
-
-    def _whose(self, difference: Difference) -> str:
-        if len(difference.metrics) == len(self.metrics) > 3:
-            return f"all {len(self.metrics)}"
-        return ", ".join(difference.metrics)
+        columns = ("baseline", "now")
+        return [make_difference_table(title, self.differences, self.metrics, columns)]
 
     def markdown(self) -> str:
         """The table and the closing line, for GitHub's step summary."""

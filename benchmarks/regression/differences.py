@@ -1,4 +1,7 @@
-"""The differences between a baseline and what is computed now, and their causes."""
+"""The differences between a baseline and what is computed now, and their causes.
+
+`run_comparison` uses the same lines and causes for two finished runs.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,11 @@ from typing import Any
 
 from ...metrics.external import PythonFunction, ScoreFile
 from ..evaluation.measured_dataset import MeasuredDataset
-from ..runs.tables import COEFFICIENT_STYLE
+from ..runs.tables import COEFFICIENT_STYLE, ResultTable
 from ..runs.tables import format_number as printed
 from .baseline_file import (
     PARTS,
     Baseline,
-    MetricBaseline,
     coefficient_of,
     decimals_of,
     moved,
@@ -62,7 +64,8 @@ def compare_baselines(
     by_spec = {m.spec: m for m in plan.metrics}
     names = [name for name in now.metrics if name in before.metrics]
     signature_changes = {
-        name: _signature_changes(before.metrics[name], now.metrics[name]) for name in names
+        name: signature_changes_of(before.metrics[name].signature, now.metrics[name].signature)
+        for name in names
     }
     in_signatures = {key for fields in signature_changes.values() for key in fields}
     changed = {
@@ -76,8 +79,11 @@ def compare_baselines(
     correlations: list[Difference] = []
     for name in names:
         is_user_function = isinstance(by_spec[name], PythonFunction)
-        cause = _cause(
-            data, signature_changes[name], changed, USER_CODE if is_user_function else OUR_CODE
+        cause = cause_of(
+            bool(data),
+            signature_changes[name],
+            changed,
+            USER_CODE if is_user_function else OUR_CODE,
         )
         for key, (old, new) in signature_changes[name].items():
             if key not in changed:
@@ -85,11 +91,13 @@ def compare_baselines(
                 fails = not (isinstance(by_spec[name], ScoreFile) and key == "path")
                 parameters.setdefault((key, old, new, fails), []).append(name)
         scores += _scores(before, now, measured, name, cause, plan.config.baseline)
-        correlations += _correlations(before.metrics[name], now.metrics[name], name, cause)
+        correlations += correlation_differences(
+            before.metrics[name].correlations, now.metrics[name].correlations, name, cause
+        )
     moving = {d.metrics[0] for d in (*scores, *correlations)}
     return [
         *data,
-        *_versions(changed, signature_changes, plan.versions, moving),
+        *version_differences(changed, signature_changes, plan.versions, moving),
         *(
             Difference("parameters", tuple(metric_names), key, old, new, fails=fails)
             for (key, old, new, fails), metric_names in parameters.items()
@@ -112,9 +120,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 16 else f"{text[:12]}…"
 
 
-def _signature_changes(before: MetricBaseline, now: MetricBaseline) -> dict[str, tuple[str, str]]:
+def signature_changes_of(before: str, now: str) -> dict[str, tuple[str, str]]:
     """Return the changes between two signatures: parameter or package → before and now."""
-    old, new = _fields(before.signature), _fields(now.signature)
+    old, new = _fields(before), _fields(now)
     return {
         key: (_short(old.get(key, "–")), _short(new.get(key, "–")))
         for key in dict.fromkeys([*old, *new])
@@ -127,7 +135,7 @@ def _fields(signature: str) -> dict[str, str]:
     return {"name": name} | {k: v for k, _, v in (part.partition(":") for part in parts)}
 
 
-def _versions(
+def version_differences(
     changed: Mapping[str, tuple[str, str]],
     signature_changes: Mapping[str, Mapping[str, tuple[str, str]]],
     policy: str,
@@ -145,14 +153,14 @@ def _versions(
     return rows
 
 
-def _cause(
-    data: Sequence[Difference],
+def cause_of(
+    is_other_data: bool,
     signature_changes: Mapping[str, tuple[str, str]],
     changed: Mapping[str, tuple[str, str]],
     fallback: str,
 ) -> str:
     """Return the likely cause of a moved score: changed data, then signature, then packages."""
-    if data:
+    if is_other_data:
         return "changed data"
     if signature_changes:
         return "; ".join(
@@ -214,23 +222,28 @@ def _scores(
     return rows
 
 
-def _correlations(
-    before: MetricBaseline, now: MetricBaseline, name: str, cause: str
+def correlation_differences(
+    before: Mapping[str, float], now: Mapping[str, float], name: str, cause: str
 ) -> list[Difference]:
+    """List a line for each correlation of a metric that moved by half a printed digit, or is in one alone.
+
+    Args:
+        before, now: by dimension and coefficient, `overall tau_c`.
+        name: the metric.
+        cause: the likely cause.
+    """
     rows: list[Difference] = []
-    for key in dict.fromkeys([*before.correlations, *now.correlations]):
+    for key in dict.fromkeys([*before, *now]):
         coefficient = coefficient_of(key)
         label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
         subject = f"{key.rpartition(' ')[0]} {label}"
-        if key not in before.correlations or key not in now.correlations:
-            old_text, new_text = (
-                "there" if key in metric.correlations else "–" for metric in (before, now)
-            )
+        if key not in before or key not in now:
+            old_text, new_text = ("there" if key in cells else "–" for cells in (before, now))
             rows.append(
                 Difference("correlations", (name,), subject, old_text, new_text, cause=cause)
             )
             continue
-        old, new = before.correlations[key], now.correlations[key]
+        old, new = before[key], now[key]
         # Not whether the printed digits are others: where rounding turns, the last bit turns them.
         if moved(old, new, unit_of(coefficient) / 2):
             old_text, new_text = (printed(v, scale, decimals + 2) for v in (old, new))
@@ -239,6 +252,29 @@ def _correlations(
                 Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
             )
     return rows
+
+
+def make_difference_table(
+    title: str, differences: Sequence[Difference], metrics: Sequence[str], columns: tuple[str, str]
+) -> ResultTable:
+    """Make the table of differences.
+
+    Args:
+        metrics: all that were compared; a difference of more than three that are all says how many.
+        columns: the headings of the numbers before and now.
+    """
+
+    def name_metrics(difference: Difference) -> str:
+        if len(difference.metrics) == len(metrics) > 3:
+            return f"all {len(metrics)}"
+        return ", ".join(difference.metrics)
+
+    rows = [
+        (d.part, [name_metrics(d), d.subject, d.before, d.now, d.change, d.cause])
+        for d in differences
+    ]
+    headings = ["metric", "what", *columns, "by", "likely cause"]
+    return ResultTable(title, "part", headings, rows, numeric=False)
 
 
 def _distance(old: float, new: float) -> float:
