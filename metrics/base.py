@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..datasets.download.permission import LargeDownload
 from ..datasets.errors import InputError
 from ..datasets.reading.source_files import sha256
 from .rows import Items, Rows
@@ -236,6 +237,10 @@ class Metric(ABC):
             self.check_rows(Rows.from_items(items))
         except UnavailableError as error:
             return error.unavailability
+        return None
+
+    def pending_download(self) -> LargeDownload | None:
+        """Return the large files that the metric needs and that are not here; None where there are none."""
         return None
 
     def start(self) -> None:  # noqa: B027

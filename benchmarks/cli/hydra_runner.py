@@ -34,6 +34,7 @@ from ..options.declaration import Composed, Option
 from ..options.shared import apply_environment
 from ..scoring.catalog import read_config, usual_protocol
 from .command import Command
+from .questions import ask_downloads
 from .registry import COMMANDS
 
 _NODES: dict[Any, Callable[..., Any]] = {
@@ -134,7 +135,9 @@ def run_composed(name: str, config: DictConfig) -> int:
     """
     command, composed = COMMANDS[name], composed_of(config)
     apply_environment(composed)
-    return command.task(command, command.options.read(composed)) or 0
+    options = command.options.read(composed)
+    ask_downloads(getattr(options, "metrics", ()))
+    return command.task(command, options) or 0
 
 
 def run_hydra(command: Command, words: Sequence[str]) -> int:

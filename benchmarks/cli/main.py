@@ -14,7 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ...conf import CONFIG_DIR, group
-from ...datasets.download.permission import ask_by, never
 from ...datasets.errors import InputError
 from .arguments import split_flags, use_config_dir
 from .command import Command
@@ -86,10 +85,7 @@ def _run_command(command: Command, words: list[str]) -> int:
         print(help_text(command) if "all" in flags else short_help(command))
         return 0
     from .hydra_runner import run_hydra, run_multirun
-    from .questions import ask_download, is_terminal
 
-    # A server's visitors start computations as well, and nobody answers for them.
-    ask_by(ask_download if is_terminal() and command.group != "Web" else never)
     if flags and set(flags) <= {"-m", "--multirun"}:
         return run_multirun(command, overrides)
     return run_hydra(command, [*overrides, *flags])

@@ -1,30 +1,33 @@
-"""The question before a large download, which is asked once a run on a terminal."""
+"""The question before a large download, which is asked on a terminal before a run begins."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
-from ...datasets.download.permission import LargeDownload
-
-_answers: dict[str, bool] = {}
-
-
-def is_terminal() -> bool:
-    """Say whether a person can read a question and answer it."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+from ...datasets.download.permission import LargeDownload, is_allowed
+from ...metrics.base import Metric
 
 
-def ask_download(download: LargeDownload) -> bool:
-    """Ask whether to download files, once for each name; a yes holds for child processes too."""
-    if download.name not in _answers:
-        question = (
-            f"captau: {download.description} ({download.n_bytes / 1e6:.0f} MB, licence {download.licence}). "
-            f"Download now? [y/N] "
-        )
-        print(question, end="", file=sys.stderr, flush=True)
-        _answers[download.name] = sys.stdin.readline().strip().lower() in ("y", "yes")
-        if _answers[download.name]:
+def ask_downloads(metrics: Iterable[Metric]) -> None:
+    """Ask for permission to download what metrics need, each download once; elsewhere than on a terminal, do nothing.
+
+    A yes is added to CAPTAU_DOWNLOAD, so that it holds for child processes too.
+    """
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    downloads = {d.name: d for m in metrics if (d := m.pending_download()) is not None}
+    for download in downloads.values():
+        if not is_allowed(download) and _ask(download):
             allowed = os.environ.get("CAPTAU_DOWNLOAD", "")
             os.environ["CAPTAU_DOWNLOAD"] = ",".join(filter(None, [allowed, download.name]))
-    return _answers[download.name]
+
+
+def _ask(download: LargeDownload) -> bool:
+    question = (
+        f"captau: {download.description} ({download.n_bytes / 1e6:.0f} MB, licence {download.licence}). "
+        f"Download now? [y/N] "
+    )
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

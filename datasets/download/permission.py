@@ -1,13 +1,12 @@
 """Permission for large downloads: nothing above 50 MB is fetched unless a person allows it.
 
-`weights.download=true` (CAPTAU_DOWNLOAD=1) allows it for a run; on a terminal the command line asks.
-`captau data fetch` is permission by itself.
+`weights.download=true` (CAPTAU_DOWNLOAD=1) allows it for a run; on a terminal the command line asks before a run
+begins. `captau data fetch` is permission by itself.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 #: Downloads of no more bytes need no permission.
@@ -31,20 +30,6 @@ class LargeDownload:
     n_bytes: int
 
 
-def never(_: LargeDownload) -> bool:
-    """Answer no, where there is no person to ask."""
-    return False
-
-
-_ask: Callable[[LargeDownload], bool] = never
-
-
-def ask_by(ask: Callable[[LargeDownload], bool]) -> None:
-    """Have a function ask a person from now on; `never` asks nobody."""
-    global _ask
-    _ask = ask
-
-
 def may_download(name: str = "") -> bool:
     """Say whether CAPTAU_DOWNLOAD allows all downloads, or the one of this name."""
     words = os.environ.get("CAPTAU_DOWNLOAD", "").lower().split(",")
@@ -52,5 +37,5 @@ def may_download(name: str = "") -> bool:
 
 
 def is_allowed(download: LargeDownload) -> bool:
-    """Say whether a download may begin: it is small, was allowed before, or a person allows it now."""
-    return download.n_bytes <= LIMIT or may_download(download.name) or _ask(download)
+    """Say whether a download may begin: it is small, or a person has allowed it."""
+    return download.n_bytes <= LIMIT or may_download(download.name)

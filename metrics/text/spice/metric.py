@@ -20,13 +20,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ....datasets.cache import cache_folder
+from ....datasets.download.permission import LargeDownload
 from ...base import CorpusResampler, Floats, version_of
 from ...progress import progress_counter
 from ...registry import register
 from ...rows import Items, Rows
 from ..tokens.ptb import TokenMetric, tokenize_rows
 from .jar_process import limits, parse, score
-from .models import CORENLP, check_permission
+from .models import CORENLP, check_permission, pending_download
 from .scene_store import ParseFailure, Scene, SceneStore
 
 logger = logging.getLogger(__name__)
@@ -93,6 +94,10 @@ class Spice(TokenMetric):
         """
         super().check_rows(rows)
         check_permission(self.spec)
+
+    def pending_download(self) -> LargeDownload | None:
+        """Return the download of the parser; None where it is here."""
+        return pending_download()
 
     def compute(self, rows: Rows) -> Floats:
         scores = rows.compute_once("spice", lambda: _score_rows(rows))

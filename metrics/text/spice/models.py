@@ -109,18 +109,24 @@ def missing_jars(root: Path) -> list[Jar]:
     return [j for j in JARS if not _has_size(root / j.file, j.size)]
 
 
+def pending_download() -> LargeDownload | None:
+    """Return the download of the jars that are not here; None where all are."""
+    jars = missing_jars(jar_folder())
+    description = f"The metric SPICE needs a parser: {CONTENT}"
+    return LargeDownload(NAME, description, LICENCE, sum(j.size for j in jars)) if jars else None
+
+
 def check_permission(metric: str) -> None:
     """Check that the jars are here or may be fetched.
 
     Raises:
         UnavailableError: where they are neither.
     """
-    n_bytes = sum(jar.size for jar in missing_jars(jar_folder()))
-    description = f"The metric {metric} needs a parser, {CONTENT}"
-    if not is_allowed(LargeDownload(NAME, description, LICENCE, n_bytes)):
+    download = pending_download()
+    if download is not None and not is_allowed(download):
         raise UnavailableError(
             f"metric {metric}",
-            f"needs SPICE's parser, {n_bytes / 1e6:.0f} MB that are not on this machine",
+            f"needs SPICE's parser, {download.n_bytes / 1e6:.0f} MB that are not on this machine",
             f"captau data fetch dataset={NAME} downloads them, and so does weights.download=true",
         )
 

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from captau.benchmarks.cli import questions
 from captau.benchmarks.commands.bench import bench
 from captau.datasets.errors import InputError
 from captau.metrics.registry import metric
@@ -108,7 +107,6 @@ def asked(monkeypatch, tmp_path):
     """No jar is here; return a function that types an answer on a terminal, and the folders that are fetched into."""
     monkeypatch.setenv("CAPTAU_SPICE_JARS", str(tmp_path / "jars"))
     monkeypatch.setenv("CAPTAU_DOWNLOAD", "")
-    monkeypatch.setattr(questions, "_answers", {})
     folders = []
 
     def fetch(root):
@@ -116,8 +114,10 @@ def asked(monkeypatch, tmp_path):
         raise InputError("fetched here")
 
     def type_answer(text):
-        monkeypatch.setattr(questions, "is_terminal", lambda: True)
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        stdin = io.StringIO(text)
+        stdin.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
 
     monkeypatch.setattr(spice_models, "fetch_jars", fetch)
     return type_answer, folders
@@ -142,7 +142,7 @@ def test_a_no_on_a_terminal_is_asked_for_once_and_downloads_nothing(captau, aske
     status, _, err = captau("bench", "metrics=spice,spice_recall")
     assert (status, asked[1]) == (2, [])
     question = (
-        "captau: The metric spice needs a parser, Stanford CoreNLP 3.6.0 with its models, and Rhino (387 MB, licence "
+        "captau: The metric SPICE needs a parser: Stanford CoreNLP 3.6.0 with its models, and Rhino (387 MB, licence "
         "GPL-3.0-or-later (CoreNLP), MPL-2.0 (Rhino)). Download now? [y/N] "
     )
     assert err.startswith(question)
