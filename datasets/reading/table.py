@@ -261,7 +261,7 @@ def _parquet(path: Path) -> Table:
             return [None if v is None else float(str(np.float32(v))) for v in values.to_pylist()]
         return guarded(values.to_pylist)
 
-    file = guarded(lambda: pq.ParquetFile(path))
+    file = guarded(lambda: pq.ParquetFile(path, page_checksum_verification=True))
     names: list[str] = []
     for field in file.schema_arrow:
         names.append(field.name)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .row_reader import CAPTION_ENDINGS, open_tar, open_unpacked
+from .row_reader import CAPTION_ENDINGS, list_members, open_tar, open_unpacked
 
 
 def copy_kept_rows(
@@ -30,7 +30,10 @@ def copy_kept_rows(
             not at all else.
     """
     if kind == "parquet":
-        with pq.ParquetFile(path) as file, pq.ParquetWriter(stream, file.schema_arrow) as writer:
+        with (
+            pq.ParquetFile(path, page_checksum_verification=True) as file,
+            pq.ParquetWriter(stream, file.schema_arrow) as writer,
+        ):
             first = 0
             for batch in file.iter_batches():
                 writer.write_table(_kept_rows(batch, is_kept[first : first + len(batch)]))
@@ -77,25 +80,23 @@ def _copy_kept_samples(path: Path, name: str, is_kept: Sequence[bool], stream: A
         tarfile.open(fileobj=stream, mode="w|") as target,
     ):
         members: list[tuple[tarfile.TarInfo, bytes]] = []
+        endings: set[str] = set()
 
         def flush() -> None:
             nonlocal number
-            endings = [m.name.rpartition("/")[2].partition(".")[2].lower() for m, _ in members]
-            if any(ending in CAPTION_ENDINGS for ending in endings):
+            if not endings.isdisjoint(CAPTION_ENDINGS):
                 number += 1
                 if is_kept[number]:
                     for member, content in members:
                         target.addfile(member, io.BytesIO(content))
             members.clear()
+            endings.clear()
 
-        for member in archive:
-            if not member.isfile():
-                continue
-            folder, _, base = member.name.rpartition("/")
-            key = f"{folder}/{base.partition('.')[0]}"
+        for member, key, ending in list_members(archive):
             if key != last_key:
                 flush()
                 last_key = key
+            endings.add(ending)
             content = archive.extractfile(member)
             members.append((member, content.read() if content else b""))
         flush()

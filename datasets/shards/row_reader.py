@@ -141,7 +141,7 @@ def missing_column(
 def _read_parquet(
     path: Path, name: str, columns: Columns, size: int, required: Sequence[str]
 ) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         column_pairs = _columns_to_read(file.schema_arrow, name, columns, required)
         first_row = 0
         for batch in file.iter_batches(size, columns=[file_name for _, file_name in column_pairs]):
@@ -285,15 +285,11 @@ def open_unpacked(path: Path, name: str) -> Generator[IO[bytes]]:
 
 @dataclass
 class _Sample:
-    """The members of a WebDataset's tar under one key."""
+    """The members of a WebDataset's tar under one key: their endings, and the content of those that are read."""
 
     key: str
+    endings: set[str]
     parts: dict[str, bytes]
-
-    @property
-    def has_caption(self) -> bool:
-        """Tell whether it has a caption; without one it is no row."""
-        return any(ending in self.parts for ending in CAPTION_ENDINGS)
 
 
 def _read_tar(
@@ -328,32 +324,47 @@ def open_tar(stream: IO[bytes]) -> tarfile.TarFile:
     return tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header)
 
 
+def list_members(archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, str, str]]:
+    """Yield the files of a WebDataset's tar with the key of their sample and their ending in lower case.
+
+    The key is the name up to the first dot, the ending what follows. Files that macOS adds (`._NAME`) are passed over.
+    """
+    for member in archive:
+        folder, _, base = member.name.rpartition("/")
+        if member.isfile() and not base.startswith("._"):
+            stem, _, ending = base.partition(".")
+            yield member, f"{folder}/{stem}" if folder else stem, ending.lower()
+
+
 def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sample]:
-    """Yield the samples of a tar: neighbours whose names are equal up to the first dot.
+    """Yield the samples of a tar that have a caption: neighbours whose names are equal up to the first dot.
 
     Args:
         images: whether to read images too.
 
     Raises:
         CorruptError: where the archive ends too early.
+        InputError: where a caption would be lost, since a member is there twice or its name has further dots.
     """
-    sample = _Sample("", {})
+    sample = _Sample("", set(), {})
     with open_unpacked(path, name) as stream, open_tar(stream) as archive:
-        for member in archive:
-            if not member.isfile():
-                continue
-            folder, _, base = member.name.rpartition("/")
-            stem, _, ending = base.partition(".")
-            key = f"{folder}/{stem}" if folder else stem
+        for member, key, ending in list_members(archive):
             if key != sample.key:
-                if sample.has_caption:
+                if not sample.endings.isdisjoint(CAPTION_ENDINGS):
                     yield sample
-                sample = _Sample(key, {})
-            ending = ending.lower()
+                sample = _Sample(key, set(), {})
+            if ending in sample.endings:
+                raise InputError(f"{name}: member '{member.name}' is there twice; keep one")
+            sample.endings.add(ending)
+            if ending not in CAPTION_ENDINGS and ending.rpartition(".")[2] in CAPTION_ENDINGS:
+                raise InputError(
+                    f"{name}: member '{member.name}' has dots in its name; a sample's name ends at the first dot, and "
+                    f"'.{ending}' is no ending of a caption (.{', .'.join(CAPTION_ENDINGS)}); rename it"
+                )
             if ending in CAPTION_ENDINGS or (images and ending in IMAGES):
                 content = archive.extractfile(member)
                 sample.parts[ending] = content.read() if content else b""
-    if sample.has_caption:
+    if not sample.endings.isdisjoint(CAPTION_ENDINGS):
         yield sample
 
 

@@ -232,7 +232,7 @@ def _parquet(path: Path, tokens: bool) -> Read:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
         expected = [n for n in (*KEYS, "embedding") if n in file.schema_arrow.names]
         table = file.read(expected)
     except (pa.ArrowException, OSError) as error:

@@ -386,8 +386,17 @@ def bad_line(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_bytes(path.read_bytes() + b'{"image_id": "x", "capt')
 
 
+def flipped_bit(path: Path, rows: list[dict[str, object]]) -> None:
+    """Flip one bit of a caption in a file that has page checksums."""
+    pq.write_table(pa.Table.from_pylist(rows), path, compression="none", write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    content[content.index(str(rows[0]["caption"]).encode()) + 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
 CORRUPT = {
     "b.parquet": corrupt_parquet,
+    "e.parquet": flipped_bit,
     "c.parquet": corrupt_page,
     "b.jsonl.gz": cut_gzip,
     "b.jsonl.zst": cut_gzip,
@@ -557,6 +566,31 @@ def test_the_keys_of_a_tar_keep_their_folders(tmp_path):
         put(archive, "y/1.json", b'{"references": ["the cat"], "image_id": 7}')
     score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
     assert scores_in(tmp_path / "out")["image_id"].tolist() == ["x/1", "7"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["1.jpg.1.txt"], ["'1.jpg.1.txt' has dots in its name", "rename it"]),
+        (["1.txt", "1.txt"], ["'1.txt' is there twice"]),
+        (["1.txt", "1.TXT"], ["'1.TXT' is there twice"]),
+    ],
+)
+def test_a_tar_loses_no_caption_in_silence(names, words, tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name in names:
+            put(archive, name, b"a dog")
+    with says("a.tar: member", *words):
+        score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+
+
+def test_files_that_macos_adds_to_a_tar_are_passed_over(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        put(archive, "1.json", b'{"references": ["a dog"]}')
+        put(archive, "._1.txt", b"not a caption")
+        put(archive, "1.txt", b"a dog")
+    score(tmp_path / "a.tar", tmp_path / "out", ["bleu_1"])
+    assert scores_in(tmp_path / "out")["image_id"].tolist() == ["1"]
 
 
 def test_undefined_scores_have_no_corpus_score(rows, tmp_path, monkeypatch):
