@@ -144,7 +144,8 @@ def _accuracy_rows(selection: EvaluationSet, differences: Floats) -> list[Row]:
     everything = selection.judged_pairs
     for number, outcomes in enumerate(judged.outcomes(differences)):
         dimension = judged.dimensions[number]
-        accuracy = preference_accuracy(outcomes, judged.ties)
+        captions = judged.groups[0][judged.dimension == number]
+        accuracy = preference_accuracy(outcomes, judged.ties, captions)
         if n_tied := judged.n_tied[dimension]:
             accuracy = accuracy.with_remarks(remark(Note.TIED_PAIRS, n_pairs=n_tied))
         n_pairs = int((everything.dimension == number).sum())

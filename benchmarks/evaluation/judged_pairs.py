@@ -162,12 +162,18 @@ class JudgedPairs:
 
         Shape (n_pairs,) each.
         """
+        captions, turn = self.captions
+        keys = pd.MultiIndex.from_arrays([self.dimension, captions])
+        return pd.factorize(keys)[0].astype(np.int64), turn
+
+    @cached_property
+    def captions(self) -> tuple[Ints, Floats]:
+        """Which answers are about the same captions, in any dimension; otherwise as `groups`."""
         a, b = (
             self.frame[side].astype(str).to_numpy(dtype=object) for side in ("item_a", "item_b")
         )
         is_turned = (a > b).astype(bool)
-        first, second = np.where(is_turned, b, a), np.where(is_turned, a, b)
-        keys = pd.MultiIndex.from_arrays([self.dimension, first, second])
+        keys = pd.MultiIndex.from_arrays([np.where(is_turned, b, a), np.where(is_turned, a, b)])
         return pd.factorize(keys)[0].astype(np.int64), np.where(is_turned, -1.0, 1.0)
 
     def accuracy_panel(
@@ -198,6 +204,7 @@ class JudgedPairs:
             dimension=self.dimension,
             outcomes=values,
             counted=counted,
+            captions=self.captions[0],
             mean_dimension=MEAN_DIMENSION,
         )
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .detection import DETECTION_COEFFICIENTS, chance_level, is_detection, prepare_detection
 from .pair_counts import calibrate_ties, count_pairs
-from .preferences import PairOutcomes
+from .preferences import PairOutcomes, mcnemar
 from .remarks import Note, Remark, Remarked, Undefined, remark
 
 Floats = NDArray[np.float64]
@@ -158,14 +158,19 @@ def correlate_acc_eq(groups: Sequence[tuple[Floats, Floats]]) -> Coefficient:
     return Coefficient(calibration.value, remarks=(_threshold_note(calibration.threshold),))
 
 
-def preference_accuracy(outcomes: PairOutcomes, ties: str = "half") -> Coefficient:
+def preference_accuracy(
+    outcomes: PairOutcomes, ties: str = "half", captions: NDArray[np.int64] | None = None
+) -> Coefficient:
     """Return the share of pairs on which a metric agrees with people, under a rule of ties.
 
-    The p-value is the binomial test's against one half; of `calibrated`, where there are three answers, there is none.
+    The p-value is the binomial test's against one half. Where pairs of captions have several answers, it is that of
+    swapping the captions of each pair, all of its answers at once. Under `calibrated`, where there are three answers,
+    there is none.
 
     Args:
         outcomes: from `preferences.judge_differences`.
         ties: the rule by which they were made.
+        captions: shape (n_answers,), the number of each answer's pair of captions; by default each has its own.
     """
     counted = outcomes.values[outcomes.is_counted]
     n_pairs = len(counted)
@@ -177,7 +182,11 @@ def preference_accuracy(outcomes: PairOutcomes, ties: str = "half") -> Coefficie
         )
     if ties == "calibrated":
         return Coefficient(outcomes.accuracy, remarks=(_threshold_note(outcomes.threshold),))
-    p_value = scipy.stats.binomtest(round(counted.sum()), n_pairs, 0.5).pvalue
+    own_captions = None if captions is None else captions[outcomes.is_counted]
+    if own_captions is None or len(np.unique(own_captions)) == n_pairs:
+        p_value = scipy.stats.binomtest(round(counted.sum()), n_pairs, 0.5).pvalue
+    else:
+        p_value = mcnemar(counted, 1 - counted, own_captions).exact
     n_tied = int(((outcomes.values if ties == "drop" else counted) == 0.5).sum())
     note = Note.LEFT_OUT_TIES if ties == "drop" else Note.HALF_COUNTED_PAIRS
     remarks = (remark(note, n_pairs=n_tied),) if n_tied else ()

@@ -157,6 +157,7 @@ class PreferencePanel(Panel):
         dimension: each pair's, from 0, shape (n_points,).
         outcomes: each metric's outcome of each pair, right 1, wrong 0, tied 1/2, shape (n_points,).
         counted: whether a pair counts for a metric's accuracy, shape (n_points,).
+        captions: the number of each point's pair of captions, which several raters may judge, shape (n_points,).
         mean_dimension: the name of the mean of the dimensions.
     """
 
@@ -164,6 +165,7 @@ class PreferencePanel(Panel):
     dimension: Ints
     outcomes: Mapping[str, Floats]
     counted: Mapping[str, Mask]
+    captions: Ints
     mean_dimension: str
 
     @property

@@ -12,6 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: The default level of intervals.
 CONFIDENCE = 0.95
@@ -139,7 +140,7 @@ class McNemar:
     """Result of McNemar's test of two metrics on the same pairs.
 
     Attributes:
-        n_pairs: pairs on which both have an outcome.
+        n_pairs: pairs on which both have an outcome, answers to the same captions being one pair.
         first_better, second_better: pairs on which that metric does better; a tie is better than
             wrong and worse than right.
         difference: the first's accuracy less the second's.
@@ -155,16 +156,18 @@ class McNemar:
     asymptotic: float
 
 
-def mcnemar(first: Floats, second: Floats) -> McNemar:
+def mcnemar(first: Floats, second: Floats, captions: Ints | None = None) -> McNemar:
     """Test the outcomes of two metrics (`PairOutcomes.values`) with McNemar's test (1947), ties counting half.
 
     With d the difference of a pair's outcomes, it asks whether Σd is 0. Without ties the exact
     p-value is the binomial one and the asymptotic one is χ² = (b - c)² / (b + c), without continuity
-    correction; with ties χ² = (Σd)² / Σd².
+    correction; with ties χ² = (Σd)² / Σd². Several answers to a pair of captions are not independent: their d
+    are added up first, so that a swap of the two metrics swaps all of them.
 
     Args:
-        first, second: shape (n_pairs,), of the same pairs in the same order; pairs that are NaN in
+        first, second: shape (n_answers,), of the same answers in the same order; those that are NaN in
             either are left out.
+        captions: shape (n_answers,), the number of each answer's pair of captions; by default each has its own.
 
     Returns:
         The test; p-values of 1 where the metrics never differ, and NaN where no pair is left.
@@ -173,19 +176,41 @@ def mcnemar(first: Floats, second: Floats) -> McNemar:
     d = (first - second)[both]
     if not len(d):
         return McNemar(0, 0, 0, math.nan, math.nan, math.nan)
-    total = abs(float(d.sum()))
+    difference = float(d.mean())
+    if captions is not None:
+        _, pair = np.unique(captions[both], return_inverse=True)
+        d = np.asarray(np.bincount(pair, d), dtype=np.float64)
     squares = float((d**2).sum())
-    exact = asymptotic = 1.0
-    if squares:
-        asymptotic = float(scipy.stats.chi2.sf(total**2 / squares, 1))
-    if total:
-        # Each whole difference is ±1 and each half one ±1/2, by a fair coin.
-        whole, half = int((np.abs(d) == 1).sum()), int((np.abs(d) == 0.5).sum())
-        heads = np.arange(whole + 1)
-        # The half ones have to make up for the lack of the whole ones: (2k - half) / 2 >= lack.
-        lack = total - (2 * heads - whole)
-        chance = scipy.stats.binom.sf(np.ceil(lack + half / 2) - 1, half, 0.5)
-        exact = min(1.0, 2 * float(scipy.stats.binom.pmf(heads, whole, 0.5) @ chance))
-    return McNemar(
-        len(d), int((d > 0).sum()), int((d < 0).sum()), float(d.mean()), exact, asymptotic
-    )
+    asymptotic = float(scipy.stats.chi2.sf(d.sum() ** 2 / squares, 1)) if squares else 1.0
+    n_better, n_worse = int((d > 0).sum()), int((d < 0).sum())
+    return McNemar(len(d), n_better, n_worse, difference, swap_p_value(d), asymptotic)
+
+
+def swap_p_value(differences: Floats) -> float:
+    """Return the chance that signs thrown by a fair coin make a sum as far from 0 as that of the differences.
+
+    Args:
+        differences: shape (n,), multiples of 1/2.
+    """
+    halves = np.rint(2 * differences).astype(np.int64)
+    total = abs(int(halves.sum()))
+    if not total:
+        return 1.0
+    sizes, counts = np.unique(np.abs(halves[halves != 0]), return_counts=True)
+    # The chances of the sums of all but the smallest, from the least sum on.
+    chances = np.ones(1)
+    for size, n in zip(sizes[:0:-1].tolist(), counts[:0:-1].tolist(), strict=True):
+        own = np.zeros(2 * size * n + 1)
+        own[:: 2 * size] = scipy.stats.binom.pmf(np.arange(n + 1), n, 0.5)
+        chances = own if len(chances) == 1 else np.maximum(_convolve(chances, own), 0.0)
+    (place,) = np.nonzero(chances)
+    # The smallest have to make up for what these lack.
+    lack = (total - (place - len(chances) // 2)) / sizes[0]
+    tail = scipy.stats.binom.sf(np.ceil((lack + counts[0]) / 2) - 1, counts[0], 0.5)
+    return min(1.0, 2 * float(chances[place] @ tail))
+
+
+def _convolve(first: Floats, second: Floats) -> Floats:
+    from scipy.signal import convolve  # loads slowly, and few sets have several answers a pair
+
+    return convolve(first, second)

@@ -4,7 +4,7 @@
 - `permutation`: PERM-BOTH of Deutsch et al. 2021 ("A Statistical Analysis of Summarization Evaluation
   Metrics Using Resampling Methods"): the two metrics' standardised scores are swapped at random.
 - `williams`: Williams 1959, for Pearson's r; it takes data points for independent.
-- `mcnemar`: McNemar 1947, for the accuracy of preferences; it takes pairs for independent.
+- `mcnemar`: McNemar 1947, for the accuracy of preferences; it takes pairs of captions for independent.
 
 `compare_metrics` runs them on every two metrics of a `panels.Panel`; `multiple_tests` corrects their p-values.
 """
@@ -337,7 +337,8 @@ def _mcnemar_test(pair: MetricPair) -> list[PairedTest]:
     for number in (*range(len(panel.dimensions)), None):
         points = pair.points if number is None else pair.points & (panel.dimension == number)
         points = points & panel.counted[pair.a] & panel.counted[pair.b]
-        test = mcnemar(panel.outcomes[pair.a][points], panel.outcomes[pair.b][points])
+        first, second = (panel.outcomes[metric][points] for metric in (pair.a, pair.b))
+        test = mcnemar(first, second, panel.captions[points])
         counts = {"n_better": test.first_better, "n_worse": test.second_better}
         note = remark(Note.MCNEMAR, **counts, n_pairs=test.n_pairs, asymptotic=test.asymptotic)
         results.append(PairedTest(test.exact, remarks=(note,)))

@@ -14,8 +14,10 @@ from statsmodels.stats.contingency_tables import mcnemar as of_statsmodels
 from statsmodels.stats.proportion import proportion_confint
 
 import captau
+from captau.benchmarks.statistics.coefficients import preference_accuracy
 from captau.benchmarks.statistics.preferences import (
     McNemar,
+    PairOutcomes,
     judge_differences,
     mcnemar,
     mean_interval,
@@ -111,6 +113,34 @@ def test_with_ties_every_swap_counts(pairs: list[tuple[float, float]]) -> None:
     back = mcnemar(second, first)
     assert (back.exact, back.asymptotic) == (found.exact, found.asymptotic)
     assert back.difference == -found.difference
+
+
+@settings(max_examples=60)
+@given(
+    answers=st.lists(st.tuples(thirds, thirds, st.integers(0, 7)), min_size=1, max_size=30),
+)
+def test_answers_to_the_same_captions_are_swapped_together(
+    answers: list[tuple[float, float, int]],
+) -> None:
+    """Every swap of pairs of captions is looked at."""
+    first, second, captions = np.array(answers).T
+    sums = pd.Series(first - second).groupby(captions).sum().to_numpy()
+    swapped = [abs(np.dot(signs, sums)) for signs in product((1, -1), repeat=len(sums))]
+    found = mcnemar(first, second, captions.astype(np.int64))
+    assert found.n_pairs == len(sums)
+    assert found.exact == pytest.approx(np.mean([s >= abs(sums.sum()) for s in swapped]), abs=1e-9)
+    assert found.difference == pytest.approx((first - second).mean())
+
+
+def test_raters_who_agree_on_one_pair_are_no_proof() -> None:
+    """Worked by hand: ten raters of one pair are one coin, which falls on either side; of two pairs, 2 of 4 ways."""
+    right, wrong = np.ones(20), np.zeros(20)
+    assert mcnemar(right, wrong).exact == pytest.approx(2 / 2**20)
+    assert mcnemar(right[:10], wrong[:10], np.zeros(10, dtype=np.int64)).exact == 1
+    assert mcnemar(right, wrong, np.repeat([0, 1], 10)).exact == 0.5
+    outcomes = PairOutcomes(right, np.ones(20, dtype=bool))
+    assert preference_accuracy(outcomes).p_value == pytest.approx(2 / 2**20)
+    assert preference_accuracy(outcomes, captions=np.repeat([0, 1], 10)).p_value == 0.5
 
 
 def test_undefined_outcomes_are_left_out() -> None:

@@ -158,6 +158,7 @@ def preferences(
         dimension=np.array(dimension),
         outcomes={metric: np.array(values) for metric, values in right.items()},
         counted={metric: np.ones(len(image), dtype=bool) for metric in right},
+        captions=np.arange(len(image)),
         mean_dimension="mean",
     )
 
