@@ -18,7 +18,7 @@ STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
 NOTES = ("brief", "full", "none")
 
-_RUNS = "folders of finished runs (of bench, compare, reproduce or train)"
+_RUNS = "folders of finished runs: of bench, compare, reproduce or train, or all of score"
 _OUTPUT = "where to write (default: standard output)"
 
 
@@ -88,7 +88,10 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
         takes="all|[A,B]",
     )
     coefficients: tuple[str, ...] = option(
-        None, "only these columns, in this order", takes="[..]", read=words_of
+        None,
+        "only these columns, in this order; of runs of score, these metrics",
+        takes="[..]",
+        read=words_of,
     )
     dimensions: tuple[str, ...] = option(
         None,
@@ -98,7 +101,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     )
     rows: tuple[str, ...] = option(
         None,
-        "only these metrics (bleu_4, CIDEr), labels or groups (ceilings), in this order",
+        "only these metrics (bleu_4, CIDEr), labels, groups (ceilings) or, of score, systems, in this order",
         takes="[..]",
         read=words_of,
     )

@@ -14,10 +14,12 @@ import pandas as pd
 from ...conf import group
 from ...datasets.registry import card
 from ..evaluation.wording import interval_words, rank_words
+from ..runs.finished_run import FinishedRun
 from ..runs.tables import latex_escape
 from ..scoring.catalog import read_config
 from ..scoring.protocol import Protocol
 from .named_run import NamedRun, describe_statistics, read_named_runs, shorten_hashes
+from .scored_captions import is_score_run, read_scored_parts
 from .table_layouts import breaking
 
 #: The coefficients in words, for LaTeX.
@@ -127,6 +129,8 @@ def cite(folders: Sequence[Path]) -> str:
     Raises:
         InputError: on a run that cannot be read, or runs over different data.
     """
+    if is_score_run(folders[0]):
+        return _cite_scores(folders)
     sources = read_named_runs(folders)
     runs = [source.run for source in sources]
     versions = dict.fromkeys(run.run["versions"]["captau"] for run in runs)
@@ -136,41 +140,100 @@ def cite(folders: Sequence[Path]) -> str:
         "We measure how well metrics agree with people with captau "
         rf"{', '.join(versions)} \cite{{{own_key}}}."
     ]
-    metrics: dict[tuple[str, str], str] = {}
-    uncited: dict[str, None] = {}
     for source in sources:
         sentences += _on_data(source, works)
-        for spec, label, signature, citation in _metrics(source):
-            keys = works.add(citation)
-            if not keys:
-                uncited[label] = None
-            citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
-            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(shorten_hashes(signature))}}})"
-            metrics.setdefault((spec, signature), line)
+    metrics = _CitedMetrics(works, [metric for source in sources for metric in _metrics(source)])
     if any(source.run.correlations["ci_low"].notna().any() for source in sources):
         phrases = describe_statistics(sources, lambda o: f"{interval_words(o)}, seed {o.seed}")
         sentences += [f"Intervals: {latex_escape(words)}." for words in phrases]
     if any(source.ranks for source in sources):
         phrases = describe_statistics(sources, rank_words)
         sentences += [f"Ranks of metrics: {latex_escape(words)}." for words in phrases]
-    if metrics:
-        sentences.append(f"Metrics, with signatures: {'; '.join(metrics.values())}.")
+    return _write_paragraph("Coefficients", sentences, metrics, runs, works)
+
+
+def _cite_scores(folders: Sequence[Path]) -> str:
+    """Cite what runs of `captau score` used."""
+    parts = read_scored_parts(folders)
+    runs = list({part.run.folder: part.run for part in parts}.values())
+    versions = ", ".join(dict.fromkeys(run.run["versions"]["captau"] for run in runs))
+    works = Bibliography()
+    (own_key,) = works.add(_CAPTAU_ENTRY.replace("VERSION", versions))
+    sentences = [rf"We score captions with captau {versions} \cite{{{own_key}}}."]
+    for part in parts:
+        n_images = int(part.corpus["n_images"].max())
+        references = (
+            f" with the references {latex_escape(part.dataset)}"
+            if part.has_several_references
+            else ""
+        )
+        systems = latex_escape(", ".join(part.systems))
+        sentences.append(f"Captions of {n_images:,} images{references} are scored: {systems}.")
+        options = part.statistics
+        if part.corpus["ci_low"].notna().any():
+            words = f"{interval_words(options)}, seed {options.seed}"
+            sentences.append(f"Intervals: {latex_escape(words)}.")
+        if len(part.differences):
+            words = rank_words(options).replace("metrics", "systems")
+            sentences.append(f"Ranks of systems: {latex_escape(words)}.")
+    metrics = [
+        (
+            m,
+            part.label(m),
+            part.run.run["signatures"].get(m, "no signature"),
+            part.styles[m]["citation"],
+        )
+        for part in parts
+        for m in part.metrics
+    ]
+    return _write_paragraph("Scores", sentences, _CitedMetrics(works, metrics), runs, works)
+
+
+class _CitedMetrics:
+    """Metrics with signatures and citations, each once.
+
+    Attributes:
+        lines: of LaTeX, a metric each.
+        uncited: labels of metrics of which no paper is known.
+    """
+
+    def __init__(self, works: Bibliography, metrics: Sequence[tuple[str, str, str, str]]) -> None:
+        lines: dict[tuple[str, str], str] = {}
+        self.uncited: list[str] = []
+        for spec, label, signature, citation in metrics:
+            keys = works.add(citation)
+            if not keys and label not in self.uncited:
+                self.uncited.append(label)
+            citation_command = rf" \cite{{{','.join(keys)}}}" if keys else ""
+            line = rf"{latex_escape(label)}{citation_command} (\texttt{{{breaking(shorten_hashes(signature))}}})"
+            lines.setdefault((spec, signature), line)
+        self.lines = list(lines.values())
+
+
+def _write_paragraph(
+    subject: str,
+    sentences: list[str],
+    metrics: _CitedMetrics,
+    runs: Sequence[FinishedRun],
+    works: Bibliography,
+) -> str:
+    """Return the paragraph, with metrics and versions at its end, and the entries below it."""
+    if metrics.lines:
+        sentences = [*sentences, f"Metrics, with signatures: {'; '.join(metrics.lines)}."]
     for run in runs:
         with_versions = [
             f"{name} {version}"
             for name, version in run.run["versions"].items()
             if name in COMPUTING
         ]
-        sentences.append(
-            f"Coefficients and intervals were computed with {', '.join(with_versions)}."
-        )
+        sentences.append(f"{subject} and intervals were computed with {', '.join(with_versions)}.")
     paragraph = textwrap.fill(
         " ".join(dict.fromkeys(sentences)), 100, break_long_words=False, break_on_hyphens=False
     )
     # Outside of entries BibTeX passes over all but this sign, behind % as well.
     paragraph = paragraph.replace("@", r"\char64{}")
-    if uncited:
-        names = ", ".join(uncited).replace("@", "(at)")
+    if metrics.uncited:
+        names = ", ".join(metrics.uncited).replace("@", "(at)")
         paragraph += f"\n\n% No paper is known here for: {names}. Cite what they come from."
     return f"{paragraph}\n\n{works}\n"
 

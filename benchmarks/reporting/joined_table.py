@@ -30,6 +30,8 @@ from .named_run import ColumnKey, NamedRun, describe_statistics, read_named_runs
 from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
 from .row_drafts import RowDraft, computed_rows, published_rows, refusal_notes
 from .row_selection import agreement_notes, choose_rows, fold_published_rows, name_rows, sort_rows
+from .scored_captions import is_score_run
+from .systems_table import join_systems
 
 
 def join(config: TableOptions) -> JoinedTable:
@@ -41,6 +43,8 @@ def join(config: TableOptions) -> JoinedTable:
         InputError: on a run that cannot be read, runs over different data, a coefficient or
             dimension that no run has, or runs without any number.
     """
+    if is_score_run(config.runs[0]):
+        return join_systems(config)
     sources = read_named_runs(config.runs)
     columns = _columns(sources, config)
     has_details = config.notes_below == "full"

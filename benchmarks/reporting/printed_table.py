@@ -10,7 +10,11 @@ from ..scoring.protocol import Protocol
 #: How rows are grouped, in this order.
 GROUPS = (*METRIC_KINDS, "published", "floors", "ceilings")
 
-_HEADINGS = {"given": "given as scores or functions", "published": "published alone"}
+_HEADINGS = {
+    "given": "given as scores or functions",
+    "published": "published alone",
+    "systems": "",
+}
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,14 @@ class TableRow:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of one kind, one of `GROUPS`."""
+    """Rows of one kind, one of `GROUPS`, or `systems`."""
 
     kind: str
     rows: tuple[TableRow, ...]
 
     @property
     def heading(self) -> str:
-        """The text above the columns."""
+        """The text above the rows; empty where it would only repeat the corner."""
         return _HEADINGS.get(self.kind, self.kind)
 
 
@@ -97,6 +101,7 @@ class JoinedTable:
         signatures: the metrics' labels and signatures, which stand there too.
         intervals: how intervals are shown: `subscript`, `plusminus` or `none`.
         has_legend: whether a line below explains the letters' shapes.
+        corner: the head of the rows' names.
     """
 
     title: str
@@ -108,6 +113,7 @@ class JoinedTable:
     signatures: tuple[tuple[str, str], ...]
     intervals: str
     has_legend: bool = True
+    corner: str = "metric"
 
     @property
     def cells(self) -> list[PrintedNumber]:

@@ -13,7 +13,9 @@ def describe_captions(part: ScoredCaptions) -> str:
     """Describe how many captions were scored against what."""
     n_images = int(part.corpus["n_images"].max())
     systems = f" of each of {len(part.systems)} systems" if len(part.systems) > 1 else ""
-    against = f", scored against the references {part.dataset}" if part.dataset else ""
+    against = (
+        f", scored against the references {part.dataset}" if part.has_several_references else ""
+    )
     return f"{n_images:,} captions{systems}{against}."
 
 

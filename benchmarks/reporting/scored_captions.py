@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ...datasets.errors import InputError
 from ..options.thresholds import CurveOptions
-from ..runs.finished_run import FinishedRun
+from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
 from ..runs.tables import COEFFICIENT_STYLE, format_number
 from ..statistics.bootstrap import StatisticsOptions
 from ..statistics.multiple_tests import p_value_column, rank_clusters
@@ -68,6 +72,13 @@ class ScoredCaptions(RunPart):
         suffix = f"@{self.dataset}" if self.has_several_references else ""
         columns = {f"{metric}{suffix}": metric for metric in self.metrics}
         return frame.reindex(self.items.index)[list(columns)].rename(columns=columns).astype(float)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the images with their references; runs of equal digest can be compared."""
+        images = self.items.drop_duplicates("image_id").sort_values("image_id")
+        pairs = zip(images["image_id"], map(list, images["references"]), strict=True)
+        return hashlib.sha256(json.dumps(list(pairs)).encode()).hexdigest()
 
     @cached_property
     def statistics(self) -> StatisticsOptions:
@@ -132,6 +143,21 @@ def run_parts(run: FinishedRun, options: CurveOptions) -> list[RunDataset] | lis
         InputError: see `scored_parts`.
     """
     return scored_parts(run) if run.command == "score" else run_datasets(run, options)
+
+
+def is_score_run(folder: Path) -> bool:
+    """Tell whether a folder holds a run of `captau score`."""
+    return read_run(folder, COMMANDS_WITH_SCORE).command == "score"
+
+
+def read_scored_parts(folders: Sequence[Path]) -> list[ScoredCaptions]:
+    """Read runs of `captau score`, by run and set of references.
+
+    Raises:
+        InputError: where one is another command's, or see `scored_parts`.
+    """
+    runs = [read_run(folder, ("score",)) for folder in folders]
+    return [part for run in runs for part in scored_parts(run)]
 
 
 def scored_parts(run: FinishedRun) -> list[ScoredCaptions]:

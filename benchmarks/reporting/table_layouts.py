@@ -21,9 +21,10 @@ def _legend(table: JoinedTable, printed: str) -> list[str]:
     if not table.has_legend:
         return lines
     if any(cell.emphasis for cell in table.cells):
+        are_systems = all(group.kind == "systems" for group in table.groups)
+        competition = "" if are_systems else "; floors and ceilings do not compete"
         lines.append(
-            "Bold and underlined: the best and the second best of a column, as printed; floors and "
-            "ceilings do not compete."
+            f"Bold and underlined: the best and the second best of a column, as printed{competition}."
         )
     if any(row.source for group in table.groups for row in group.rows):
         lines.append(
@@ -52,6 +53,7 @@ def latex(table: JoinedTable) -> str:
     if any(row.source for group in table.groups for row in group.rows):
         packages.append("xcolor")
     ends = list(accumulate((2 * n for _, n in table.spans), initial=1))
+    has_spans = any(over for over, _ in table.spans)
     spans = [rf"\multicolumn{{{2 * n}}}{{c}}{{{latex_escape(over)}}}" for over, n in table.spans]
     rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
     heads = [rf"\multicolumn{{2}}{{c}}{{{column.latex}}}" for column in table.columns]
@@ -65,13 +67,18 @@ def latex(table: JoinedTable) -> str:
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{l{'r@{}l' * len(table.columns)}}}",
         r"    \toprule",
-        "    " + " & ".join(["", *spans]) + r" \\",
-        "    " + " ".join(rules),
-        "    " + " & ".join(["metric", *heads]) + r" \\",
+        *(
+            ["    " + " & ".join(["", *spans]) + r" \\", "    " + " ".join(rules)]
+            if has_spans
+            else []
+        ),
+        "    " + " & ".join([table.corner, *heads]) + r" \\",
     ]
     for group in table.groups:
         heading = latex_escape(group.heading)
-        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{l}}{{\emph{{{heading}}}}} \\"]
+        lines.append(r"    \midrule")
+        if heading:
+            lines.append(rf"    \multicolumn{{{width}}}{{l}}{{\emph{{{heading}}}}} \\")
         for row in group.rows:
             cells = [latex_escape(_label(row))]
             for cell in row.cells:
@@ -135,7 +142,7 @@ def breaking(signature: str) -> str:
 
 def markdown(table: JoinedTable) -> str:
     """GitHub's pipe table; what Markdown has no sign for is in HTML's."""
-    heads = ["metric", *(f"{column.over} {column.head}" for column in table.columns)]
+    heads = [table.corner, *(f"{column.over} {column.head}".strip() for column in table.columns)]
     lines = [
         f"**{_plain(table.title)}**",
         "",
@@ -143,7 +150,8 @@ def markdown(table: JoinedTable) -> str:
         "|:--|" + "--:|" * len(table.columns),
     ]
     for group in table.groups:
-        lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
+        if group.heading:
+            lines.append(f"| *{_plain(group.heading)}* |" + " |" * len(table.columns))
         for row in group.rows:
             cells = [_plain(_label(row)), *(_marked(c, table, _IN_MARKDOWN) for c in row.cells)]
             text = [f"*{cell}*" if row.source and cell else cell for cell in cells]
@@ -220,14 +228,17 @@ def html_of(table: JoinedTable) -> str:
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(table.title)}">',
         "<table>",
         f"<caption>{escape(table.title)}</caption>",
-        f'<thead>\n<tr><th rowspan="2" scope="col">metric</th>{spans}</tr>',
-        f"<tr>{heads}</tr>\n</thead>",
+        f'<thead>\n<tr><th rowspan="2" scope="col">{table.corner}</th>{spans}</tr>\n<tr>{heads}</tr>\n</thead>'
+        if any(over for over, _ in table.spans)
+        else f'<thead>\n<tr><th scope="col">{table.corner}</th>{heads}</tr>\n</thead>',
     ]
     for group in table.groups:
-        lines.append(
-            f'<tbody>\n<tr class="kind"><th colspan="{len(table.columns) + 1}" scope="rowgroup">'
-            f"{escape(group.heading)}</th></tr>"
-        )
+        lines.append("<tbody>")
+        if group.heading:
+            lines.append(
+                f'<tr class="kind"><th colspan="{len(table.columns) + 1}" scope="rowgroup">'
+                f"{escape(group.heading)}</th></tr>"
+            )
         for row in group.rows:
             cells = "".join(f"<td>{_marked(c, table, _IN_HTML)}</td>" for c in row.cells)
             kind = ' class="published"' if row.source else ""
@@ -259,14 +270,14 @@ def csv_of(table: JoinedTable) -> str:
         # A part that no metric has in a column is left out, a column without any number is not.
         if not name or any(part(c) for c in _down(table, index) if c is not None)
     ]
-    heads = [f"{column.over} {column.head}" for column in table.columns]
+    heads = [f"{column.over} {column.head}".strip() for column in table.columns]
     texts = dict(table.marks)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(
         [
             "kind",
-            "metric",
+            table.corner,
             "published by",
             *(heads[i] + name for i, name, _ in picked_cells),
             "notes",

@@ -21,7 +21,7 @@ from .score_store import ScoreStore
 from .scorer import Scorer, score_all
 
 #: All references at once, and all captions as the corpus; nothing here meets ratings.
-_PLAIN = Protocol(
+PLAIN_PROTOCOL = Protocol(
     name="score",
     dimension=(),
     ratings="mean",
@@ -70,7 +70,9 @@ class SystemScores:
 
 def make_scorer(items: pd.DataFrame) -> Scorer:
     """Make a scorer of unrated captions: each counts once, and all are the corpus."""
-    return Scorer("captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), _PLAIN)
+    return Scorer(
+        "captions", items.assign(weight=np.ones(len(items), dtype=np.int64)), PLAIN_PROTOCOL
+    )
 
 
 def score_system(

@@ -135,3 +135,62 @@ def test_a_run_without_its_captions_is_refused_with_the_remedy(run, tmp_path, ca
     (old / "items.parquet").unlink()
     assert run_captau("report", f"run={old}") == 2
     assert "kept no captions; run captau score" in capsys.readouterr().err
+
+
+def test_a_table_has_systems_as_rows_and_marks_the_best(run, capsys):
+    """The numbers are those of corpus.csv, x100; the ranks follow from differences.csv."""
+    assert run_captau("table", f"run={run}", "style=json", "sort=cider", "notes=none") == 0
+    table = json.loads(capsys.readouterr().out)
+    assert [column["head"] for column in table["columns"]] == ["BLEU-1", "CIDEr"]
+    corpus = pd.read_csv(run / "corpus.csv").pivot(index="system", columns="metric", values="score")
+    (group,) = table["groups"]
+    assert [row["label"] for row in group["rows"]] == list(
+        corpus["cider"].sort_values(ascending=False).index
+    )
+    for row in group["rows"]:
+        values = [cell["value"] for cell in row["cells"]]
+        assert values == pytest.approx(list(corpus.loc[row["label"], ["bleu_1", "cider"]]))
+    assert group["rows"][0]["cells"][1]["emphasis"] == "best"
+    assert group["rows"][0]["cells"][1]["rank"] == 1
+
+
+def test_two_runs_against_the_same_references_share_columns(run, files, tmp_path, capsys):
+    other = score(files, tmp_path / "other", systems=("terse",))
+    capsys.readouterr()
+    arguments = ["intervals=none", "notes=none", "coefficients=[cider]", "style=csv"]
+    assert run_captau("table", f"run={run},{other}", *arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "kind,system,published by,CIDEr,notes"
+    numbers = dict(line.split(",")[1:4:2] for line in lines[1:])
+    assert list(numbers) == ["exact", "terse (run)", "unrelated", "terse (other)"]
+    assert numbers["terse (run)"] == numbers["terse (other)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["coefficients=[meteor]"], "meteor"),
+        (["published=all"], "published= is of runs that meet judgements"),
+        (["rows=[nobody]"], "nobody"),
+        (["sort=meteor"], "metric to sort by"),
+    ],
+)
+def test_options_that_do_not_fit_a_score_run_give_one_line(run, capsys, options, message):
+    assert run_captau("table", f"run={run}", *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_cite_names_the_systems_the_metrics_and_their_papers(run, capsys):
+    assert run_captau("cite", f"run={run}") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Captions of 60 images are scored: exact, terse, unrelated." in text
+    for key in ("captau", "papineni2002bleu", "vedantam2015cider"):
+        assert f"{{{key}," in text
+
+
+def test_runs_of_score_and_of_bench_are_not_mixed(run, tmp_path, capsys):
+    bench = tmp_path / "bench"
+    captau.bench("demo", "bleu_1", statistics={"interval": "none"}, output_dir=bench)
+    assert run_captau("table", f"run={run},{bench}") == 2
+    assert "is a run of captau bench; one of score is expected" in capsys.readouterr().err

@@ -1,0 +1,195 @@
+"""`captau table` of runs of `captau score`: systems as rows, metrics as columns, as captioning papers print them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from ...datasets.errors import InputError, unknown
+from ..evaluation.wording import interval_words, rank_words
+from ..options.table import TableOptions
+from ..runs.tables import MISSING, latex_escape
+from ..scoring.catalog import MetricStyle
+from ..scoring.corpus_scores import PLAIN_PROTOCOL
+from .corpus_score_tables import scale_note
+from .named_run import shorten_hashes
+from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
+from .scored_captions import ScoredCaptions, read_scored_parts
+
+#: The digest of images and references, the metric and its signature.
+ColumnKey = tuple[str, str, str]
+
+
+def join_systems(config: TableOptions) -> JoinedTable:
+    """Join the systems of runs of `captau score` in one table.
+
+    Systems that were scored against the same references by the same metrics share columns.
+
+    Raises:
+        InputError: on a run that cannot be read, an unknown metric, or an option for judgements.
+    """
+    for name in ("published", "dimensions"):
+        if getattr(config, name):
+            raise InputError(
+                f"{name}= is of runs that meet judgements; a run of captau score has none"
+            )
+    parts = read_scored_parts(config.runs)
+    part_by_key = {
+        (part.digest, metric, part.run.run["signatures"].get(metric, "")): part
+        for part in reversed(parts)
+        for metric in part.metrics
+    }
+    part_by_key = dict(reversed(part_by_key.items()))
+    known = list(dict.fromkeys(metric for _, metric, _ in part_by_key))
+    for name in config.coefficients:
+        if name not in known:
+            raise unknown(f"metric of run={config.runs[0]}", name, known)
+    keys = [key for key in part_by_key if not config.coefficients or key[1] in config.coefficients]
+    digests = list(dict.fromkeys(key[0] for key in keys))
+    order = config.coefficients or tuple(parts[0].sort_metrics(known))
+    keys.sort(key=lambda key: (digests.index(key[0]), order.index(key[1])))
+    rows = _name_rows(parts)
+    for name in config.rows:
+        if name not in rows:
+            raise unknown(f"system of run={config.runs[0]}", name, list(rows))
+    cells = {
+        name: [
+            _cell(rows[name], key, config.intervals, has_ranks=len(config.runs) == 1)
+            for key in keys
+        ]
+        for name in config.rows or rows
+    }
+    for index, key in enumerate(keys):
+        _mark_column(
+            cells, index, higher_is_better=part_by_key[key].styles[key[1]]["higher_is_better"]
+        )
+    numbers = [cell for row in cells.values() for cell in row]
+    has_details = config.notes_below == "full"
+    signatures = {part_by_key[key].label(key[1]): shorten_hashes(key[2]) for key in keys if key[2]}
+    notes = _notes(
+        parts,
+        any(cell.low for cell in numbers),
+        any(cell.rank is not None for cell in numbers),
+        has_details,
+    )
+    return JoinedTable(
+        config.title or "Scores of captioning systems",
+        config.label or "",
+        tuple(_column(part_by_key[key], key[1], len(digests) > 1) for key in keys),
+        (
+            RowGroup(
+                "systems",
+                tuple(
+                    TableRow(config.names.get(name, name), "", "", "", tuple(row))
+                    for name, row in _sort(cells, part_by_key, keys, config.sort).items()
+                ),
+            ),
+        ),
+        (),
+        tuple(notes) if config.notes_below != "none" else (),
+        tuple(signatures.items()) if has_details else (),
+        config.intervals,
+        has_legend=config.notes_below != "none",
+        corner="system",
+    )
+
+
+def _sort(
+    cells: dict[str, list[PrintedNumber]],
+    part_by_key: Mapping[ColumnKey, ScoredCaptions],
+    keys: Sequence[ColumnKey],
+    sort: Sequence[str],
+) -> dict[str, list[PrintedNumber]]:
+    """Return the rows from the best to the worst in the column of a metric.
+
+    Raises:
+        InputError: where no column has the metric.
+    """
+    if not sort:
+        return cells
+    metrics = [metric for _, metric, _ in keys]
+    if len(sort) > 1 or sort[0] not in metrics:
+        raise unknown("metric to sort by", ", ".join(sort), metrics)
+    index = metrics.index(sort[0])
+    sign = 1 if part_by_key[keys[index]].styles[sort[0]]["higher_is_better"] else -1
+    values = {name: sign * row[index].value for name, row in cells.items()}
+    order = sorted(cells, key=lambda name: math.inf if math.isnan(values[name]) else -values[name])
+    return {name: cells[name] for name in order}
+
+
+def _name_rows(parts: Sequence[ScoredCaptions]) -> dict[str, list[tuple[ScoredCaptions, str]]]:
+    """Return the parts in which a row's system was scored; equal names of two runs get the run's."""
+    runs = dict.fromkeys(part.run.folder for part in parts)
+    runs_by_system = {
+        system: {part.run.folder for part in parts if system in part.systems}
+        for part in parts
+        for system in part.systems
+    }
+    rows: dict[str, list[tuple[ScoredCaptions, str]]] = {}
+    for folder in runs:
+        for part in (part for part in parts if part.run.folder == folder):
+            for system in part.systems:
+                name = f"{system} ({folder.name})" if len(runs_by_system[system]) > 1 else system
+                rows.setdefault(name, []).append((part, system))
+    return rows
+
+
+def _cell(
+    row: Sequence[tuple[ScoredCaptions, str]], key: ColumnKey, intervals: str, *, has_ranks: bool
+) -> PrintedNumber:
+    """Return a system's score in a column; `MISSING` where it was not scored so."""
+    digest, metric, signature = key
+    for part, system in row:
+        if part.digest != digest or part.run.run["signatures"].get(metric, "") != signature:
+            continue
+        score = part.rows[system, metric]
+        value, low, high = (float(score[name]) for name in ("score", "ci_low", "ci_high"))
+        rank = part.ranks.get(metric, {}).get(system) if has_ranks else None
+        cell = PrintedNumber(part.format_score(value, metric), value, rank=rank)
+        if intervals == "none" or math.isnan(low):
+            return cell
+        ends = [part.format_score(end, metric) for end in (low, high, (high - low) / 2)]
+        return replace(cell, low=ends[0], high=ends[1], reach=ends[2])
+    return PrintedNumber(MISSING, math.nan)
+
+
+def _mark_column(
+    cells: dict[str, list[PrintedNumber]], index: int, *, higher_is_better: bool
+) -> None:
+    """Mark the best and the second best number of a column as printed, unless one stands alone."""
+    texts = [row[index].text for row in cells.values() if row[index].text != MISSING]
+    values = sorted({Decimal(text) for text in texts}, reverse=higher_is_better)[:2]
+    for row in cells.values():
+        text = row[index].text
+        if len(texts) > 1 and text != MISSING and Decimal(text) in values:
+            emphasis = ("best", "second")[values.index(Decimal(text))]
+            row[index] = replace(row[index], emphasis=emphasis)
+
+
+def _column(part: ScoredCaptions, metric: str, has_several_references: bool) -> CoefficientColumn:
+    label = part.label(metric)
+    over = f"references {part.dataset}" if has_several_references else ""
+    return CoefficientColumn(
+        *(part.dataset, "", metric, PLAIN_PROTOCOL, part.digest, over, label, latex_escape(label))
+    )
+
+
+def _notes(
+    parts: Sequence[ScoredCaptions], has_intervals: bool, has_ranks: bool, has_details: bool
+) -> Iterator[str]:
+    """Yield the notes below the table."""
+    styles = [MetricStyle(**style) for part in parts for style in part.styles.values()]
+    counts = sorted({int(row["n_images"]) for part in parts for row in part.rows.values()})
+    yield f"Images: {', '.join(f'{count:,}' for count in counts)}. {scale_note(styles)}."
+    if has_intervals:
+        words = dict.fromkeys(interval_words(part.statistics) for part in parts)
+        yield f"Intervals: {'; '.join(words)}."
+    if has_ranks:
+        words = dict.fromkeys(rank_words(part.statistics) for part in parts)
+        yield f"Superscript numbers, ranks: {'; '.join(words)}.".replace("metrics", "systems")
+    if has_details:
+        yield from dict.fromkeys(style.note for style in styles if style.note)
+        versions = dict.fromkeys(part.run.run["versions"]["captau"] for part in parts)
+        yield f"Computed by captau {', '.join(versions)}."
