@@ -257,7 +257,7 @@ def _notes(
             if row["metric"] in below and not math.isnan(row["value"])
         ]
     if config.published and has_details:
-        citations = dict.fromkeys(s for d in drafts if d.source for s in d.source.split("; "))
+        citations = dict.fromkeys(d.source for d in drafts if d.source)
         notes.append(
             f"Published numbers stand as they are printed: {', '.join(citations)}."
             if citations

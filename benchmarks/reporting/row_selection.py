@@ -20,10 +20,10 @@ def fold_published_rows(
     """Fold rows of papers into the row of the same metric that has the same numbers, at the paper's digits.
 
     A row under another protocol, and one with a number of its own, stays apart. Of papers that agree with each
-    other, one row names both.
+    other, the first has the row.
 
     Returns:
-        the rows, and the computed rows by the papers that print the same numbers.
+        the rows, and those whose numbers further papers print, by paper.
     """
     rows: list[RowDraft] = []
     equal_by_source: dict[str, list[RowDraft]] = {}
@@ -32,8 +32,6 @@ def fold_published_rows(
         twin = next((row for row in rows if draft.source and _has_same_numbers(row, draft)), None)
         if twin is None:
             rows.append(draft)
-        elif twin.source:
-            twin.source += f"; {draft.source}"
         else:
             equal_by_source.setdefault(draft.source, []).append(twin)
     return rows, equal_by_source

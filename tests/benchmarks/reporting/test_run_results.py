@@ -160,6 +160,10 @@ def test_every_result_prints_and_draws_itself() -> None:
     figures = results.plot("forest", format=["svg", "pdf"])
     assert [name.rpartition(".")[2] for name in figures.files] == ["svg", "pdf"]
     assert figures._repr_html_().count("<img") == 1
+    pdf = next(content for name, content in figures.files.items() if name.endswith("pdf"))
+    # Conferences ask for embedded fonts, and for none of Type 3.
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
     assert "systems.png" in ranking.plot(format="png").files
     with pytest.raises(captau.InputError, match="no figure of this kind"):
         ranking.plot("forest")
