@@ -314,7 +314,8 @@ class CaptionSet:
             "ratings": f"{len(self._ratings):,}",
             "preferences": f"{len(self._preferences):,}",
         }
-        return _html_rows(self.card.details() | counts) + self._items.head(3).to_html()
+        first_items = self._items.drop(columns="image").head(3)
+        return _html_rows(self.card.details() | counts) + first_items.to_html()
 
     def _fail(self, message: str) -> InputError:
         return InputError(f"dataset {self.name}: {message}")

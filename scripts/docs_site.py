@@ -8,6 +8,7 @@ schemas and `conf/`; the quick start from README.md; the reproduced cells from d
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from functools import cache
 from typing import Any
@@ -17,6 +18,7 @@ from docs_commands import command_page, commands_index, slug
 from docs_datasets import cells_page, dataset_page, datasets_index
 from docs_metrics import metric_names, metric_page, metrics_index
 from docs_text import DOCS, ROOT, code, docstring, relink
+from run_notebook import markdown_page
 
 import captau
 from captau.benchmarks.cli.registry import COMMANDS
@@ -34,6 +36,7 @@ def generated() -> dict[str, str]:
         "quick_start.md": quick_start(),
         "contributing.md": at_root("CONTRIBUTING.md"),
         "changelog.md": at_root("CHANGELOG.md"),
+        "notebook.md": markdown_page(json.loads((DOCS / "quickstart.ipynb").read_text("utf-8"))),
         "python_reference.md": python_page(),
         "reproduced_cells.md": cells_page(),
         "metrics/index.md": metrics_index(),
