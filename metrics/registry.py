@@ -15,6 +15,7 @@ import re
 import typing
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ..datasets.errors import InputError, unknown
@@ -23,6 +24,7 @@ from .base import Metric, MetricClass
 from .spec_text import plain_name, split_at_commas
 
 _METRICS: dict[str, tuple[type[Metric], dict[str, Any]]] = {}
+_REGISTRATION = re.compile(r'^@register\("(\w+)"', re.MULTILINE)
 _SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -30,7 +32,7 @@ def register(name: str, **fixed: Any) -> Callable[[MetricClass], MetricClass]:
     """Register a metric class under a name, with the fields that the name fixes."""
 
     def decorate(cls: MetricClass) -> MetricClass:
-        if name in _METRICS:
+        if name in _METRICS or _own_modules().get(name, cls.__module__) != cls.__module__:
             raise ValueError(f"metric {name} is registered twice")
         _METRICS[name] = (cls, fixed)
         return cls
@@ -49,26 +51,42 @@ def import_modules(package: str) -> None:
             importlib.import_module(module.name)
 
 
-def _import_metrics() -> None:
-    import_modules(__package__ or "")
-    import_plugins("captau.metrics")
+@cache
+def _own_modules() -> dict[str, str]:
+    """Map each name that captau registers to its module.
+
+    The sources are read rather than imported, since a command needs few of some fifty modules.
+    """
+    root = Path(__file__).parent
+    modules: dict[str, str] = {}
+    for path in root.rglob("*.py"):
+        module = ".".join([__package__ or "", *path.relative_to(root).with_suffix("").parts])
+        modules |= dict.fromkeys(_REGISTRATION.findall(path.read_text(encoding="utf-8")), module)
+    return modules
 
 
 def metric_names() -> list[str]:
     """List the registered metrics, sorted."""
-    _import_metrics()
-    return sorted(_METRICS)
+    import_plugins("captau.metrics")
+    return sorted({*_own_modules(), *_METRICS})
 
 
 def find_metric_name(name: str) -> str | None:
     """Return the registered name for one as tables have it, such as `BLEU-4`; None for an unknown one."""
-    _import_metrics()
-    return next((n for n in (name, plain_name(name)) if n in _METRICS), None)
+    spellings = (name, plain_name(name))
+    own_name = next((n for n in spellings if n in _own_modules()), None)
+    return own_name or next((n for n in spellings if n in metric_names()), None)
+
+
+def metric_class(name: str) -> tuple[type[Metric], dict[str, Any]]:
+    """Return the class of a registered name, and the fields that the name fixes."""
+    if name not in _METRICS:
+        importlib.import_module(_own_modules()[name])
+    return _METRICS[name]
 
 
 def registered_name(metric: Metric) -> str | None:
     """Return the name that a metric's class is registered under; None for a class from elsewhere."""
-    _import_metrics()
     for name, (cls, fixed) in _METRICS.items():
         if type(metric) is cls and all(getattr(metric, k) == v for k, v in fixed.items()):
             return name
@@ -92,7 +110,6 @@ def metric(spec: str) -> Metric:
         ... ]).round(4).tolist()
         [5.3033, 0.0]
     """
-    _import_metrics()
     if not isinstance(spec, str):
         raise InputError(f"metric {spec!r}: a name is expected, such as 'cider'")
     match = _SPEC.fullmatch(spec)
@@ -100,8 +117,8 @@ def metric(spec: str) -> Metric:
         raise InputError(f"metric '{spec}': a name is expected, or name(parameter=value,…)")
     name, inside = find_metric_name(match.group(1)), match.group(2)
     if name is None:
-        raise unknown("metric", match.group(1), _METRICS)
-    cls, fixed = _METRICS[name]
+        raise unknown("metric", match.group(1), metric_names())
+    cls, fixed = metric_class(name)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in fixed}
     hints = typing.get_type_hints(cls)
     values: dict[str, Any] = {}

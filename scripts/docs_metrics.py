@@ -46,8 +46,7 @@ def label_of(name: str) -> str:
 
 
 def class_of(name: str) -> tuple[type[Any], dict[str, Any]]:
-    metrics.metric_names()
-    return metrics._METRICS[name]
+    return metrics.metric_class(name)
 
 
 def home_of(name: str) -> str:

@@ -14,6 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .detection import DETECTION_COEFFICIENTS, chance_level, is_detection, prepare_detection
+from .kendall import correlate_kendall, sign_test
 from .pair_counts import calibrate_ties, count_pairs
 from .preferences import PairOutcomes, mcnemar
 from .remarks import Note, Remark, Remarked, Undefined, remark
@@ -41,9 +42,9 @@ PAIR_COEFFICIENTS = ("tau_a", "gamma", "pairwise_accuracy", "acc_eq")
 #: From here on the squares of scores overflow; Pearson's r of scaled scores is the same.
 LARGE = 1e150
 
-_SCIPY: dict[str, Callable[[Floats, Floats], Any]] = {
-    "tau_c": lambda x, y: scipy.stats.kendalltau(x, y, variant="c"),
-    "tau_b": lambda x, y: scipy.stats.kendalltau(x, y, variant="b"),
+_CORRELATIONS: dict[str, Callable[[Floats, Floats], Any]] = {
+    "tau_c": lambda x, y: correlate_kendall(x, y, "c"),
+    "tau_b": lambda x, y: correlate_kendall(x, y, "b"),
     "spearman": lambda x, y: scipy.stats.spearmanr(x, y),
     "pearson": lambda x, y: scipy.stats.pearsonr(x, y),
 }
@@ -87,7 +88,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     """
     if scores.shape != ratings.shape or scores.ndim != 1:
         raise ValueError(f"scores {scores.shape} and ratings {ratings.shape} are not paired")
-    if coefficient not in (*_SCIPY, *PAIR_COEFFICIENTS, *DETECTION_COEFFICIENTS):
+    if coefficient not in (*_CORRELATIONS, *PAIR_COEFFICIENTS, *DETECTION_COEFFICIENTS):
         raise ValueError(f"no coefficient '{coefficient}'")
     if reason := undefined_reason(scores, ratings):
         return Coefficient.undefined(reason)
@@ -100,7 +101,7 @@ def correlate(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     if coefficient == "pearson" and (largest := np.abs(scores).max()) > LARGE:
         scores = scores / largest
     with np.errstate(all="ignore"):
-        result = _SCIPY[coefficient](scores, ratings)
+        result = _CORRELATIONS[coefficient](scores, ratings)
     if np.isnan(result.statistic):
         return Coefficient.undefined(remark(Undefined.ROUNDING))
     return Coefficient(float(result.statistic), float(result.pvalue))
@@ -131,7 +132,7 @@ def _correlate_pairs(scores: Floats, ratings: Floats, coefficient: str) -> Coeff
         return Coefficient(counts.accuracy)
     value = counts.tau_a if coefficient == "tau_a" else counts.gamma
     # They are zero exactly where τ_b is, so that its test is theirs.
-    return Coefficient(value, float(scipy.stats.kendalltau(scores, ratings).pvalue))
+    return Coefficient(value, correlate_kendall(scores, ratings).pvalue)
 
 
 def _detect(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
@@ -143,7 +144,7 @@ def _detect(scores: Floats, ratings: Floats, coefficient: str) -> Coefficient:
     if (
         coefficient == "auroc"
     ):  # it is one half exactly where τ_b is zero, so that its test is this one's
-        p_value = float(scipy.stats.kendalltau(scores, ratings).pvalue)
+        p_value = correlate_kendall(scores, ratings).pvalue
     chance = remark(Note.CHANCE_LEVEL, chance=chance_level(ratings, coefficient))
     return Coefficient(float(statistic(np.ones((1, 1)))[0, 0]), p_value, remarks=(chance,))
 
@@ -184,13 +185,13 @@ def preference_accuracy(
         return Coefficient(outcomes.accuracy, remarks=(_threshold_note(outcomes.threshold),))
     own_captions = None if captions is None else captions[outcomes.is_counted]
     if own_captions is None or len(np.unique(own_captions)) == n_pairs:
-        p_value = scipy.stats.binomtest(round(counted.sum()), n_pairs, 0.5).pvalue
+        p_value = sign_test(round(counted.sum()), n_pairs)
     else:
         p_value = mcnemar(counted, 1 - counted, own_captions).exact
     n_tied = int(((outcomes.values if ties == "drop" else counted) == 0.5).sum())
     note = Note.LEFT_OUT_TIES if ties == "drop" else Note.HALF_COUNTED_PAIRS
     remarks = (remark(note, n_pairs=n_tied),) if n_tied else ()
-    return Coefficient(outcomes.accuracy, float(p_value), remarks=remarks)
+    return Coefficient(outcomes.accuracy, p_value, remarks=remarks)
 
 
 def _threshold_note(threshold: float) -> Remark:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import ArrayLike
 
 from .weighted_coefficients import Floats
@@ -22,10 +21,11 @@ def correct_p_values(p_values: ArrayLike, correction: str) -> Floats:
     """
     corrected = np.array(p_values, dtype=np.float64)
     defined = np.flatnonzero(~np.isnan(corrected))
-    if correction == "bh" and len(defined):
-        corrected[defined] = scipy.stats.false_discovery_control(corrected[defined], method="bh")
+    order = defined[np.argsort(corrected[defined], kind="stable")]
+    if correction == "bh":
+        stepped = corrected[order] * (len(order) / np.arange(1, len(order) + 1))
+        corrected[order] = np.minimum(1, np.minimum.accumulate(stepped[::-1])[::-1])
     elif correction == "holm":
-        order = defined[np.argsort(corrected[defined], kind="stable")]
         stepped = corrected[order] * np.arange(len(order), 0, -1)
         corrected[order] = np.minimum(1, np.maximum.accumulate(stepped))
     return corrected

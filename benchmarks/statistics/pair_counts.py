@@ -8,15 +8,15 @@ they put them in opposite orders, and else tied in the scores, in the ratings, o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from .weighted_coefficients import RankedPairs
 
 Floats = NDArray[np.float64]
 
@@ -74,21 +74,11 @@ def count_pairs(scores: Floats, ratings: Floats) -> PairCounts:
         scores, ratings: shape (n_points,), paired, n_points at least 2, without NaN.
     """
     total = len(scores) * (len(scores) - 1) // 2
-    x = _count_equal(np.unique(scores, return_counts=True)[1])
-    y = _count_equal(np.unique(ratings, return_counts=True)[1])
-    both = _count_equal(np.unique(np.stack([scores, ratings]), axis=1, return_counts=True)[1])
-    surplus = 0
-    if x < total and y < total:
-        # τ_b is (C - D) / sqrt(untied in x · untied in y), and C - D a whole number.
-        tau_b = float(scipy.stats.kendalltau(scores, ratings, variant="b").statistic)
-        surplus = round(tau_b * math.sqrt(total - x) * math.sqrt(total - y))
+    pairs = RankedPairs(scores, ratings).pairs()
+    counts = (pairs.surplus, pairs.tied_x, pairs.tied_y, pairs.tied_both)
+    surplus, x, y, both = (int(count[0]) for count in counts)
     ordered = total - x - y + both
     return PairCounts((ordered + surplus) // 2, (ordered - surplus) // 2, x - both, y - both, both)
-
-
-def _count_equal(counts: NDArray[Any]) -> int:
-    """Return the number of pairs of equal values, from how often each value occurs."""
-    return int((counts * (counts - 1) // 2).sum())
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# The work, cells times binary digits of the levels, from which on Numba pays for its import.
-_COMPILED_WORK = 5000
+# The work, cells times binary digits of the levels times replicates, from which on Numba pays for its import.
+_COMPILED_WORK = 300_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PairSums:
             weights; that of the weights of equal x and y; the number of runs that weigh something. And
             the weight of each level, shape (n_levels, n_replicates).
         """
-        if self._is_compiled:
+        if self._is_compiled(weights.shape[1]):
             from ._kernels import level_totals, pair_sums
 
             cells = (self.unit, self.level, self.count, self.n_levels)
@@ -107,9 +107,8 @@ class PairSums:
             _sum_pairwise(ranks_y**2 * levels),
         )
 
-    @property
-    def _is_compiled(self) -> bool:
-        work = len(self.unit) * self.n_levels.bit_length()
+    def _is_compiled(self, n_replicates: int) -> bool:
+        work = len(self.unit) * self.n_levels.bit_length() * n_replicates
         return work > _COMPILED_WORK and find_spec("numba") is not None
 
     def _weigh_cells(self, weights: Floats) -> Floats:
