@@ -20,7 +20,6 @@ from ..options.report import PlotOptions
 from ..options.shared import words_of
 from ..runs.results import add_run_file, table_files, to_csv, to_json, to_parquet
 from ..runs.tables import ResultTable, csv_of, frame_of, html_of, latex_of, markdown_of
-from .charts import draw_charts
 from .figure_files import Figures, needed
 
 
@@ -77,6 +76,8 @@ class RunResults(ABC):
         Raises:
             InputError: where matplotlib is missing, or there is nothing to draw.
         """
+        from .charts import draw_charts
+
         kinds = words_of(kind, "kind")
         chosen: dict[str, Any] = {"kinds": kinds} if kinds else {}
         with TemporaryDirectory() as folder:

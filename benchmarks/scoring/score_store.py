@@ -136,7 +136,9 @@ class ScoreStore:
         if path is None:
             return None
         try:
-            return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True)
+            return pq.ParquetFile(
+                io.BytesIO(path.read_bytes()), page_checksum_verification=True
+            ).read()
         except FileNotFoundError:
             return None
         except OSError as error:
