@@ -25,6 +25,7 @@ from omegaconf import (
     ListConfig,
     OmegaConf,
     StringNode,
+    open_dict,
 )
 from omegaconf.errors import OmegaConfBaseException
 
@@ -140,6 +141,23 @@ def run_composed(name: str, config: DictConfig) -> int:
     return command.task(command, options) or 0
 
 
+def _compose(command: Command, words: Sequence[str]) -> DictConfig:
+    """Compose overrides once, where Hydra's own program would do so twice, to see whether it is a sweep.
+
+    Raises:
+        InputError: on overrides that cannot be composed.
+    """
+    try:
+        with hydra.initialize_config_module("captau.conf", job_name="captau", version_base="1.3"):
+            config = hydra.compose(f"command/{command.slug}", list(words), return_hydra_config=True)
+            HydraConfig.instance().set_config(config)
+    except COMPOSITION_ERRORS as error:
+        raise explain(error, command) from error
+    with open_dict(config):
+        del config["hydra"]
+    return config
+
+
 def run_hydra(command: Command, words: Sequence[str]) -> int:
     """Run a command, or one of Hydra's flags, as Hydra's own program does, and return the exit status.
 
@@ -147,6 +165,8 @@ def run_hydra(command: Command, words: Sequence[str]) -> int:
         InputError: on overrides that cannot be composed, and whatever else of the user's cannot be used.
     """
     register(command)
+    if not any(word.startswith("-") for word in words):
+        return run_composed(command.name, _compose(command, words))
     failure: Exception | None = None
     status = 0
 
