@@ -165,10 +165,35 @@ def test_heavy_imports_are_lazy(code, heavy):
     assert not loaded & heavy
 
 
-def test_scipys_statistics_load_when_they_are_used():
-    """They take a second, which `captau score` and `--cfg job` have no use for."""
-    code = "import captau.benchmarks.commands.score, sys; sys.exit('scipy.stats' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@pytest.mark.parametrize(
+    ("command", "metric_modules"),
+    [
+        ("bench metrics=bleu_4,cider", {"bleu", "cider"}),
+        ("score candidates=c.csv references=r.csv metrics=bleu_4,rouge_l", {"bleu", "rouge"}),
+    ],
+)
+def test_a_command_imports_what_it_uses(tmp_path, command, metric_modules):
+    """No other metric, no SciPy, whose statistics take a second, and neither Numba nor LMDB."""
+    (tmp_path / "c.csv").write_text("image_id,caption\n1,a dog runs\n2,a cat\n")
+    (tmp_path / "r.csv").write_text("image_id,caption\n1,a dog runs fast\n2,a cat sits\n")
+    code = (
+        "import sys; from captau.benchmarks.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('\\n' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split(), "output_dir=run", "cache.root=cache"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & {"scipy.stats", "scipy.optimize", "numba", "lmdb", "lz4", "msgpack"}
+    text_modules = {name.removeprefix("captau.metrics.text.") for name in loaded}
+    registering = {"bleu", "cider", "rouge", "rouge_score", "sacrebleu", "chair", "meteor", "spice"}
+    assert text_modules & registering == metric_modules
+    assert not {name for name in loaded if name.startswith("captau.metrics.learned")}
 
 
 def test_every_metric_has_its_yaml_and_every_suite_its_metrics():

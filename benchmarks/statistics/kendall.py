@@ -7,7 +7,7 @@ and without ties, so that its test is exact, or where pairs are many.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class Kendall(NamedTuple):
     pvalue: float
 
 
-def correlate_kendall(x: Floats, y: Floats, variant: str = "b") -> Kendall:
+def correlate_kendall(x: Floats, y: Floats, variant: Literal["b", "c"] = "b") -> Kendall:
     """Compute Kendall's τ_b or τ_c.
 
     Args:
