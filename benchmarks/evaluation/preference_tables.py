@@ -165,7 +165,8 @@ def _order_table(
         label = FLOORS[metric] if metric in PAIR_FLOORS else labels[metric]
         rows.append((label, [*cells, format_number(alike, 100, 0)]))
     notes = [
-        f"ρ, τ_b and the pairs of systems in the same order are with people's strengths in {dimension}."
+        f"ρ, τ_b and the pairs of systems in the same order are with people's strengths in {dimension}"
+        + (" (metric_orders.csv has the others)." if len(ranking.battles.by_dimension) > 1 else ".")
     ]
     if statistics.uses_resampling:
         notes.append(f"{statistics.level:.0%} intervals, systems and images resampled.")

@@ -123,7 +123,7 @@ def test_unknown_rules_and_large_sets_get_one_line(
     assert "protocol.normalise 'thum': did you mean thumb?" in capsys.readouterr().err
     words = ["candidates=shards", "engine=local", "protocol.normalise=thumb"]
     assert run_captau("score", *words) == 2
-    assert "protocol.normalise= is not of large sets" in capsys.readouterr().err
+    assert "protocol.normalise= does not work on large sets" in capsys.readouterr().err
     with says("unknown value of protocol.normalise 'thum': did you mean thumb?"):
         Protocol.resolve("demo", usual_protocol("demo"), {"normalise": "thum"})
 

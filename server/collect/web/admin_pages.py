@@ -41,7 +41,11 @@ async def show_dashboard(request: Request, site: CurrentSite) -> Response:
         for u in rows["units"]
         if u["pool"] == "main"
     }
-    rated_items = {n for n, (unit, _) in store.items_by_id().items() if unit.is_rated}
+    rated_items = {
+        number
+        for number, (unit, item) in store.items_by_id().items()
+        if unit.is_rated and store.form.is_counted(unit, item)
+    }
     units_by_answers = Counter(u["given"] for u in rows["units"] if u["pool"] == "main")
     return site.render(
         "dashboard.html",

@@ -15,7 +15,7 @@ from captau.server.collect.simulation.browser import join_study
 from captau.server.collect.study.study_file import read_study
 from tests.conftest import says
 from tests.server.collect.conftest import CAPTIONS, write_study
-from tests.server.collect.visitors import load_rows
+from tests.server.collect.visitors import load_rows, sign_in_admin
 
 PAIRS = """image,caption_a,caption_b,system_a,system_b,references
 p0.png,a red square,a square,exact,terse,a reference
@@ -231,6 +231,9 @@ def test_pairs_with_known_answers_come_in_between_and_are_no_part_of_the_table(
     participants = pd.read_csv(io.BytesIO(participants))
     assert participants["known"].tolist() == ["1/1", "0/1"]
     assert participants["answers"].tolist() == [2, 2]
+    dashboard = sign_in_admin(site, url).get("/admin").text
+    assert "4 of 4 answers" in dashboard
+    assert "the highest bar is 4." in dashboard or "at most 4 in one bar" in dashboard
 
 
 def test_a_pair_with_a_known_answer_is_not_judged_as_well(tmp_path):
