@@ -1,31 +1,81 @@
-"""Progress lines of metrics that take long.
+"""Progress of metrics and commands that take long.
 
-A metric calls `progress_counter`; a run lends its own bar with `draw_on`, so that there is one bar on the
-screen.
+A metric calls `progress_counter`; a run lends its own bar with `show_bar`, so that there is one bar on the
+screen. Where stderr is no terminal, the log has a line every half minute instead.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
+logger = logging.getLogger(__name__)
+
+#: Seconds between two lines in the log.
+LOG_SECONDS = 30.0
 #: Bars on the screen, the latest last. Counters add a line to it: two bars would overwrite each other.
 _bars: list[Progress] = []
 
 
 @contextmanager
-def draw_on(bar: Progress) -> Generator[None]:
-    """Let metrics add their lines to a bar while the block lasts."""
+def show_bar(bar: Progress) -> Generator[None]:
+    """Show a bar, or log its state, and let metrics add their lines to it while the block lasts."""
     _bars.append(bar)
+    try:
+        with bar, _log_state(bar):
+            yield
+    finally:
+        _bars.remove(bar)
+
+
+@contextmanager
+def _log_state(bar: Progress) -> Generator[None]:
+    """Log what is done of a bar's tasks every half minute while the block lasts, where the bar is silent."""
+    if not bar.disable:
+        yield
+        return
+    is_over = threading.Event()
+
+    def log() -> None:
+        while not is_over.wait(LOG_SECONDS):
+            for task in bar.tasks:
+                if not task.finished:
+                    logger.info(describe_task(bar, task))
+
+    thread = threading.Thread(target=log, name="captau-progress", daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        _bars.remove(bar)
+        is_over.set()
+        thread.join()
+
+
+def describe_task(bar: Progress, task: Task) -> str:
+    """Return a line on a task: what is being done, how much is done, and the time left where it can be told."""
+    from rich.filesize import decimal
+    from rich.progress import DownloadColumn
+
+    is_download = any(isinstance(column, DownloadColumn) for column in bar.columns)
+    done, total = (
+        "?" if n is None else decimal(int(n)) if is_download else f"{n:,.0f}"
+        for n in (task.completed, task.total)
+    )
+    line = f"{task.description or 'working'}: {done} of {total} done"
+    if not task.completed or not task.total or task.elapsed is None:
+        return line
+    # rich's own estimate looks at the last half minute only, in which a slow step may not end.
+    seconds = task.elapsed * (task.total - task.completed) / task.completed
+    hours, minutes = divmod(round(seconds / 60), 60)
+    time_left = f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else "1 min"
+    return f"{line}, about {time_left} left"
 
 
 class ProgressCounter:
@@ -58,12 +108,13 @@ def progress_counter(description: str, total: int) -> Generator[ProgressCounter]
         finally:
             bar.remove_task(task)
         return
-    with _own_bar() as bar:
+    bar = _own_bar()
+    with show_bar(bar):
         yield ProgressCounter(bar, bar.add_task(description, total=total), description)
 
 
 def make_bar(*columns: ProgressColumn, redirect_stdout: bool = True) -> Progress:
-    """Make a bar on stderr that goes when it is done; it is silent where stderr is no terminal.
+    """Make a bar on stderr that goes when it is done; where stderr is no terminal, `show_bar` logs instead.
 
     Args:
         columns: what stands on each line.

@@ -75,11 +75,20 @@ def _open_folder(output_dir: str | Path | None, command: Command) -> OutputFolde
     return OutputFolder(output_dir, command.name)
 
 
+_WRITTEN_BY_DATASET = ("bench", "rank")
+
+
 def run_in_folder(command: Command, options: Any) -> None:
-    """Run a command's module, write its files into the run's folder, and show its tables."""
+    """Run a command's module, write its files into the run's folder, and show its tables.
+
+    Modules of `_WRITTEN_BY_DATASET` write the results so far when a dataset is done, so that a killed run keeps them.
+    """
     run = import_module(f"..commands.{command.module}", __package__).run
     with _open_folder(options.locations.output_dir, command) as folder:
-        result = run(options)
+        if command.module in _WRITTEN_BY_DATASET:
+            result = run(options, lambda done: folder.write(done.files()))
+        else:
+            result = run(options)
         folder.write(result.files())
     _show_result(result, folder.path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +141,12 @@ def compare(
     return run_into(output_dir, "compare", lambda: run(config))
 
 
-def run(config: BenchOptions) -> Results:
+def run(config: BenchOptions, write: Callable[[Results], None] | None = None) -> Results:
     """Run `captau bench`, or `captau compare` where there are tests.
+
+    Args:
+        config: the options.
+        write: takes the results of the datasets that are done, after each but the last one.
 
     Raises:
         InputError: see `bench`.
@@ -176,8 +180,22 @@ def run(config: BenchOptions) -> Results:
                     tests=config.tests,
                 )
             )
+            if write is not None and len(measured) < len(config.datasets):
+                write(_join(config, measured, missing, store, clock))
     warn_unavailable(missing)
+    return _join(config, measured, missing, store, clock)
+
+
+def _join(
+    config: BenchOptions,
+    measured: Sequence[MeasuredDataset],
+    missing: Sequence[UnavailableMetrics],
+    store: ScoreStore,
+    clock: RunClock,
+) -> Results:
+    """Return the results of the datasets that are done; run.json names the others as unfinished."""
     specs = [m.spec for m in config.metrics]
+    unfinished = list(config.datasets)[len(measured) :]
     return Results(
         correlations=pd.concat(
             [
@@ -187,7 +205,9 @@ def run(config: BenchOptions) -> Results:
             ignore_index=True,
         ),
         scores=pd.concat([m.scored.frame for m in measured], ignore_index=True),
-        run=_record(config, measured, missing, store) | clock.record(),
+        run=_record(config, measured, missing, store)
+        | clock.record()
+        | ({"unfinished": unfinished} if unfinished else {}),
         tables=[
             table
             for m, unavailable in zip(measured, missing, strict=True)

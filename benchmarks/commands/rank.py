@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,12 @@ def rank(
     return run_into(output_dir, "rank", lambda: run(options))
 
 
-def run(options: RankOptions) -> RunOutput:
+def run(options: RankOptions, write: Callable[[RunOutput], None] | None = None) -> RunOutput:
     """Rank the systems of datasets.
+
+    Args:
+        options: the options.
+        write: takes the results of the datasets that are done, after each but the last one.
 
     Returns:
         `systems.csv`, `best_worst.csv`, `system_tests.csv` and `metric_orders.csv`; of preferences `wins.csv` and
@@ -142,12 +146,26 @@ def run(options: RankOptions) -> RunOutput:
         studies = load_studies(options, progress, needs_ratings=options.by == "ratings")
         for study in studies:
             check_systems(study.selection)
-        parts = [
-            _rank_by_preferences(study, options)
-            if _uses_preferences(study, options.by)
-            else _rank_by_ratings(study, options)
-            for study in studies
-        ]
+        parts: list[_RankedDataset] = []
+        for study in studies:
+            is_preferred = _uses_preferences(study, options.by)
+            parts.append(
+                (_rank_by_preferences if is_preferred else _rank_by_ratings)(study, options)
+            )
+            if write is not None and len(parts) < len(studies):
+                write(_join(options, studies, parts, clock))
+    warn_unavailable([study.missing for study in studies])
+    return _join(options, studies, parts, clock)
+
+
+def _join(
+    options: RankOptions,
+    studies: Sequence[StudiedDataset],
+    parts: Sequence[_RankedDataset],
+    clock: RunClock,
+) -> RunOutput:
+    """Return the results of the datasets that are done; run.json names the others as unfinished."""
+    unfinished = [study.name for study in studies[len(parts) :]]
     frames = {
         name: pd.concat(tables, ignore_index=True)
         for name in dict.fromkeys(name for part in parts for name in part.frames)
@@ -156,10 +174,11 @@ def run(options: RankOptions) -> RunOutput:
     figures: dict[str, bytes] = {}
     for part in parts:
         figures |= part.figures
-    warn_unavailable([study.missing for study in studies])
     return RunOutput(
         frames,
-        study_record("rank", options, studies) | clock.record(),
+        study_record("rank", options, studies[: len(parts)])
+        | clock.record()
+        | ({"unfinished": unfinished} if unfinished else {}),
         [table for part in parts for table in part.tables],
         system_figure(frames["systems.csv"]) | figures,
     )

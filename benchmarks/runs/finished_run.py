@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,8 @@ from .results import (
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
 )
+
+logger = logging.getLogger(__name__)
 
 #: Columns of the CSV files that are texts even where they are empty, or say "NA".
 _TEXTS = (
@@ -197,6 +200,11 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
     if command not in commands:
         raise InputError(
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
+        )
+    if unfinished := run.get("unfinished"):
+        logger.warning(
+            "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",
+            *(folder, ", ".join(unfinished), command, folder, folder),
         )
     return FinishedRun(folder, run)
 

@@ -1,11 +1,11 @@
-"""A progress bar on stderr, where stderr is a terminal."""
+"""A progress bar on stderr, where stderr is a terminal; elsewhere a line in the log every half minute."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +21,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from ...metrics.progress import draw_on, make_bar
+from ...metrics.progress import make_bar, show_bar
 
 
 class _VisibleBar:
@@ -30,9 +30,8 @@ class _VisibleBar:
     _bar: Progress
 
     def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._stack.enter_context(self._bar)
-        self._stack.enter_context(draw_on(self._bar))
+        self._shown = show_bar(self._bar)
+        self._shown.__enter__()
         return self
 
     def __exit__(
@@ -41,11 +40,11 @@ class _VisibleBar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.close()
+        self._shown.__exit__(kind, error, trace)
 
 
 class StepProgress(_VisibleBar):
-    """Counter of a run's steps; silent where stderr is no terminal.
+    """Counter of a run's steps.
 
     Args:
         total: the number of steps; None where it is not known.
@@ -74,7 +73,7 @@ class StepProgress(_VisibleBar):
 
 
 class RowProgress(_VisibleBar):
-    """Counter of the rows of one stage after another, with their rate and the remaining time; silent likewise."""
+    """Counter of the rows of one stage after another, with their rate and the remaining time."""
 
     def __init__(self) -> None:
         self._bar = make_bar(
@@ -112,7 +111,7 @@ class RowProgress(_VisibleBar):
 
 
 class DownloadProgress(_VisibleBar):
-    """Counter of the bytes of downloads; silent where stderr is no terminal.
+    """Counter of the bytes of downloads.
 
     It is called with what is being downloaded, the bytes that are here, and the bytes in all (0: not
     known), as `captau.datasets.download.fetch.fetch` does.

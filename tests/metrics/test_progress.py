@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import DownloadColumn, Progress, TextColumn
 
-from captau.metrics.progress import draw_on, progress_counter
+from captau.metrics import progress
+from captau.metrics.progress import progress_counter, show_bar
 
 
 def test_metrics_add_a_line_to_the_runs_bar():
     bar = Progress(console=Console(quiet=True))
     bar.add_task("a run", total=2)
-    with draw_on(bar):
+    with show_bar(bar):
         with progress_counter("captions", 10) as advance:
             advance(4)
             advance.add_detail("best 0.5")
@@ -27,3 +30,40 @@ def test_nothing_is_drawn_without_a_terminal(capsys):
     with progress_counter("captions", 10) as advance:
         advance(10)
     assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_terminal_the_log_has_a_line_of_long_work(monkeypatch, caplog):
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.02)
+    with caplog.at_level("INFO", "captau"), progress_counter("captions", 10) as advance:
+        advance(4)
+        while not caplog.messages:
+            time.sleep(0.01)
+    assert caplog.messages[0].startswith("captions: 4 of 10 done")
+    n_lines = len(caplog.messages)
+    time.sleep(0.1)
+    assert len(caplog.messages) == n_lines  # the work is over
+
+
+@pytest.mark.parametrize(
+    ("columns", "done", "total", "seconds", "line"),
+    [
+        ([TextColumn("")], 250, 1000, 900, "captions: 250 of 1,000 done, about 15 min left"),
+        ([TextColumn("")], 250, 1000, 20, "captions: 250 of 1,000 done, about 1 min left"),
+        ([TextColumn("")], 250, None, None, "captions: 250 of ? done"),
+        (
+            [DownloadColumn()],
+            5e6,
+            3e8,
+            7320,
+            "captions: 5.0 MB of 300.0 MB done, about 2 h 2 min left",
+        ),
+    ],
+)
+def test_a_line_says_what_how_much_and_the_time_left(columns, done, total, seconds, line):
+    now = [0.0]
+    bar = Progress(*columns, get_time=lambda: now[0], disable=True)
+    bar.add_task("captions", total=total)
+    (task,) = bar.tasks
+    now[0] += (seconds or 0) * done / ((total or 0) - done)
+    bar.update(task.id, completed=done)
+    assert progress.describe_task(bar, task) == line
