@@ -63,6 +63,12 @@ class OwnReferences:
         """The number of copies."""
         return int(self.is_copy.sum())
 
+    def count(self) -> str:
+        """Return "12 of 360 captions are one of their image's references"."""
+        share = f"{self.n_copies:,} of {len(self.is_copy):,} captions"
+        is_one = self.n_copies == 1
+        return f"{share} {'is' if is_one else 'are'} one of {'its' if is_one else 'their'} image's references"
+
     @property
     def n_exact(self) -> int:
         """The number of copies letter by letter."""

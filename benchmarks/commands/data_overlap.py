@@ -51,8 +51,5 @@ def _compare(a: CaptionSet, b: CaptionSet) -> tuple[str, list[str]]:
 
 def _count_own_references(caption_set: CaptionSet) -> str:
     """Return a note on the captions of a dataset that are one of their image's references."""
-    copies, n_items = find_own_references(caption_set.items), len(caption_set.items)
-    return (
-        f"{caption_set.name}: {copies.n_copies:,} of {n_items:,} captions are one of their image's references, "
-        f"{copies.n_exact:,} letter by letter."
-    )
+    copies = find_own_references(caption_set.items)
+    return f"{caption_set.name}: {copies.count()}, {copies.n_exact:,} letter by letter."

@@ -63,11 +63,13 @@ class EvaluationSet:
         caption_set: the dataset.
         protocol: as it applies to this dataset, each dimension named.
         items: as `Protocol.select_items` returns them.
+        pair_dimensions: the dimensions of preferences that count; empty for all.
     """
 
     caption_set: CaptionSet
     protocol: Protocol
     items: pd.DataFrame
+    pair_dimensions: tuple[str, ...] = ()
 
     @classmethod
     def select(cls, caption_set: CaptionSet, protocol: Protocol) -> EvaluationSet:
@@ -76,8 +78,9 @@ class EvaluationSet:
         Raises:
             InputError: on an unknown system, split or dimension, or where no item is left.
         """
+        pair_dimensions = protocol.pair_dimensions(caption_set)
         protocol = protocol.for_dataset(caption_set)
-        return cls(caption_set, protocol, protocol.select_items(caption_set))
+        return cls(caption_set, protocol, protocol.select_items(caption_set), pair_dimensions)
 
     @property
     def name(self) -> str:
@@ -122,8 +125,10 @@ class EvaluationSet:
 
     @cached_property
     def preferences(self) -> pd.DataFrame:
-        """The preferences between two selected items."""
+        """The preferences between two selected items, on the dimensions that count."""
         preferences = self.caption_set.preferences
+        if self.pair_dimensions:
+            preferences = preferences[preferences["dimension"].isin(self.pair_dimensions)]
         item_ids = set(self.items["item_id"])
         return preferences[
             preferences["item_a"].isin(item_ids) & preferences["item_b"].isin(item_ids)

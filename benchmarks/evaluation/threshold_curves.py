@@ -154,7 +154,8 @@ def describe_good(
         definition = f"{1 - good:g} of the scale or less"
     else:
         definition = f"{good:g} of the scale or more"
-    return f"{n_good:,} of {n_items:,} rated captions are good: most of their ratings are {definition}."
+    verb = "is" if n_good == 1 else "are"
+    return f"{n_good:,} of {n_items:,} rated captions {verb} good: most of their ratings are {definition}."
 
 
 def metric_curve(

@@ -113,17 +113,16 @@ def copies_note(selection: EvaluationSet) -> str:
 
     The note says what became of them, and which option treats them otherwise.
     """
-    copies, rows = selection.copies, selection.candidate_rows
+    copies = selection.copies
     if not copies.n_copies:
         return ""
-    captions = f"{copies.n_copies:,} of {len(rows):,} captions"
-    copied = f"one of their image's references ({copies.n_exact:,} letter by letter"
-    copied += "".join(f"; {text}" for text in _judgements_of_copies(selection)) + ")"
+    details = "".join(f"; {text}" for text in _judgements_of_copies(selection))
+    counted = f"{copies.count()} ({copies.n_exact:,} letter by letter{details})"
     return {
-        "keep": f"{captions} are {copied}: protocol.own_references=drop leaves them out, leave_out scores "
+        "keep": f"{counted}: protocol.own_references=drop leaves them out, leave_out scores "
         "them without that reference",
-        "drop": f"Left out are {captions} that are {copied}: protocol.own_references=keep counts them",
-        "leave_out": f"{captions} are {copied}, and are scored without it"
+        "drop": f"{counted}, and left out: protocol.own_references=keep counts them",
+        "leave_out": f"{counted}, and scored without it"
         + (f", but for {n:,} left out that have no other" if (n := copies.is_single.sum()) else "")
         + ": protocol.own_references=keep scores them with it",
     }[selection.protocol.own_references] + "."

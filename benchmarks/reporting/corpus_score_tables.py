@@ -131,9 +131,8 @@ def _notes(
         if (copies := find_own_references(scored.items)).n_copies:
             head = f"{_head(scored, scores)}: " if _head(scored, scores) else ""
             yield (
-                f"{head}{copies.n_copies:,} of {len(scored.items):,} captions are one of their image's "
-                f"references ({copies.n_exact:,} letter by letter); without these in references=FILE they "
-                f"are scored as others are."
+                f"{head}{copies.count()} ({copies.n_exact:,} letter by letter); without these in "
+                f"references=FILE they are scored as others are."
             )
     has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
     if has_own_idf and fewest < 50:

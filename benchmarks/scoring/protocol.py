@@ -45,7 +45,8 @@ class Protocol:
 
     Attributes:
         name: its name in results.
-        dimension: the rated dimensions that count, or `all`; empty where there are preferences alone.
+        dimension: the dimensions of ratings and of preferences that count, or `all`. Where it names no dimension of
+            preferences, all of them count.
         ratings: `per_rating` (each rating is a data point, "method A" of Hodosh et al. 2013),
             `mean`, `rounded_mean` or `median` of an item's ratings.
         references: `all`; `mean_over_single` or `max_over_single` (score against one reference at a
@@ -159,9 +160,13 @@ class Protocol:
     def for_dataset(self, caption_set: CaptionSet) -> Protocol:
         """Return this protocol for one dataset.
 
-        The dimension `all` stands for all that it has; the accuracy on preferences is left out where there are
-        ratings alone, and other coefficients.
+        Its dimensions are then the rated ones alone, `all` standing for all that the dataset has. The accuracy on
+        preferences is left out where there are ratings alone, and other coefficients.
         """
+        of_pairs = set(self.pair_dimensions(caption_set)) - set(caption_set.dimensions)
+        if of_pairs:
+            rated = tuple(d for d in self.dimension if d not in of_pairs)
+            return dataclasses.replace(self, dimension=rated).for_dataset(caption_set)
         coefficients = tuple(c for c in self.coefficients if c != "accuracy")
         is_superfluous = 0 < len(coefficients) < len(self.coefficients)
         if is_superfluous and caption_set.preferences.empty and caption_set.dimensions:
@@ -169,6 +174,11 @@ class Protocol:
         if self.dimension != (ALL_DIMENSIONS,) or ALL_DIMENSIONS in caption_set.dimensions:
             return self
         return dataclasses.replace(self, dimension=caption_set.dimensions)
+
+    def pair_dimensions(self, caption_set: CaptionSet) -> tuple[str, ...]:
+        """Return the dimensions of preferences that are named; all count where none is."""
+        judged = set(caption_set.preferences["dimension"])
+        return tuple(d for d in self.dimension if d in judged)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Protocol:
@@ -203,7 +213,8 @@ class Protocol:
             )
         for dimension in self.dimension:
             if dimension not in caption_set.dimensions:
-                raise unknown(f"dimension of {where}", dimension, caption_set.dimensions)
+                known = [*caption_set.dimensions, *caption_set.preferences["dimension"].unique()]
+                raise unknown(f"dimension of {where}", dimension, dict.fromkeys(known))
         weights = self._weights(caption_set, items, self.dimension[:1])
         items = normalise_items(items, self.normalise)
         return items.assign(weight=weights).reset_index(drop=True)

@@ -111,7 +111,7 @@ def test_a_good_caption_of_two_dimensions_has_a_majority_in_each() -> None:
     is_good = mark_good_captions(ext_ratings(), str(good), {}, good, "mine")
     assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
     assert describe_good(good, 1, 3) == (
-        "1 of 3 rated captions are good: most of their ratings are correct>=2, and most are helpful>1."
+        "1 of 3 rated captions is good: most of their ratings are correct>=2, and most are helpful>1."
     )
 
 
@@ -124,7 +124,7 @@ def test_few_faults_are_good() -> None:
     is_good = mark_good_captions(ratings, "made up", scales, 0.75, "mine", ("made up",))
     assert is_good.to_dict() == {"a": 1.0, "b": 0.0, "c": 0.0}
     assert describe_good(0.75, 1, 3, is_fault=True) == (
-        "1 of 3 rated captions are good: most of their ratings are 0.25 of the scale or less."
+        "1 of 3 rated captions is good: most of their ratings are 0.25 of the scale or less."
     )
 
 
@@ -144,7 +144,7 @@ def test_a_run_with_conditions_on_two_dimensions(
     out = tmp_path / "run"
     good = "good=correct>=2 and helpful>=2"
     assert run_captau("thresholds", *words, good, f"output_dir={out}") == 0
-    assert "1 of 3 rated captions are good" in capsys.readouterr().out
+    assert "1 of 3 rated captions is good" in capsys.readouterr().out
     rows = pd.read_csv(out / "recall.csv")
     assert rows["dimension"].tolist() == ["correct>=2 and helpful>=2"]
     assert rows["auc"].tolist() == pytest.approx([0.5])  # of a and b, which score alike, a is good

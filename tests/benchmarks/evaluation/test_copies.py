@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,7 @@ from captau.benchmarks.evaluation.wording import copies_note
 from captau.benchmarks.reporting.run_results import Results
 from captau.benchmarks.scoring.catalog import usual_protocol
 from captau.benchmarks.scoring.protocol import Protocol
+from captau.datasets.own_references import OwnReferences
 from captau.datasets.schema import CaptionSet
 
 #: Shaped like Composite: people's own captions among those of models, and rated far better. BLEU-1's precision of the
@@ -61,6 +63,12 @@ def test_leave_out_scores_a_copy_against_the_other_references(ratings_file: Path
     assert results.correlations["n_items"].item() == 5
 
 
+def test_a_single_copy_is_counted_in_the_singular() -> None:
+    marks = np.array([True, False, False])
+    copies = OwnReferences(marks, marks, marks)
+    assert copies.count() == "1 of 3 captions is one of its image's references"
+
+
 @pytest.mark.parametrize(
     ("policy", "note"),
     [
@@ -72,13 +80,13 @@ def test_leave_out_scores_a_copy_against_the_other_references(ratings_file: Path
         ),
         (
             "drop",
-            "Left out are 2 of 5 captions that are one of their image's references (1 letter by letter; mean "
-            "overall 5.00, of the others 2.00): protocol.own_references=keep counts them.",
+            "2 of 5 captions are one of their image's references (1 letter by letter; mean overall 5.00, of the "
+            "others 2.00), and left out: protocol.own_references=keep counts them.",
         ),
         (
             "leave_out",
             "2 of 5 captions are one of their image's references (1 letter by letter; mean overall 5.00, of the "
-            "others 2.00), and are scored without it: protocol.own_references=keep scores them with it.",
+            "others 2.00), and scored without it: protocol.own_references=keep scores them with it.",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 import scipy
 
 import captau
+from tests.conftest import says
 
 HEADER = "image,caption_a,caption_b,strength,rater,dimension,references\n"
 
@@ -118,3 +119,21 @@ def test_ratings_alone_have_no_accuracy(tmp_path):
     (tmp_path / "t.csv").write_text("image,caption,value,references\na,b,1,b\na,c,2,b\nd,e,3,e\n")
     frame = captau.bench("file", "rouge_l", file={"path": tmp_path / "t.csv"}).correlations
     assert set(frame["coefficient"]) == {"tau_c", "tau_b"}
+
+
+def test_the_protocol_chooses_dimensions_of_preferences() -> None:
+    """The demo rates `overall` and has preferences on four other dimensions."""
+    chosen = captau.bench(
+        "demo",
+        "rouge_1",
+        protocol={"coefficients": ["accuracy", "tau_c"], "dimension": ["colour", "overall"]},
+    )
+    usual = captau.bench("demo", "rouge_1", protocol={"coefficients": ["accuracy", "tau_c"]})
+    rows = chosen.correlations.query("metric == 'rouge_1'")
+    assert set(rows["dimension"]) == {"overall", "colour", "mean"}
+    value = usual.correlations.query("metric == 'rouge_1' and dimension == 'colour'")[
+        "value"
+    ].item()
+    assert set(rows.query("coefficient == 'accuracy'")["value"]) == {value}
+    with says("unknown dimension of dataset demo 'color'", "colour", "overall"):
+        captau.bench("demo", "rouge_1", protocol={"dimension": ["color"]})
