@@ -314,8 +314,9 @@ class CaptionSet:
             "ratings": f"{len(self._ratings):,}",
             "preferences": f"{len(self._preferences):,}",
         }
-        first_items = self._items.drop(columns="image").head(3)
-        return _html_rows(self.card.details() | counts) + first_items.to_html()
+        items = self._items[["item_id", "caption", "system"]].head(3)
+        items.insert(2, "references", [len(texts) for texts in self._items["references"].head(3)])
+        return _html_rows(self.card.details() | counts) + items.to_html()
 
     def _fail(self, message: str) -> InputError:
         return InputError(f"dataset {self.name}: {message}")
@@ -399,6 +400,7 @@ def _html_rows(rows: Mapping[str, str]) -> str:
     cells = "".join(
         f'<tr><th style="text-align: left">{name}</th><td style="text-align: left">{escape(text)}</td></tr>'
         for name, text in rows.items()
+        if text
     )
     return f"<table>{cells}</table>"
 

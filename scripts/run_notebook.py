@@ -74,8 +74,10 @@ def markdown_page(notebook: dict[str, Any]) -> str:
         for output in cell["outputs"]:
             data = output.get("data", {})
             if "text/html" in data:
-                # An empty line would end the HTML for Markdown.
+                # An empty line would end the HTML for Markdown, and a class of its own keeps the site's look away.
                 html = re.sub(r"\n\s*\n", "\n", "".join(data["text/html"]))
+                html = re.sub(r"<style scoped>.*?</style>", "", html, flags=re.DOTALL)
+                html = html.replace(' border="1" class="dataframe"', "")
                 parts.append(f'<div class="output">\n{html}\n</div>')
             else:
                 text = "".join(data.get("text/plain", output.get("text", [])))

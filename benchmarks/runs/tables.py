@@ -119,7 +119,8 @@ def html_of(table: ResultTable) -> str:
 
     head = row("th", table.corner, table.columns)
     body = "".join(row("td", label, cells) for label, cells in table.rows)
-    notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in table.notes)
+    notes = "<br>".join(map(escape, table.notes))
+    notes = f"<p><small>{notes}</small></p>" if notes else ""
     caption = f'<caption style="text-align:left"><b>{escape(table.title)}</b></caption>'
     return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
 
