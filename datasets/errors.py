@@ -6,6 +6,10 @@ import difflib
 from collections.abc import Iterable
 
 
+#: Beside near names, longer lists of known names are left out.
+_MOST_LISTED = 12
+
+
 class InputError(Exception):
     """Something the user gave is wrong: a file, a name, a parameter, a folder.
 
@@ -35,5 +39,7 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     near += [n for n in names if n not in near and (n.startswith(name) or name.startswith(n))][:3]
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
+    if hint and not listed_by and len(names) > _MOST_LISTED:
+        return InputError(f"unknown {kind} '{name}': {hint.strip()}")
     rest = f"{listed_by} lists them" if listed_by else f"known: {', '.join(names) or 'none'}"
     return InputError(f"unknown {kind} '{name}': {hint}{rest}")

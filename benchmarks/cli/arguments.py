@@ -67,11 +67,11 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     overrides: list[str] = []
     flags: list[str] = []
     is_sweep = not {"-m", "--multirun"}.isdisjoint(words)
-    for word in words:
+    for word, next_word in pairwise([*words, ""]):
         flag, equals, value = word.partition("=")
         if word.startswith("-"):
             if flag not in FLAGS:
-                raise _unknown_flag(command, word)
+                raise _unknown_flag(command, word, next_word)
             if equals and value not in FLAGS[flag]:
                 raise InputError(f"{word}: {_expected_words(flag)}")
             flags += [flag, value] if equals else [flag]
@@ -93,22 +93,32 @@ def split_flags(command: Command, words: Sequence[str]) -> tuple[list[str], list
     return overrides, flags
 
 
-def _unknown_flag(command: Command, word: str) -> InputError:
+def _unknown_flag(command: Command, word: str, next_word: str) -> InputError:
     """Return the error for a flag that there is not, or for an option with dashes before it."""
     key, equals, value = word.lstrip("-").partition("=")
     if key in {option.key for option in command.declared()}:
-        return InputError(
-            f"{word}: options have no dashes; write {key}={value if equals else 'VALUE'}"
-        )
-    return unknown(f"flag of captau {command.name}", word, FLAGS)
+        is_value = next_word and not next_word.startswith("-") and "=" not in next_word
+        value = value if equals else next_word if is_value else "VALUE"
+        return InputError(f"{word}: options have no dashes; write {key}={value}")
+    flags = [flag for flag in FLAGS if flag.startswith("--")]
+    return unknown(f"flag of captau {command.name}", word, flags)
 
 
 def _unexpected_word(command: Command, word: str, overrides: Sequence[str]) -> InputError:
     """Return the error for a word without a key."""
+    if word in ("help", "?"):
+        return InputError(f"captau {command.name} --help shows the options")
     advice = f"see captau {command.name} --help"
+    groups = {option.key: option.config_group for option in command.declared()}
+    named = [key for key, name in groups.items() if name and word in group(name)]
     if overrides:
-        last_key = overrides[-1].partition("=")[0]
-        advice = f"a list has commas and no blanks, as in {last_key}=A,{word}; {advice}"
+        last_key, _, value = overrides[-1].partition("=")
+        value = value.strip("[]").replace('"', "")
+        advice = f"a list has commas and no blanks, as in {last_key}={value},{word}; {advice}"
+    elif named:
+        advice = f"write {named[0]}={word}"
+    elif word in groups:
+        advice = f"write {word}=VALUE; {advice}"
     return InputError(f"'{word}' is not of the form key=value; {advice}")
 
 

@@ -62,6 +62,8 @@ def _run(words: list[str]) -> int:
 
         print(complete(words))
         return 0
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if (
         not words
         or words[0] in ("-h", "--help", "help")

@@ -79,12 +79,12 @@ def split_command(arguments: list[str]) -> tuple[Command, list[str]]:
             return COMMANDS[name], arguments[n_words:]
     if arguments == ["data"]:
         names = [name for name in COMMANDS if name.startswith("data ")]
-        raise InputError(f"captau data needs a word more: {', '.join(names)}")
+        raise InputError(f"captau data needs a second word: {', '.join(names)}")
     if arguments[0] == "version":
         raise InputError("captau --version prints the version")
     if "=" in arguments[0]:
         raise InputError(
-            f"a command comes first: captau bench {arguments[0]}; commands: {', '.join(COMMANDS)}"
+            f"a command comes first: captau bench {arguments[0]}; captau --help lists the commands"
         )
     typed = " ".join(arguments[:2]) if arguments[0] == "data" else arguments[0]
     if typed in _MOVED:

@@ -62,6 +62,7 @@ def _needed_names_of(composed: Composed) -> tuple[str, ...]:
 class ListOptions(Options):
     """Options of `captau data list`: datasets to show in full, none for all in short, and the data folder."""
 
+    positional: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data list
 captau data list dataset=thumb                         licence, scale, and where missing files come from
@@ -85,6 +86,7 @@ class FetchOptions(Options):
     """Options of `captau data fetch`: datasets, models of metrics, the data folder, and no use of the network."""
 
     takes_all: ClassVar[str] = "dataset"
+    positional: ClassVar[str] = "dataset"
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data fetch dataset=thumb
@@ -125,6 +127,7 @@ class ImportOptions(Options):
     """Options of `captau data import`."""
 
     takes_all: ClassVar[str] = "dataset"
+    positional: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data import dataset=composite_30k source=~/Downloads/flickr30k.tar.gz
 captau data import dataset=flickr8k_expert,composite_8k source=Flickr8k_text.zip
@@ -150,6 +153,7 @@ class VerifyOptions(Options):
     """Options of `captau data verify`."""
 
     takes_all: ClassVar[str] = "dataset"
+    positional: ClassVar[str] = "dataset"
     model_names: ClassVar[tuple[str, ...]] = ("spice_models",)
     examples: ClassVar[str] = """
 captau data verify
@@ -187,6 +191,7 @@ class OverlapOptions(Options):
     """Options of `captau data overlap`: datasets, and the data folder; None for the usual one."""
 
     takes_all: ClassVar[str] = "dataset"
+    positional: ClassVar[str] = "dataset"
     examples: ClassVar[str] = """
 captau data overlap dataset=capeval1k,composite_coco
 captau data overlap dataset=thumb,capeval1k,composite_coco
