@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-
 #: Beside near names, longer lists of known names are left out.
 _MOST_LISTED = 12
 

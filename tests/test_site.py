@@ -107,11 +107,11 @@ def test_pages_say_what_the_code_says(pages):
     for fact in ("2,500", "-9 to 5", "kasai2022transparent", "captau data fetch dataset=thumb"):
         assert fact in thumb
     bench = text_of(pages["commands/bench.html"])
-    assert "statistics.replicates 1000 how many samples the bootstrap draws" in bench
+    assert "statistics.replicates 1000 the number of bootstrap samples" in bench
     train = text_of(pages["commands/train.html"])
     assert "rater.epochs 4000 600" in train
     # What another command's help explains is explained here as well.
-    assert "protocol.k – how many references count" in train
+    assert "protocol.k – the number of references" in train
     assert "make bench" in text_of(pages["quick_start.html"])
 
 

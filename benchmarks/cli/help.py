@@ -32,19 +32,30 @@ def short_help(command: Command) -> str:
     declared = sorted(command.declared(), key=lambda o: o.heading == SCORING)
     single = [o for o in declared if "." not in o.key]
     lines = [f"captau {command.name}: {command.summary}", ""]
-    for example in command.options.examples.strip().splitlines()[:_N_EXAMPLES]:
+    for example in _short_examples(command):
         lines += _fit(*re.split(r"\s{2,}", f"{example}  ", maxsplit=1))
     lines += ["", "Options:"]
     for option in single:
         head = f"{option.key}={_placeholder(option)}"
-        text = option.help.removeprefix(f"{_placeholder(option)} ").partition(";")[0]
-        lines += _fit(head, f"{text}{_default_remark(option)}")
+        text = option.help.removeprefix(f"{_placeholder(option)} ")
+        clause = re.split(r"; |\. ", text)[0] + _default_remark(option)
+        # A default that does not fit is left to `--help all`.
+        lines += _fit(
+            head, clause if len(clause) <= _SCREEN - _COLUMN else clause.partition(" (")[0]
+        )
     for prefix in dict.fromkeys(o.key.partition(".")[0] for o in declared if "." in o.key):
         names = [o.key.partition(".")[2] for o in declared if o.key.startswith(f"{prefix}.")]
         text = f"  {prefix}.*".ljust(_COLUMN) + ", ".join(names)
         lines += textwrap.wrap(text, _SCREEN, subsequent_indent=" " * _COLUMN)
     lines += ["", f"captau {command.name} --help all explains options and files."]
     return "\n".join(lines)
+
+
+def _short_examples(command: Command) -> list[str]:
+    """Return the first examples whose command fits a screen, or the first ones where none does."""
+    examples = command.options.examples.strip().splitlines()
+    fitting = [e for e in examples if len(re.split(r"\s{2,}", e)[0]) + 2 <= _SCREEN]
+    return (fitting or examples)[:_N_EXAMPLES]
 
 
 def _fit(head: str, text: str) -> list[str]:
@@ -70,7 +81,7 @@ def help_text(command: Command) -> str:
             blocks.append("\n".join([f"{heading or 'Options'}:", *lines]))
     blocks += [textwrap.fill(text, _WIDTH) for text in paragraphs(options.writes)]
     if any(o.config_group for o in declared):
-        blocks.append("captau --help lists the datasets, metrics, suites and papers.")
+        blocks.append("captau --help all lists the datasets, metrics, suites and papers.")
     blocks.append(textwrap.fill(_FLAGS, _WIDTH))
     return "\n\n".join(blocks)
 
@@ -92,7 +103,7 @@ def _option_lines(option: Option) -> str:
 
 def _placeholder(option: Option) -> str:
     if option.takes or option.type in (Any, str, str | None):
-        return option.takes
+        return option.takes or ("PATH" if option.is_literal else "NAME")
     if option.type is bool:
         return str(not option.default).lower()
     return "N" if option.type in (int, int | None) else "NUMBER"

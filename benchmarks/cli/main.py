@@ -62,6 +62,10 @@ def _run(words: list[str]) -> int:
 
         print(complete(words))
         return 0
+    if words[1:] == ["all"] and words[0] in ("-h", "--help", "help"):
+        print(overview())
+        print(f"\n{known_names()}")
+        return 0
     if words[:1] == ["help"] and len(words) > 1:
         words = [*words[1:], "--help"]
     if (
@@ -122,6 +126,13 @@ def overview() -> str:
             for c in COMMANDS.values()
             if c.group == heading
         ]
+    lines += ["", "captau <command> --help explains a command. Start with: captau bench"]
+    lines.append("captau --help all lists datasets, metrics, suites and papers as well.")
+    return "\n".join(lines)
+
+
+def known_names() -> str:
+    """Return the names of datasets, metrics and so on, for `captau --help all`."""
     names = {
         "datasets": group("dataset"),
         "metrics": group("metric"),
@@ -129,11 +140,10 @@ def overview() -> str:
         "papers": [*group("paper"), "all"],
         "experiments": group("experiment"),
     }
-    lines.append("")
-    for kind, words in names.items():
-        if not words:
-            continue
-        text = f"{kind}: {', '.join(words)}"
-        lines.append(textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
-    lines += ["", "captau <command> --help explains a command. Start with: captau bench"]
-    return "\n".join(lines)
+    return "\n".join(
+        textwrap.fill(
+            f"{kind}: {', '.join(words)}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        )
+        for kind, words in names.items()
+        if words
+    )

@@ -99,42 +99,44 @@ word_agreement.svg and .png.
     datasets: dict[str, Protocol] = part(_datasets_of, *DATASETS, *_PROTOCOL, *FILE)
     by: str = option(
         "dataset",
-        "which items each distribution of mean ratings is of: all of a dataset, a system's, a split's, or those "
-        "of the system called human beside those of all others",
+        "how mean ratings are grouped into distributions; human sets the system called human "
+        "against all others",
         takes="|".join(GROUPINGS),
         check=one_of(GROUPINGS, "value of by"),
     )
-    seed: int = option(0, "the seed of all that is drawn", check=at_least(0))
+    seed: int = option(0, "the seed of all random draws", check=at_least(0))
     draws: int = option(
         20,
-        "how often is drawn: three of more ratings, halves of the ratings, and with held_out=draw captions",
+        "the number of random draws; of three ratings where there are more, of halves of the "
+        "ratings, and of captions with held_out=draw",
         check=at_least(1),
     )
     references: Path | None = option(
         None,
-        "captions by image, as captau score takes them (default: the dataset's)",
+        "captions by image (default: the dataset's); the forms are those of captau score",
         takes="FILE",
     )
     held_out: str = option(
         "each",
-        "which of an image's captions is set against the others: each in turn, the last (as in the paper), or "
-        "one that is drawn (captions alone)",
+        "which caption of an image is scored against the others; each takes every caption in turn,"
+        " last takes the last one, as the paper does, and draw takes a random one (kind=captions "
+        "only)",
         takes="each|last|draw",
         check=one_of(HELD_OUT, "value of held_out"),
     )
     k: int | None = option(
         None,
-        "how many others: the first N + 1 captions of an image count (default: all; of words one less than most "
-        "images have)",
+        "the number of other captions; the first N + 1 captions of an image count (default: all; "
+        "for kind=words one less than most images have)",
         check=at_least(1),
     )
     metrics: tuple[Metric, ...] = part(
         _computed_metrics,
-        metrics_option(None, "of captions: suites and metrics (default: text)"),
+        metrics_option(None, "suites and metrics for kind=captions (default: text)"),
         default=(),
     )
     n_words: int = option(
-        1000, "how many words, the most frequent ones", key="words.n", check=at_least(1)
+        1000, "the number of words; the most frequent ones count", key="words.n", check=at_least(1)
     )
     label: tuple[str, ...] = option(
         [],
@@ -145,14 +147,16 @@ word_agreement.svg and .png.
     )
     scores: Path | None = option(
         None,
-        "a system's scores (CSV, JSON lines or Parquet: image_id, word, score), for its precision at human recall",
+        "a system's scores, for its precision at human recall; CSV, JSON lines or Parquet with "
+        "image_id, word and score",
         key="words.scores",
         takes="FILE",
     )
 
     has_parts: bool = option(
         False,
-        "true splits the words into nouns, verbs, adjectives and others, as Figure 3 does (with captau[neural])",
+        "true adds nouns, verbs, adjectives and others; this is Figure 3 of the paper, and needs "
+        "captau[neural]",
         key="words.parts",
     )
 

@@ -34,11 +34,12 @@ hydra/launcher=joblib, submitit_local, slurm or ray spreads them (docs/clusters.
 
     ceilings: bool = option(
         True,
-        "false leaves out how well people agree with each other (captau agree), which stands below the "
-        "metrics where items have several ratings",
+        "false leaves out the rows of people's agreement; they stand below the metrics where items"
+        " have several ratings (captau agree)",
     )
     floors: bool = option(
-        False, "true adds what a metric has to beat: random scores, and caption length"
+        False,
+        "true adds rows that a metric has to beat; these are random scores and caption length",
     )
     statistics: StatisticsOptions = statistics_part(
         "interval", "replicates", "level", "seed", "correction", "disattenuate"
@@ -95,8 +96,9 @@ captau bench.
     statistics: StatisticsOptions = statistics_part(*StatisticsOptions.__dataclass_fields__)
     tests: tuple[str, ...] = option(
         list(TESTS),
-        "any of bootstrap (paired, over images), permutation (PERM-BOTH), williams (of Pearson's r) and "
-        "mcnemar (of accuracy), which take data points for independent; docs/statistics.md",
+        "which significance tests; bootstrap is paired, over images; permutation is PERM-BOTH; "
+        "williams (Pearson's r) and mcnemar (accuracy) take data points for independent "
+        "(docs/statistics.md)",
         read=_tests_of,
         takes="[..]",
         check=one_of(TESTS, "test"),

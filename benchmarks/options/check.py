@@ -90,12 +90,14 @@ input. docs/ci_gate.md shows how other projects use it.
     }
 
     baseline: Path = option(
-        NEEDED, "the baseline, a text file that belongs under version control", takes="FILE"
+        NEEDED, "the baseline file; it is text, and belongs under version control", takes="FILE"
     )
-    update: bool = option(False, "true writes it; numbers that have not moved keep their digits")
+    update: bool = option(
+        False, "true writes the baseline; numbers that have not moved keep their digits"
+    )
     junit: Path | None = option(
         None,
-        "writes a JUnit report as well; where the environment has GITHUB_STEP_SUMMARY, the table is added to that "
+        "also writes a JUnit report; if GITHUB_STEP_SUMMARY is set, the table is added to that "
         "file",
         takes="FILE",
     )
@@ -107,35 +109,39 @@ input. docs/ci_gate.md shows how other projects use it.
         _metrics_of,
         metrics_option(
             None,
-            "suites and metrics (default: text); metrics of a suite that cannot be computed here are left out. "
-            "Without update=true: only these metrics of the file",
+            "suites and metrics (default: text); metrics of a suite that cannot be computed here "
+            "are left out. Without update=true, only these metrics of the file are checked",
         ),
         default=None,
     )
     optional: frozenset[str] = part(_optional_of, default=frozenset())
     sample: int | None = option(
         None,
-        "how many items' scores the file shows (default: 25); of all items it holds means",
+        "the number of items whose scores the file shows (default: 25); means are over all items",
         check=at_least(1),
     )
-    seed: int | None = option(None, "the seed that draws them (default: 0)", check=at_least(0))
+    seed: int | None = option(
+        None, "the seed that draws these items (default: 0)", check=at_least(0)
+    )
     tolerance: float | None = option(
         None,
-        "how far a score may move (default: 1e-9). A correlation may move by half of the last printed digit",
+        "how far a score may move (default: 1e-9); a correlation may move by half of the last "
+        "printed digit",
     )
     versions: str | None = option(
         None,
-        "which changed versions fail by themselves: all that are recorded; those in a checked metric's signature "
-        "(signatures, the default); none. Others are listed, and suspected where a score moved",
+        "which changed versions are failures; all fails for every recorded one, signatures (the "
+        "default) for those in a checked metric's signature, none for no version. Other changes "
+        "are listed, and suspected where a score moved",
         check=one_of(POLICIES, "value of versions"),
     )
     packages: tuple[str, ...] = option(
-        [], "further distributions to record the versions of", takes="[A,B]", read=words_of
+        [], "more Python packages whose versions are recorded", takes="[A,B]", read=words_of
     )
     allow: tuple[str, ...] = option(
         [],
-        "functions that the baseline names, as MODULE:FUNCTION, and that may run. A baseline is data: without this, "
-        "one that names code is refused. A function that stands in metrics= may run as well",
+        "functions that the baseline may run, as MODULE:FUNCTION; a baseline that names another "
+        "function is refused. A function that you name in metrics= may run too",
         takes="[A,B]",
         read=words_of,
     )

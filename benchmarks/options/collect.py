@@ -25,13 +25,11 @@ class SiteOptions(Options):
     port: int = option(8000, "the port to listen at; 0 for any")
     url: str | None = option(
         None,
-        "the site's address from outside, path included (default: as it listens)",
+        "the site's public address, with its path (default: where it listens)",
         takes="URL",
         is_literal=True,
     )
-    proxy: bool = option(
-        False, "true believes what a proxy on this machine reports of its visitors"
-    )
+    proxy: bool = option(False, "true trusts a proxy on this machine about visitors' addresses")
     data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
 
 
@@ -51,10 +49,10 @@ you like. The dashboard's address is printed; $CAPTAU_ADMIN_PASSWORD sets its pa
 the printed link does.
 """
 
-    study: str = option("demo_game", "one of captau's own, or yours", **_STUDY)
+    study: str = option("demo_game", "one of captau's studies, or your own file", **_STUDY)
     database: str | None = option(
         None,
-        "where answers are stored (default: collected/NAME.sqlite3), or PostgreSQL",
+        "the database (default: collected/NAME.sqlite3); may be PostgreSQL",
         **DATABASE,
     )
 
@@ -89,12 +87,13 @@ Raters are named by codes. It only reads the database, so that the site may run;
 """
     study: str = option(NEEDED, "the study", **_STUDY)
     database: str | None = option(
-        None, "where its answers are (default: collected/NAME.sqlite3)", **DATABASE
+        None, "the study's database (default: collected/NAME.sqlite3)", **DATABASE
     )
     form: str = option(
         "captau",
-        "captau for captau's dataset=file; paper for the form in which the paper's authors publish theirs, which "
-        "captau data import takes in; participants for points and minutes of each; log for every answer in order",
+        "the form of the files; captau is for dataset=file, paper is the form that the paper's "
+        "authors publish, which captau data import reads, participants lists points and minutes, "
+        "log lists every answer in order",
         takes="captau|paper|participants|log",
     )
 
@@ -111,11 +110,11 @@ mean rating elsewhere. The paper's numbers stand beside those of good_bad.
     writes: ClassVar[str] = "Writes stability.csv, table.md, table.tex, run.json."
 
     runs: tuple[Path, ...] = runs_option(
-        "two folders that captau collect export wrote, with form=captau", takes="[FIRST,AGAIN]"
+        "two folders that captau collect export wrote; both with form=captau", takes="[FIRST,AGAIN]"
     )
     least: int | None = option(
         None,
-        "how many ratings an item needs in either run (default: 8 of good_bad, else 1)",
+        "the ratings an item needs in both runs (default: 8 for good_bad, else 1)",
         check=at_least(1),
     )
     output_dir: Path | None = option(None, OUTPUT_DIR.help, takes="DIR")
@@ -134,15 +133,14 @@ captau collect simulate study=mine.yaml database=try.sqlite3
 A server is started for it on a free port, with a database that starts empty; the players go through HTTP like
 browsers, consent and tutorial included.
 """
-    study: str = option("demo_game", "one of captau's own, or yours", **_STUDY)
-    database: str | None = option(
-        None, "where to store the answers (default: a temporary file)", **DATABASE
-    )
+    study: str = option("demo_game", "one of captau's studies, or your own file", **_STUDY)
+    database: str | None = option(None, "the database (default: a temporary file)", **DATABASE)
     players: Mapping[str, int] | None = option(
         None,
-        "how many of each (default: honest 12, careless, random, constant, majority 4 each)",
+        "the number of players of each kind (default: honest 12, careless, random, constant and "
+        "majority 4 each)",
         takes="{KIND: N}",
     )
-    answers: int = option(60, "how many answers each player gives, tutorial and practice included")
-    wait: float = option(0.0, "how long the game makes them wait", takes="SECONDS")
-    seed: int = option(0, "the seed of all that the players draw")
+    answers: int = option(60, "answers of each player; the tutorial and practice count")
+    wait: float = option(0.0, "how long a player waits between answers", takes="SECONDS")
+    seed: int = option(0, "the seed of the players' answers")

@@ -23,6 +23,8 @@ Writes complementarity.csv, table.md, table.tex, run.json. docs/sensitivity.md e
 """
 
     draws: int = option(
-        100, "how many resampled datasets inclusion is counted in", check=at_least(1)
+        100,
+        "the number of resampled datasets; inclusion of a metric is counted in them",
+        check=at_least(1),
     )
-    seed: int = option(0, "the seed of the folds and of all that is drawn", check=at_least(0))
+    seed: int = option(0, "the seed of the folds and of all random draws", check=at_least(0))

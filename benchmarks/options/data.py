@@ -27,7 +27,7 @@ _DATASETS = dataset_options(None, "which datasets (captau data list)", takes="NA
 _MODELS = Option("models", [], "", list[str])
 _SPICE = replace(
     JAVA_SPICE,
-    help="where spice_models lie (default: $CAPTAU_SPICE_JARS, else the cache folder)",
+    help="the folder of spice_models (default: $CAPTAU_SPICE_JARS; docs/spice.md)",
     heading="",
 )
 
@@ -117,7 +117,7 @@ The command ends with status 2 where a file could not be had; all others are fet
     root: Path | None = part(data_root_of, _TARGET)
     offline: bool = option(
         False,
-        "true leaves the network alone, and lists what is missing and where it would come from",
+        "true uses no network, and lists the missing files with their addresses",
         key="data.offline",
     )
 
@@ -143,7 +143,7 @@ the right hash stays. An archive with links, or with names that lead out of it, 
     names: tuple[str, ...] = part(_needed_names_of, *_DATASETS)
     named: bool = part(_is_named)
     source: Path = option(
-        NEEDED, "a folder, an archive (zip, tar, tar.gz) or a file, as the authors ship it"
+        NEEDED, "a folder, an archive or a file from the authors; archives are zip, tar and tar.gz"
     )
     root: Path | None = part(data_root_of, _TARGET)
 

@@ -34,13 +34,13 @@ SMALL_ONLY = ("partial", "stdout", "protocol.normalise")
 TRUST = Option(
     "trust",
     "published",
-    "where each metric's agreement with people is from: papers (published), or a finished run of captau bench; "
-    "shown where captions like yours were judged; null shows none",
+    "the source of each metric's agreement with people; published means the papers, DIR a finished"
+    " run of captau bench. It is shown where captions like yours were judged; null shows none",
     str | None,
     takes="published|DIR",
     is_literal=True,
 )
-_WORKERS = "how many tasks at a time (default: every core); 0 uses this process alone"
+_WORKERS = "tasks at a time (default: one per core); 0 uses this process alone"
 _ADDRESS = "a Ray cluster (default: this machine)"
 
 
@@ -104,7 +104,7 @@ class LargeOptions(Options):
     configuration: Mapping[str, Any] = configuration_part()
     engine: str = option(
         None,
-        "local, a pool of processes (default), or ray, Ray Data",
+        "how large sets are scored; local is a pool of processes (the default), ray is Ray Data",
         type=str | None,
         read=lambda value, _: value or "local",
         takes="local|ray",
@@ -124,16 +124,14 @@ class LargeOptions(Options):
     )
     rows: int = option(
         None,
-        f"how many rows a part has, which a worker does at a time (default: {ROWS})",
+        f"the rows that a worker does at a time (default: {ROWS})",
         type=int | None,
         read=lambda value, _: ROWS if value is None else value,
     )
-    skip_corrupt: bool = option(
-        False, "true leaves out shards that cannot be read, and counts them"
-    )
+    skip_corrupt: bool = option(False, "true skips shards that cannot be read, and counts them")
     work: Path | None = option(
         None,
-        "the folder of intermediate files (default: .work in the output folder)",
+        "the folder of temporary files (default: .work in the output folder)",
         takes="DIR",
     )
 
@@ -164,7 +162,7 @@ class FilterOptions(Options):
     above: float | None = part(lambda composed: composed["keep.above"], default=None)
     run: str = option(
         None,
-        "a finished captau score of shards, whose captions are kept or dropped: a folder, or a URL",
+        "a finished captau score of shards; its captions are kept or dropped. A folder or a URL",
         key="keep.run",
         type=str | None,
         takes="DIR",

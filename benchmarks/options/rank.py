@@ -77,33 +77,35 @@ docs/rank.md explains what they hold.
     )
     weights: dict[str, float] = option(
         None,
-        "adds the total of these dimensions: {precision: 0.5, recall: 0.5}; penalties and faults count negative",
+        "adds a weighted total of dimensions: {precision: 0.5, recall: 0.5}; penalties and faults "
+        "have negative weights",
         key="rank.weights",
         read=_weights_of,
         takes="{..}",
     )
     by: str | None = option(
         None,
-        "ratings or preferences (default: ratings where the dataset has them)",
+        "ratings or preferences (default: ratings if the dataset has them)",
         key="rank.by",
         check=one_of(SOURCES),
     )
     ties: str = option(
         "davidson",
-        "the model of people's ties between two captions: davidson, rao_kupper",
+        "the model of ties between two captions: davidson, rao_kupper",
         key="rank.ties",
         check=one_of(TIE_MODELS),
     )
     best_worst: tuple[str, ...] = option(
         None,
-        "the dimensions in which a system is best, or worst, at once (default: all but penalties and totals)",
+        "the dimensions in which a system must be best, or worst, at once (default: all except "
+        "penalties and totals)",
         key="rank.best_worst",
         takes="[..]",
         read=words_of,
     )
     statistics: StatisticsOptions = statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
-        interval="percentile or bca, by resampling images; none also tests nothing",
+        interval="percentile or bca, by resampling images; with none, nothing is tested",
     )
 
     def __post_init__(self) -> None:

@@ -41,23 +41,23 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib, jinja2). d
 
     run: Path = option(
         NEEDED,
-        "the folder of a finished run of captau bench, compare or score; one of reproduce or train stores no items, "
-        "and gives a page without captions",
+        "a finished run of bench, compare or score; one of reproduce or train has no items, and "
+        "gives a page without captions",
         takes="DIR",
     )
     output: Path | None = option(
-        None, "where to write (default: report.html in the run's folder)", takes="FILE"
+        None, "the page (default: report.html in the run's folder)", takes="FILE"
     )
     images: Path | None = option(
         None,
-        "where image files lie: a flat folder, or COCO's, Flickr's and PASCAL's as they unpack (default: where "
+        "the folder of images; either flat, or as COCO, Flickr and PASCAL unpack (default: where "
         "the run found them)",
         takes="FOLDER",
     )
     megabytes: float | None = option(
         None,
-        "how large the page may be (default: 3; 12 for your own captions): captions, and then pictures, take the "
-        "room that is free, the most disputed first",
+        "the largest size of the page (default: 3; 12 for your own captions); captions and "
+        "pictures fill the free room, most disputed first",
     )
     options: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions
@@ -93,14 +93,14 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
 
     run: Path = option(
         NEEDED,
-        "the folder of a finished run of captau bench, compare, score, reproduce or train",
+        "a finished run; of captau bench, compare, score, reproduce or train",
         takes="DIR",
     )
     kinds: tuple[str, ...] = option(
         None,
-        "which figures (default: all): forest (coefficients with intervals), categories (accuracy of "
-        "preferences), significance (of captau compare), ratings, agreement, scores (against ratings), "
-        "correlations (of metrics with one another), precision_recall",
+        "which figures (default: all); forest (coefficients with intervals), categories (accuracy "
+        "on preferences), significance (of captau compare), ratings, agreement, scores (against "
+        "ratings), correlations (between metrics), precision_recall",
         key="kind",
         read=_kinds_of,
         check=one_of(CHARTS),
@@ -115,7 +115,7 @@ Nothing is scored. It needs pip install 'captau[report]' (matplotlib). Equal res
         takes="NAME|[A,B]",
     )
     output_dir: Path | None = option(
-        None, "where to write (default: plots in the run's folder)", takes="DIR"
+        None, "the output folder (default: plots in the run's folder)", takes="DIR"
     )
     options: CurveOptions = part(
         CurveOptions.read, *CurveOptions.declared(), default_factory=CurveOptions

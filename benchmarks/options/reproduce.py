@@ -66,12 +66,19 @@ one; cells whose metric captau does not have yet are listed as missing.
 
     papers: Mapping[str, tuple[PaperTable, ...]] = part(
         _papers_of,
-        Option("paper", None, "which papers", takes="NAME|[A,B]|all", config_group="paper"),
+        Option(
+            "paper",
+            None,
+            "which papers (captau --help all lists them)",
+            takes="NAME|[A,B]|all",
+            config_group="paper",
+        ),
         Option("papers", {}, "", dict[str, PaperSchema]),
     )
     leave_out: tuple[str, ...] = option(
         [],
-        "metrics to leave out, such as [spice], which parses 20,000 captions the first time (docs/spice.md)",
+        "metrics to leave out, such as [spice]; SPICE parses 20,000 captions the first time "
+        "(docs/spice.md)",
         type=list[str],
         read=lambda names, _: tuple(names),
         takes="[METRIC]",

@@ -116,14 +116,15 @@ class DocumentFrequencyOptions(Options):
     references: Path = part(_counted_references_of)
     output: Path = option(
         None,
-        "writes CIDEr's document frequencies of the references there, for cider(df=FILE), and scores nothing",
+        "writes CIDEr's document frequencies to FILE; they are those of references=, for "
+        "cider(df=FILE), and nothing is scored",
         key="save_df",
         type=str | None,
         takes="FILE",
     )
     tokenize: Tokenize = option(
         "ptb",
-        "tokeniser of save_df=, the same as of the metric that reads the file",
+        "the tokeniser of save_df=; it must be that of the metric that reads the file",
         takes="ptb|intl|zh|ja|char",
     )
 
@@ -169,9 +170,10 @@ examples.csv, table.md, table.tex and run.json.
 
     candidates: tuple[NamedFile, ...] = option(
         None,
-        'your captions: COCO results ([{"image_id", "caption"}]), an object image id -> caption, JSON lines, or CSV '
-        "with columns image_id and caption. Several files are compared, as are the names in a CSV column system; "
-        "NAME=FILE names one. - is standard input; .gz is unpacked",
+        'your captions; COCO results ([{"image_id", "caption"}]), an object image id -> caption, '
+        "JSON lines, or CSV with columns image_id and caption. Several files are compared, and so "
+        "are the names in a CSV column system; NAME=FILE names one. - is standard input; .gz is "
+        "unpacked",
         read=files_of,
         takes="FILE|[A,B]",
         is_literal=True,
@@ -179,21 +181,21 @@ examples.csv, table.md, table.tex and run.json.
     )
     references: tuple[NamedFile, ...] = option(
         None,
-        "reference captions: COCO annotations, an object image id -> list of captions, JSON lines with image_id and "
-        "references, or CSV with image_id and caption, a row for each reference. Captions are scored against each of "
-        "several files",
+        "reference captions; COCO annotations, an object image id -> list of captions, JSON lines "
+        "with image_id and references, or CSV with image_id and caption, a row for each reference."
+        " Captions are scored against each of several files",
         read=lambda value, key: files_of(value, key) if value else (),
         takes="FILE|[A,B]",
         is_literal=True,
         has_several=True,
     )
     images: Path | None = option(
-        None, "the folder of the images, for metrics that look at them", takes="DIR"
+        None, "the folder of images, for metrics that look at them", takes="DIR"
     )
     partial: bool = option(
         False,
-        "true scores the images that every system has captioned; else a lacking one is an error. Of several sets of "
-        "references each may have images of its own",
+        "true scores the images that all systems have captioned; without it, a missing caption is "
+        "an error. With several sets of references, each may have its own images",
     )
     normalise: str = option(
         "none",
@@ -205,8 +207,8 @@ examples.csv, table.md, table.tex and run.json.
     trust: str | None = part(lambda composed: composed["trust"], TRUST, default=None)
     stdout: str = option(
         "table",
-        "prints that alone, and writes a folder only where output_dir= is set: scores.jsonl, scores.csv, "
-        "corpus.json, corpus.csv, kept.json",
+        "prints one file and nothing else; scores.jsonl, scores.csv, corpus.json, corpus.csv or "
+        "kept.json. A folder is then written only where output_dir= is set",
         takes="NAME",
         check=one_of(PRINTED, "value of stdout"),
     )
@@ -215,17 +217,17 @@ examples.csv, table.md, table.tex and run.json.
         Option(
             "keep.metric",
             None,
-            "writes kept.json: the captions whose score of that metric is keep.above or more (captau thresholds "
-            "shows which threshold retains what)",
+            "writes kept.json: the captions that this metric gives keep.above or more (captau "
+            "thresholds shows what a threshold keeps)",
             str | None,
             takes="METRIC",
         ),
-        Option("keep.above", None, "the least score of a caption in kept.json", float | None),
+        Option("keep.above", None, "the lowest score that is kept", float | None),
         default=None,
     )
     statistics: StatisticsOptions = statistics_part(
         *("interval", "replicates", "level", "seed", "correction"),
-        interval="percentile or bca, by resampling images; none also compares no systems",
+        interval="percentile or bca, by resampling images; with none, systems are not compared",
     )
 
     def __post_init__(self) -> None:

@@ -30,11 +30,12 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
 
     kinds: tuple[str, ...] = option(
         "images",
-        "images: a curve over the number of images, up to twice as many; raters: over the number of ratings of "
-        "an item; references: over the number of references, for which every metric scores anew; power: the "
-        "least difference of two metrics that the dataset can show; protocols: every combination of "
-        "ratings, references, coefficient, copies of references and duplicates, and how far values and ranks move; length: "
-        "the coefficients within bands of captions of similar length",
+        "which studies to run; images: a curve over the number of images, up to twice as many; "
+        "raters: a curve over the number of ratings an item; references: a curve over the number "
+        "of references, for which every metric scores again; power: the least difference between "
+        "two metrics that the dataset can show; protocols: every combination of ratings, "
+        "references, coefficient, copies of references and duplicates, and how far values and "
+        "ranks move; length: coefficients within bands of captions of similar length",
         key="kind",
         takes="KIND|[A,B]",
         read=words_of,
@@ -42,11 +43,11 @@ matplotlib is installed (pip install 'captau[report]'). docs/sensitivity.md expl
     )
     draws: int | None = option(
         None,
-        "how often images, ratings or references are drawn (default: 1000 for images, power and length, 50 for raters, "
-        "5 for references)",
+        "the number of random draws (default: 1000 for images, power and length, 50 for raters, 5 "
+        "for references)",
         check=at_least(2),
     )
-    seed: int = option(0, "the seed of all that is drawn", check=at_least(0))
+    seed: int = option(0, "the seed of all random draws", check=at_least(0))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,34 +31,37 @@ opens the printed link does.
 
     challenge: Any = option(
         "demo",
-        "one or several; demo stands for one of each kind",
+        "one challenge or several; demo is one of each kind",
         takes="NAME|FILE.yaml|FOLDER",
         is_literal=True,
         has_several=True,
     )
     title: str | None = option(
-        None, "of the site (default: the challenge's)", takes="TEXT", is_literal=True
+        None, "the site's title (default: the challenge's)", takes="TEXT", is_literal=True
     )
     database: str | None = option(
         None,
-        "where everything is stored (default: challenges/NAME.sqlite3), or PostgreSQL",
+        "the database (default: challenges/NAME.sqlite3); may be PostgreSQL",
         **DATABASE,
     )
     files: str | None = option(
         None,
-        "where submissions lie (default: beside the database, or challenges/NAME)",
+        "the folder of submissions (default: beside the database); without a database file, "
+        "challenges/NAME",
         takes="DIR",
         is_literal=True,
     )
     queue: str | None = option(
         None,
-        "what wakes workers (default: a file there), or redis://…, postgresql://…",
+        "the queue of submissions (default: a file); or redis://…, postgresql://…",
         takes="FILE|URL",
         is_literal=True,
     )
-    workers: int = option(1, "how many submissions are evaluated at once")
+    workers: int = option(1, "the number of submissions evaluated at a time")
     rescore: bool = option(
-        False, "true evaluates all anew where references, ratings, metrics or protocol changed"
+        False,
+        "true scores all submissions again; needed when references, ratings, metrics or "
+        "protocol changed",
     )
 
 
@@ -78,24 +81,25 @@ the exit status is 2; captau validate lists them offline.
 
     file: Path = option(
         NEEDED,
-        "captions (.json, .jsonl, .zip), or scores (.csv, .jsonl, .parquet)",
+        "captions, or a metric's scores; captions in .json, .jsonl or .zip, scores in .csv, .jsonl"
+        " or .parquet",
         takes="FILE",
     )
     challenge: str = option(
-        NEEDED, "which challenge of the site", takes="NAME", is_literal=True, has_several=True
+        NEEDED, "the challenge's name on the site", takes="NAME", is_literal=True, has_several=True
     )
-    url: str = option("http://127.0.0.1:8000", "the site", takes="URL", is_literal=True)
+    url: str = option("http://127.0.0.1:8000", "the site's address", takes="URL", is_literal=True)
     token: str | None = option(
         None,
-        "yours; better in $CAPTAU_TOKEN, which others on the machine don't see",
+        "your token; safer in $CAPTAU_TOKEN, which others on the machine cannot see",
         takes="TOKEN",
         is_literal=True,
     )
     system: str | None = option(
         None,
-        "the submission's name on the leaderboard (default: the file's name)",
+        "the name on the leaderboard (default: the file's name)",
         takes="NAME",
         is_literal=True,
     )
-    note: str | None = option(None, "a note of yours", takes="TEXT", is_literal=True)
-    wait: bool = option(True, "false returns once the file is received")
+    note: str | None = option(None, "a note for yourself", takes="TEXT", is_literal=True)
+    wait: bool = option(True, "false returns as soon as the file is received")

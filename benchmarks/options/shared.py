@@ -103,27 +103,31 @@ def _place(key: str, text: str, takes: str = "DIR", *, is_literal: bool = True) 
 
 
 DATA_ROOT = _place(
-    "data.root", "where the datasets lie (default: $CAPTAU_DATA, else the user's cache folder)"
+    "data.root", "the folder of datasets (default: $CAPTAU_DATA, else the user's cache folder)"
 )
-OUTPUT_DIR = _place("output_dir", "where to write (default: a fresh folder under results/runs/)")
+OUTPUT_DIR = _place("output_dir", "the output folder (default: a new one in results/runs/)")
 CACHE_ROOT = _place(
     "cache.root",
-    "where scores and METEOR's tables are stored for the next run (default: $CAPTAU_CACHE, else the user's "
+    "the folder of stored scores and METEOR's tables (default: $CAPTAU_CACHE, else the user's "
     "cache folder)",
 )
-CACHE_USE = Option("cache.use", True, "false stores no scores", bool, heading=SCORING)
+CACHE_USE = Option(
+    "cache.use", True, "false neither reads nor stores scores", bool, heading=SCORING
+)
 CACHE_SCORES = _place(
     "cache.scores",
-    "where scores are stored instead: a shared folder, or s3://BUCKET/FOLDER",
+    "another place for stored scores: a shared folder, or s3://BUCKET/FOLDER",
     takes="PLACE",
 )
 JAVA_HOME = _place(
-    "java.home", "another Java than the one that came with captau (also $CAPTAU_JAVA)"
+    "java.home", "the Java to use (default: $CAPTAU_JAVA, else the one that came with captau)"
 )
-JAVA_SPICE = _place("java.spice", "where spice_models lie (also $CAPTAU_SPICE_JARS; docs/spice.md)")
+JAVA_SPICE = _place(
+    "java.spice", "the folder of spice_models (default: $CAPTAU_SPICE_JARS; docs/spice.md)"
+)
 WEIGHTS_ROOT = _place(
     "weights.root",
-    "where models lie (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
+    "the folder of models (default: $CAPTAU_WEIGHTS, else weights in the cache folder)",
     is_literal=False,
 )
 WEIGHTS_DOWNLOAD = Option(
@@ -141,7 +145,7 @@ STORED = (
     Option(
         "experiment",
         None,
-        "options from experiment/NAME.yaml in the folder of --config-dir; those that are typed win",
+        "options from experiment/NAME.yaml in --config-dir",
         takes="NAME",
         heading=SCORING,
     ),
@@ -219,29 +223,32 @@ class ProtocolChanges:
     dimension: Any = option(None, "the rated dimension, or several: [precision,recall], or all")
     ratings: str | None = option(None, "per_rating, mean, rounded_mean, median")
     references: str | None = option(None, "all, mean_over_single, max_over_single, first_k")
-    k: int | None = option(None, "how many references count (needed by first_k)")
-    corpus: str | None = option(None, "what CIDEr's IDF is taken over: dataset, per_system")
-    systems: Any = option(None, "only these systems' rows", takes="[..]")
-    split: str | None = option(None, "only this split's rows", takes="NAME")
+    k: int | None = option(None, "the number of references (needed by first_k)")
+    corpus: str | None = option(
+        None, "the captions that CIDEr's IDF is counted over: dataset, per_system"
+    )
+    systems: Any = option(None, "only rows of these systems", takes="[..]")
+    split: str | None = option(None, "only rows of this split", takes="NAME")
     coefficients: Any = option(
         None,
         "any of tau_c, tau_b, tau_a, gamma, spearman, pearson, pairwise_accuracy, acc_eq, "
         "soft_pairwise_accuracy, average_precision, auroc, accuracy (docs/kinds.md)",
     )
-    undefined: str | None = option(None, "what an undefined score does: nan, drop, error")
+    undefined: str | None = option(None, "how an undefined score is treated: nan, drop, error")
     level: str | None = option(None, "pooled, by_image, by_system, system")
     own_references: str | None = option(
         None,
-        "what becomes of captions that are one of their image's references: keep, drop (the caption), leave_out "
-        "(that reference)",
+        "how captions that are one of their image's references are treated: keep, drop (the "
+        "caption), leave_out (that reference)",
     )
     normalise: str | None = option(
         None, "the text rule for captions and references before they are scored: none, thumb"
     )
     ties: str | None = option(
         None,
-        "of preferences: half (people's ties left out, a metric's count half), drop (both left out), calibrated "
-        "(people's ties count, and a metric ties within a threshold)",
+        "how ties between preferences count: half (people's ties are left out, a metric's tie "
+        "counts half), drop (both are left out), calibrated (people's ties count, and a metric "
+        "ties within a threshold)",
     )
 
 
@@ -283,7 +290,8 @@ class _FileOptions:
     )
     step: float | None = option(
         None,
-        "the distance of two grades of the scale (default: as the YAML beside FILE says, else none)",
+        "the distance between two grades of the scale (default: as the YAML beside FILE says, else"
+        " none)",
     )
     scales: Any = option(
         None,
@@ -292,7 +300,7 @@ class _FileOptions:
         takes="{..}",
     )
     caption_a: str | None = option(
-        None, "of a table of comparisons, the column of first captions (default: caption_a)"
+        None, "the column of first captions, in a table of comparisons (default: caption_a)"
     )
     caption_b: str | None = option(None, "the column of second captions (default: caption_b)")
     winner: str | None = option(
@@ -325,7 +333,7 @@ DATASETS = dataset_options("demo", "which datasets (captau data list)")
 NAMED_PROTOCOL = Option(
     "protocol",
     "usual",
-    "a named protocol, instead of each dataset's usual choices",
+    "a named protocol; usual means each dataset's own choices",
     takes="NAME",
     config_group="protocol",
 )
@@ -409,12 +417,12 @@ STATISTICS = tuple(
     for name, text in {
         "interval": "percentile or bca (bootstrap over images), fisher (formulas: Fisher's of Pearson's r, "
         "Wilson's of accuracy), none",
-        "replicates": "how many samples the bootstrap draws",
-        "level": "how often an interval covers",
-        "seed": "the seed of all that is drawn",
-        "correction": "of p-values for the number of pairs: bh, holm, none",
+        "replicates": "the number of bootstrap samples",
+        "level": "the level of intervals, such as 0.95",
+        "seed": "the seed of all random draws",
+        "correction": "the correction of p-values for the number of pairs: bh, holm, none",
         "disattenuate": "true adds disattenuated.csv: Pearson's r corrected for the ratings' noise",
-        "swap": "what changes places at once in a permutation: both (systems and images), image, item",
+        "swap": "what a permutation exchanges: both (systems and images), image, item",
     }.items()
 )
 

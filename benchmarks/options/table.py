@@ -18,8 +18,8 @@ STYLES = ("markdown", "latex", "html", "csv", "json")
 INTERVALS = ("subscript", "plusminus", "none")
 NOTES = ("brief", "full", "none")
 
-_RUNS = "folders of finished runs: of bench, compare, reproduce or train, or all of score"
-_OUTPUT = "where to write (default: standard output)"
+_RUNS = "finished runs; of bench, compare, reproduce or train, or all of score"
+_OUTPUT = "the output file (default: standard output)"
 
 
 def _papers_of(value: Any, key: str) -> tuple[str, ...]:
@@ -45,13 +45,15 @@ class SweepTableOptions(Options):
     output: Path | None = part(lambda composed: path_of(composed["output"]), default=None)
     sweep: Path = option(
         None,
-        "the folder of a sweep (--multirun), whose jobs are joined in one table; a job that is not done has a line "
+        "a sweep's folder, whose jobs are joined in one table; a job that is not done has a line "
         "on stderr, and the exit status is then 1",
         type=str | None,
         takes="DIR",
     )
     rerun: bool = option(
-        False, "true first runs the jobs that failed, were killed or never began, and no others"
+        False,
+        "true first runs a sweep's unfinished jobs; these are jobs that failed, were killed or "
+        "never began",
     )
 
 
@@ -83,7 +85,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     )
     published: tuple[str, ...] = option(
         None,
-        "papers whose numbers of these datasets and coefficients stand beside",
+        "papers whose numbers stand beside yours; only those of the same datasets and coefficients",
         read=_papers_of,
         takes="all|[A,B]",
     )
@@ -95,20 +97,20 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     )
     dimensions: tuple[str, ...] = option(
         None,
-        "only these rated dimensions or categories, in this order",
+        "only these dimensions or categories, in this order",
         takes="[..]",
         read=words_of,
     )
     rows: tuple[str, ...] = option(
         None,
-        "only these metrics (bleu_4, CIDEr), labels, groups (ceilings) or, of score, systems, in this order",
+        "only these metrics, in this order; also labels and groups (bleu_4, CIDEr, ceilings), and systems of score",
         takes="[..]",
         read=words_of,
     )
     sort: tuple[str, ...] = option(
         None,
-        "the column by which rows are sorted within their groups, best first: a coefficient, dataset or dimension, or "
-        "several that name one column",
+        "the column that sorts rows within groups, best first; a coefficient, dataset or "
+        "dimension, or several that together name one column",
         takes="NAME|[A,B]",
         read=words_of,
     )
@@ -120,13 +122,13 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     )
     own: tuple[str, ...] = option(
         ["given"],
-        "your own rows, which are marked (ours): metrics, labels or groups; given are score files and functions",
+        "your own rows, marked (ours); metrics, labels or groups",
         takes="[..]",
         read=words_of,
     )
     notes_below: str = option(
         "brief",
-        "brief (how to read the numbers), full (also sources and signatures), none",
+        "brief, full or none; brief says how to read the numbers, full adds sources and signatures",
         key="notes",
         type=str | None,
         read=lambda value, _: str(value or "none"),
@@ -134,7 +136,7 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
     )
     appendix: Path | None = option(
         None,
-        "where to write the full notes and the metrics' signatures: LaTeX where it ends in .tex, else Markdown",
+        "the file of full notes and signatures; LaTeX if it ends in .tex, else Markdown",
         takes="FILE",
     )
     title: str | None = option(None, "the line above the table", takes="TEXT", is_literal=True)

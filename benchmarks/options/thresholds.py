@@ -79,8 +79,9 @@ class CurveOptions(Options):
 
     good: float | Conjunction = option(
         0.5,
-        "a caption is good where most of its ratings are this share of the scale or more; 0.5 is the scale's "
-        "middle. Or conditions on dimensions, each met by most of the ratings: 'correct>=2 and helpful>=2'",
+        "when a caption is good; SHARE means that most of its ratings are at least this share of "
+        "the scale, and 0.5 is the middle. Or conditions on dimensions, each met by most ratings: "
+        "'correct>=2 and helpful>=2'",
         takes="SHARE|CONDITIONS",
         read=_good_of,
         check=_check_good,
@@ -88,7 +89,7 @@ class CurveOptions(Options):
     )
     precision: float = option(
         0.8,
-        "the share of the retained captions that shall be good",
+        "the share of kept captions that should be good",
         takes="SHARE",
         check=check_share,
     )

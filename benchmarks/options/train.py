@@ -115,38 +115,43 @@ the differences of every two.
     configuration: Mapping[str, Any] = part(_configuration_of, default_factory=dict[str, Any])
     design: str = option(
         "split",
-        "split: train on 64 %, choose on 16 %, test on 20 % of the images, or the split that the data come with; "
-        "transfer: that for each dataset, tested on all; folds: folds of images, each predicted by raters "
-        "trained on the others; leave_one_out: each "
-        "dataset predicted by a rater trained on the others; all: one rater trained on everything, with nothing "
-        "left to test on",
+        "how images are divided; split: train on 64 %, choose on 16 % and test on 20 % of the "
+        "images, or use the split that the data come with; transfer: split each dataset and test "
+        "on all; folds: predict each fold of images by raters trained on the others; "
+        "leave_one_out: predict each dataset by a rater trained on the others; all: train one "
+        "rater on everything, and test nothing",
         check=one_of(DESIGNS, "value of design"),
     )
-    folds: int = option(5, "how many folds, for design=folds", check=at_least(2))
+    folds: int = option(5, "the number of folds, with design=folds", check=at_least(2))
     strict: bool = option(
         False,
-        "true leaves out of training, with design=folds, the images that a tested caption was borrowed from, too",
+        "true also leaves out the images of borrowed captions; with design=folds these are the "
+        "images that a tested caption came from",
     )
     strict_control: bool = option(
         False,
-        "true leaves out as many images as strict=true does, drawn at random: what fewer images alone cost",
+        "true leaves out as many random images as strict=true; the difference shows what fewer "
+        "images alone cost",
     )
     seeds: tuple[int, ...] = option(
         0,
-        "of trainings and folds; several give mean and standard deviation",
+        "the seeds of trainings and folds; with several, results are means and standard deviations",
         read=whole_numbers,
         takes="N|[A,B]",
     )
     target: str | None = option(
-        None, "the rated dimension to learn (default: the only one, or overall, or total)"
+        None, "the rated dimension to learn; the default is the only one, or overall, or total"
     )
-    shuffled: bool = option(False, "true trains on ratings in another order")
+    shuffled: bool = option(
+        False,
+        "true trains on ratings in random order; a rater should then learn nothing",
+    )
     keep: bool = part(
         _keeps_raters,
         Option(
             "keep",
             None,
-            "whether the trained raters stay (default: yes, but for design=folds)",
+            "whether trained raters are kept (default: yes, except with design=folds)",
             bool | None,
             takes="true|false",
         ),
@@ -155,12 +160,12 @@ the differences of every two.
     metrics: tuple[Metric, ...] = part(
         lambda composed: resolve_metrics(composed["metrics"]) if composed["metrics"] else (),
         metrics_option(
-            [], "suites and metrics that stand beside the rater in the tables, on the same rows"
+            [], "suites and metrics to show beside the rater; they are computed on the same rows"
         ),
         default=(),
     )
     device: str = option("auto", "auto, cpu, cuda, mps", read=_device_of, type=str)
-    threads: int | None = option(None, "how many threads of the CPU", check=at_least(1))
+    threads: int | None = option(None, "the number of CPU threads", check=at_least(1))
     statistics: StatisticsOptions = statistics_part(
         "interval", "replicates", "level", "seed", "correction"
     )

@@ -46,35 +46,36 @@ docs/submissions.md shows the formats.
 
     file: Path = option(
         NEEDED,
-        'the submission; the word alone will do. Captions: COCO results ([{"image_id", "caption"}]), a zip of '
-        "them, an object image id -> caption, or JSON lines. Scores: CSV, TSV, JSON lines or Parquet with score "
-        "and either item_id or image_id and caption",
+        'the submission (file= may be left out); captions: COCO results ([{"image_id", '
+        '"caption"}]), a zip of them, an object image id -> caption, or JSON lines; scores: CSV, '
+        "TSV, JSON lines or Parquet with score and either item_id or image_id and caption",
         takes="FILE",
     )
     kind: str | None = option(
         None,
-        "which (default: scores where dataset= is given or the ending is .csv, .tsv or .parquet)",
+        "what the file holds; the default is scores if dataset= is set or the ending is .csv, .tsv"
+        " or .parquet",
         takes="captions|scores",
         check=one_of(KINDS),
     )
     references: Path | None = option(
         None,
-        "references, in any form that captau score takes: each of their images needs a caption, and no other image "
-        "has one",
+        "references, in any form that captau score takes; each of their images needs a caption, "
+        "and no other image may have one",
         takes="FILE",
     )
     member: str | None = option(
         None,
-        "of a zip with results on two sets, the file to check (default: both, the one that has the references' images "
-        "against them)",
+        "the file to check in a zip with results on two sets; the default is both, and the "
+        "references go with the file that has their images",
         takes="NAME",
     )
     dataset: str | None = part(
         _dataset_of,
-        *dataset_options(None, "whose items need a score each", takes="NAME"),
+        *dataset_options(None, "the dataset; each of its items needs a score", takes="NAME"),
         default=None,
     )
-    limit: int = option(20, "how many faults are listed", check=at_least(1))
+    limit: int = option(20, "the largest number of faults to list", check=at_least(1))
     data_root: Path | None = part(data_root_of, DATA_ROOT, default=None)
 
     def __post_init__(self) -> None:

@@ -330,6 +330,10 @@ def test_a_scale_holds_its_steps_and_nothing_between(
 def test_unknown_names_the_nearest_first() -> None:
     message = str(unknown("metric", "blue_4", ["bleu_4", "rouge_l", "bleu_1"]))
     assert message.startswith("unknown metric 'blue_4': did you mean bleu_4 or bleu_1? known: ")
+    many = [f"bleu_{n}" for n in range(20)]
+    message = str(unknown("metric", "blue_4", many))
+    assert message.startswith("unknown metric 'blue_4': did you mean bleu_4 or ")
+    assert message.endswith("?"), "a long list is left out beside near names"
     assert str(unknown("metric", "zzz", [])) == "unknown metric 'zzz': known: none"
     assert str(unknown("metric", "", ["a"])) == "unknown metric '': known: a"
 

@@ -80,6 +80,7 @@ def test_a_path_may_have_any_letters_and_a_tilde(captau, tmp_path, monkeypatch):
 
 def test_data_help_lists_its_commands(captau):
     assert "data fetch" in captau("data", "--help")[1]
+    assert captau("help", "bench") == captau("bench", "--help")
 
 
 def test_cfg_job_shows_the_resolved_options(captau):
@@ -186,9 +187,11 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["bench", 'metrics=["cider(df=nowhere.json)"]'], "nowhere.json: cannot be read"),
         (["bench", "metrics=[cider(df=x)]"], "x: cannot be read"),
         (["bench", "metrics=cider,cider(df=x)"], "x: cannot be read"),
-        (["bench", "metrics=bleu_4", "cider"], "as in metrics=A,cider"),
-        (["bench", "--dataset", "demo"], "--dataset: options have no dashes; write dataset=VALUE"),
+        (["bench", "metrics=bleu_4", "cider"], "as in metrics=bleu_4,cider"),
+        (["bench", "--dataset", "demo"], "--dataset: options have no dashes; write dataset=demo"),
         (["bench", "--dataset=demo"], "write dataset=demo"),
+        (["bench", "demo"], "write dataset=demo"),
+        (["bench", "help"], "captau bench --help shows the options"),
         (["bench", "foo=1"], "unknown option of captau bench 'foo'"),
         (["bench", "protocol.dimensoin=x"], "did you mean protocol.dimension"),
         (["bench", "protocol.dimension=x"], "unknown dimension of dataset demo 'x'"),
@@ -241,7 +244,7 @@ def test_help_fits_a_terminal_of_80_columns_and_names_every_option(captau, comma
     status, short, _ = captau(*command.split(), "--help")
     assert status == 0
     options = short[short.index("Options:") :]
-    assert max(map(len, options.splitlines())) <= 80
+    assert max(map(len, short.splitlines())) <= 80
     assert len(short.splitlines()) <= 40
     names = set(re.findall(r"[\w-]+", options))
     declared = COMMANDS[command].declared()
@@ -257,6 +260,11 @@ def test_the_overview_fits_a_terminal_of_80_columns(captau):
     status, out, _ = captau("--help")
     assert status == 0
     assert max(map(len, out.splitlines())) <= 80
+    assert len(out.splitlines()) <= 41
+    assert len({command.split()[0] for command in COMMANDS}) <= 20
+    names = captau("--help", "all")[1]
+    assert names.startswith(out)
+    assert "flickr8k_expert" in names
 
 
 def test_lists_have_commas_and_need_no_brackets(captau, tmp_path):
