@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ logger = logging.getLogger(__name__)
 class AbForm(Form):
     """A preference between two captions, or none, on one or several dimensions.
 
-    The levels of a dimension are the strengths of a preference, from 1 on, and 0 where neither may be preferred.
+    The levels of a dimension are the strengths of a preference, from 1 on; 0, which may be left out, prefers neither.
     """
 
     name = "ab"
@@ -70,12 +71,8 @@ class AbForm(Form):
         if "dimensions" in study:
             raise study.error("ab", "dimensions has questions and levels; leave it out")
         dimensions = _read_earlier_spelling(study.section("ab"), wording)
-        logger.warning(
-            "%s",
-            study.error(
-                "ab", "an earlier spelling; list dimensions, each with name, question and levels"
-            ),
-        )
+        advice = "an earlier spelling; list dimensions, each with name, question and levels"
+        _warn_once(str(study.error("ab", advice)))
         return replace(wording, dimensions=dimensions)
 
     @classmethod
@@ -237,6 +234,12 @@ class AbForm(Form):
                 difference = int(rng.choice((-1, 1)))
             answer[f"preference_{number}"] = max(-most, min(most, difference))
         return answer
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Warn of a study's file the first time that it is read."""
+    logger.warning("%s", message)
 
 
 def _read_signs(pair: YamlFields) -> list[int]:
