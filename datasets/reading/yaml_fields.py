@@ -76,10 +76,14 @@ class YamlFields:
         """File and line of the mapping."""
         return f"{self._file}:{self._line}"
 
+    def location_of(self, name: str) -> str:
+        """File and line of a field, and its name; of a field that is missing, the line of the mapping."""
+        line, _ = self._nodes.get(name, (self._line, None))
+        return f"{self._file}:{line}: {self._dotted(name)}"
+
     def error(self, name: str, message: str) -> InputError:
         """Return an error that names file, line and field."""
-        line, _ = self._nodes.get(name, (self._line, None))
-        return InputError(f"{self._file}:{line}: {self._dotted(name)}: {message}")
+        return InputError(f"{self.location_of(name)}: {message}")
 
     def text(self, name: str, default: str | None = None, max_length: int = 20_000) -> str:
         """Return a text; without a default the field is required."""

@@ -96,6 +96,7 @@ class Challenge:
             metrics' scores are correlated with ratings.
         reference_sets: of kind `captions`: each is scored against separately.
         metric_specs: of kind `captions`: suites and metrics.
+        metrics_source: the file and line of `metric_specs`, for messages.
         split: of kind `captions`: the results of an archive that count (`test2014`) if it has several.
         dataset, dataset_options: of kind `metrics`: the rated items, and options of the dataset `file`.
         protocol: of kind `metrics`: how scores are correlated with ratings.
@@ -128,6 +129,7 @@ class Challenge:
     data_root: Path | None = field(repr=False)
     reference_sets: tuple[ReferenceSet, ...] = ()
     metric_specs: tuple[str, ...] = ()
+    metrics_source: str = ""
     split: str | None = None
     human: str = "none"
     human_file: Path | None = None

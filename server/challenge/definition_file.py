@@ -171,6 +171,7 @@ def _read_captions_fields(top: YamlFields, folder: Path) -> dict[str, Any]:
     return {
         "reference_sets": _read_reference_sets(top, folder),
         "metric_specs": _read_metrics(top),
+        "metrics_source": top.location_of("metrics"),
         "split": top.optional("split"),
         **_read_human(top, folder),
     }
@@ -269,7 +270,7 @@ def _read_metrics_fields(top: YamlFields, folder: Path, data_root: Path | None) 
 def _read_dataset_options(top: YamlFields, dataset: str, folder: Path) -> dict[str, Any]:
     options = top.plain_data("ratings")
     if dataset == OWN_DATASET and options is None:
-        message = "it is needed: options of the dataset file (docs/own-data.md)"
+        message = "it is needed: options of the dataset file (docs/own_judgements.md)"
         raise top.error("ratings", message)
     if dataset != OWN_DATASET and options is not None:
         message = f"the dataset is {dataset}, not {OWN_DATASET}; leave it out"

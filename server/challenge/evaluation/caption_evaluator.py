@@ -37,6 +37,7 @@ from ....datasets.errors import InputError
 from ....datasets.reading.streams import JsonSource
 from ....datasets.registry import load
 from ....metrics.base import Floats, Metric
+from ....metrics.external import PythonFunction
 from ....metrics.text.tokens.ptb import pin_tokens
 from ..definition import ReferenceSet
 from ..submission_files import find_captions, find_upload, write_captions
@@ -65,18 +66,22 @@ class CaptionEvaluator(Evaluator):
         return self.challenge.metrics
 
     def check_challenge(self) -> None:
-        source = self.challenge.source
         try:
             items = self._sample_items()
-            unavailable = find_unavailable(self.metrics, items)
-            for metric in self.metrics:
-                _ = metric.signature  # reads the files among its parameters
             if self.challenge.human_file is not None:
                 self._read_human_captions(self.challenge.human_file)
         except InputError as error:
-            raise InputError(f"{source}: {error}") from error
+            raise InputError(f"{self.challenge.source}: {error}") from error
+        try:
+            unavailable = find_unavailable(self.metrics, items)
+            for metric in self.metrics:
+                _ = metric.signature  # reads the files among its parameters
+                if isinstance(metric, PythonFunction):
+                    metric.score(items)  # no other metric brings code that may be missing
+        except InputError as error:
+            raise InputError(f"{self.challenge.metrics_source}: {error}") from error
         for metric, reason in unavailable.items():
-            raise InputError(f"{source}: metric {metric.spec} {reason}")
+            raise InputError(f"{self.challenge.metrics_source}: metric {metric.spec} {reason}")
 
     def warm_up(self) -> None:
         super().warm_up()

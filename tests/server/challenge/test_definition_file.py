@@ -146,7 +146,7 @@ def test_faults_of_captions_name_file_line_and_field(tmp_path, field, value, par
             ["dataset: unknown dataset 'fil': did you mean foil or file or fleur?"],
         ),
         ("dataset", "demo", "ratings", ["ratings: the dataset is demo, not file; leave it out"]),
-        ("ratings", None, "", ["ratings: it is needed", "docs/own-data.md"]),
+        ("ratings", None, "", ["ratings: it is needed", "docs/own_judgements.md"]),
         ("ratings", "ratings.csv", "ratings", ["ratings: options of the dataset file"]),
         ("ratings", "{3: a}", "ratings", ["ratings: options of the dataset file"]),
         ("ratings", "{}", "ratings", ["ratings: ", "path"]),
@@ -220,7 +220,10 @@ def test_two_challenges_of_the_same_name_are_reported(tmp_path):
         ({"references": [{"name": "a", "file": "none.json"}]}, ["no such file"]),
         ({"references": [{"name": "a", "file": "bare.json"}]}, ["bare.json: no references in it"]),
         ({"metrics": ["bertscore(model=none)"]}, ["metric bertscore", "none"]),
-        ({"metrics": ["cider(df=none.json)"]}, ["none.json: cannot be read"]),
+        ({"metrics": ["cider(df=none.json)"]}, ["metrics: ", "none.json: cannot be read"]),
+        ({"metrics": ["rouge_l", "python(nowhere:score)"]}, ["metrics: ", "'nowhere'"]),
+        ({"metrics": ["python(math:nowhere)"]}, ["metrics: unknown function of math 'nowhere'"]),
+        ({"metrics": ["python(math:sqrt)"]}, ["metrics: metric python(math:sqrt): TypeError"]),
     ],
 )
 def test_serve_exits_with_status_2_and_writes_nothing(tmp_path, capsys, changes, parts):
