@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 #: Beside near names, longer lists of known names are left out.
 _MOST_LISTED = 12
+#: Characters that end a line, steer a terminal, turn the direction of the text, or cannot be written.
+_STEERING = re.compile(
+    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+#: The most characters of a word, and of a message, that a person reads.
+_WORD_LENGTH, _MESSAGE_LENGTH = 600, 4000
+
+
+def one_line(text: str) -> str:
+    """Return a text as a line for a terminal: control characters escaped, and the middle of what is too long left out."""
+
+    def shorten(text: str, length: int) -> str:
+        return text if len(text) <= length else f"{text[: length - 160]}…{text[-160:]}"
+
+    line = _STEERING.sub(lambda match: repr(match[0])[1:-1], text)
+    line = re.sub(rf"\S{{{_WORD_LENGTH},}}", lambda match: shorten(match[0], _WORD_LENGTH), line)
+    return shorten(line, _MESSAGE_LENGTH)
 
 
 class InputError(Exception):
@@ -17,8 +35,7 @@ class InputError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        # A name or path that it quotes may hold line breaks.
-        super().__init__(message.replace("\r", "\\r").replace("\n", "\\n"))
+        super().__init__(one_line(message))  # a name, path or cell that it quotes may hold anything
 
 
 class MissingFileError(InputError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from ...datasets.errors import one_line
+
 
 class StderrLines(logging.Handler):
     """A handler that prints `captau: warning: …`, and information without its level."""
@@ -12,7 +14,8 @@ class StderrLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record to what is standard error now."""
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        print(f"captau: {level}{record.getMessage()}", file=sys.stderr)
+        message = "\n".join(map(one_line, record.getMessage().split("\n")))
+        print(f"captau: {level}{message}", file=sys.stderr)
 
 
 def show_log() -> None:

@@ -6,6 +6,7 @@ plain function does the work. Whatever a person typed wrong becomes one line on 
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -14,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ...conf import CONFIG_DIR, group
-from ...datasets.errors import InputError
+from ...datasets.errors import InputError, one_line
 from .arguments import split_flags, use_config_dir
 from .command import Command
 from .log_lines import show_log
@@ -45,6 +46,12 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"captau: stopped; what was {_work_of(words)} is kept", file=sys.stderr)
         status = 130
     except OSError as error:
+        if error.errno in (
+            errno.ENAMETOOLONG,
+            errno.ELOOP,
+        ):  # whoever asks for a file meets them first
+            print(f"captau: {one_line(f'{error.filename}: {error.strerror}')}", file=sys.stderr)
+            raise SystemExit(2) from None
         # Of our own output; files are written elsewhere, and say so. `| head` is no fault.
         if error.filename is not None:
             raise

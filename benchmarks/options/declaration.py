@@ -8,6 +8,7 @@ page; `Options.read` makes the object that a command takes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -165,6 +166,7 @@ class Options:
         Raises:
             InputError: where a value makes no sense, or values do not go together.
         """
+        _check_finite(composed.plain)
         values: dict[str, Any] = {}
         for attribute, declaration in declarations(cls).items():
             if declaration.has_one_key:
@@ -196,6 +198,18 @@ class Options:
         ]
         for key in cls.changed_keys(composed, others):
             raise InputError(f"{key}= does not go with {beside}=; leave one of them out")
+
+
+def _check_finite(value: Any, key: str = "") -> None:
+    """Raise an InputError if a number among an option's values is nan or infinite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{key} is {value:g}; a number is expected")
+    if isinstance(value, Mapping):
+        for name, child in value.items():
+            _check_finite(child, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple):
+        for child in value:
+            _check_finite(child, key)
 
 
 def declarations(cls: type[Any]) -> dict[str, _Declaration]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -207,8 +206,6 @@ class FilterOptions(Options):
             raise InputError(
                 "say which captions are kept: keep.above=SCORE, or keep.thresholds=DIR keep.precision=SHARE"
             )
-        if self.above is not None and math.isnan(self.above):
-            raise InputError("keep.above is nan; a number is expected")
         if self.precision is not None and self.thresholds is None:
             raise InputError(
                 "keep.precision= needs keep.thresholds=DIR, a finished run of captau thresholds"

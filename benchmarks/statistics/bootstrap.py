@@ -35,6 +35,8 @@ SWAPS = ("both", "image", "item")
 
 #: Replicates that are evaluated at once. Another number would draw other replicates.
 BLOCK = 64
+#: The most replicates; ten times as many as anybody needs, and they fit into memory.
+MAX_REPLICATES = 1_000_000
 #: The jackknife leaves out one image at a time, or one of so many groups of images.
 JACKKNIFE_GROUPS = 1000
 #: With more than this share of undefined replicates there is no interval.
@@ -83,6 +85,10 @@ class StatisticsOptions:
                 raise InputError(
                     f"statistics.{name} is {value!r}; a whole number from {minimum} on is expected"
                 )
+        if self.replicates > MAX_REPLICATES:
+            raise InputError(
+                f"statistics.replicates is {self.replicates:,}; at most {MAX_REPLICATES:,} is expected"
+            )
         level: Any = self.level
         if not isinstance(level, float) or not 0 < level < 1:
             raise InputError(f"statistics.level is {level!r}; a number between 0 and 1 is expected")

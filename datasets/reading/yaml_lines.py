@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import yaml
 
+#: The deepest nesting, and the most values, each counted as often as aliases repeat it.
+MAX_DEPTH, MAX_NODES = 50, 1_000_000
+
 
 class MalformedYamlError(ValueError):
     """A text is no YAML.
@@ -26,7 +29,9 @@ def compose_yaml(text: str) -> yaml.Node | None:
         MalformedYamlError: where it is no YAML.
     """
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        _check_size(root)
+        return root
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join((error.problem or "not YAML").split())
@@ -38,3 +43,23 @@ def compose_yaml(text: str) -> yaml.Node | None:
         raise MalformedYamlError(problem, line) from error
     except RecursionError as error:
         raise MalformedYamlError("nested too deeply", 1) from error
+
+
+def _check_size(root: yaml.Node | None) -> None:
+    """Check that a text is nested as people nest, aliases followed, so that readers may recurse and quote it.
+
+    Raises:
+        MalformedYamlError: where it is nested too deeply, or aliases make it too large.
+    """
+    nodes = [] if root is None else [(root, 0)]
+    n_nodes = 0
+    while nodes:
+        node, depth = nodes.pop()
+        n_nodes += 1
+        if depth > MAX_DEPTH or n_nodes > MAX_NODES:
+            problem = "nested too deeply, or recursive" if depth > MAX_DEPTH else "too many values"
+            raise MalformedYamlError(problem, node.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            nodes += [(child, depth + 1) for child in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            nodes += [(child, depth + 1) for pair in node.value for child in pair]

@@ -84,12 +84,18 @@ def load_thumb(root: Path) -> CaptionSet:
     path = find(root, CARD, JUDGEMENTS)
     rows: list[tuple[str, str, str]] = []
     values: list[dict[str, float]] = []
+    lines: dict[tuple[str, str], int] = {}
     for number, row in read_json_lines(path):
         where = f"{path}:{number}"
         image_id = field(row, "seg_id", str, where)
         if image_id not in references:
             raise InputError(f"{where}: image '{image_id}' has no line in {references_path}")
-        rows.append((image_id, field(row, "hyp", str, where), field(row, "SYS", str, where)))
+        caption, system = field(row, "hyp", str, where), field(row, "SYS", str, where)
+        rows.append((image_id, caption, system))
+        if (first := lines.setdefault((image_id, system), number)) != number:
+            raise InputError(
+                f"{where}: system '{system}' has a caption of image '{image_id}' on line {first} already; keep one"
+            )
         # Adding 0.0 turns the release's -0.0 into 0.0.
         values.append(
             {d: rating(row, k, CARD.scales[d], where) + 0.0 for k, d in DIMENSIONS.items()}

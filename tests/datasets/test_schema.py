@@ -340,3 +340,16 @@ def test_unknown_names_the_nearest_first() -> None:
 
 def test_a_message_is_one_line_whatever_it_quotes() -> None:
     assert str(InputError("no file a\nb\r\nc")) == "no file a\\nb\\r\\nc"
+
+
+def test_an_error_is_a_line_that_a_terminal_can_print() -> None:
+    text = str(InputError("a\x1b[31mb\x9b\u202ec\ud800\r\nd\te\u2028"))
+    assert text == r"a\x1b[31mb\x9b\u202ec\ud800\r\nd" + "\te" + r"\u2028"
+
+
+@pytest.mark.parametrize("cell", ["x" * 100_000, "x " * 50_000])
+def test_an_error_leaves_out_the_middle_of_a_long_cell(cell: str) -> None:
+    text = str(InputError(f"ratings.csv:7: '{cell}' is no number; mend the line"))
+    assert len(text) < 5000
+    assert text.startswith("ratings.csv:7: 'x")
+    assert text.endswith("is no number; mend the line")

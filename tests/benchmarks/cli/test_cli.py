@@ -229,6 +229,19 @@ def test_a_single_image_scores_with_a_saved_df(captau, tmp_path):
         (["score"], "the option candidates=… is needed"),
         (["score", "candidates=nowhere.json"], "nowhere.json: cannot be read"),
         (["score", "references=nowhere.json", "save_df=x"], "nowhere.json: cannot be read"),
+        (["score", f"candidates={'x' * 300}.json", "references=x"], "xxx.json: File name too long"),
+        (["table", f"run={'x' * 300}"], "xxx: File name too long"),
+        (["check", f"baseline={'x' * 300}.yaml"], "xxx.yaml: File name too long"),
+        (["bench", f"cache.root={'x' * 300}", "metrics=bleu_1"], ".parquet: File name too long"),
+        (["serve", f"challenge={'x' * 300}.yaml"], "xxx.yaml: File name too long"),
+        (
+            ["bench", "dataset=file", "file.path=x", "file.high=inf"],
+            "file.high is inf; a number is",
+        ),
+        (["score", "candidates=x", "keep.metric=cider", "keep.above=nan"], "keep.above is nan; a"),
+        (["bench", "statistics.replicates=1000000000"], "at most 1,000,000 is expected"),
+        (["bench", "dataset=\x1b31m\u202e"], "unknown dataset '\\x1b31m\\u202e'"),
+        (["bench", f"dataset={'x' * 100_000}"], f"unknown dataset '{'x' * 400}"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(captau, tmp_path, arguments, message):

@@ -130,9 +130,11 @@ def test_faults_in_what_is_rated(key: str, value: Any, part: str, folder: Path) 
         load_thumb(folder)
 
 
-def test_one_system_twice_is_two_items(folder: Path) -> None:
-    (folder / JUDGEMENTS.path).write_text(lines([rows()[0], altered("SYS", "S1")]))
-    assert load_thumb(folder).items["item_id"].nunique() == 2
+def test_a_system_has_one_caption_of_an_image(folder: Path) -> None:
+    path = folder / JUDGEMENTS.path
+    path.write_text(lines([rows()[0], altered("SYS", "S1")]))
+    with says(f"{path}:2: system 'S1' has a caption of image '9' on line 1 already; keep one"):
+        load_thumb(folder)
 
 
 @pytest.mark.parametrize("source", [JUDGEMENTS, REFERENCES])
