@@ -56,7 +56,10 @@ class NamedRun:
                 f"{self.run.folder}: run.json knows nothing of {row['dataset']}, {row['protocol']} in "
                 f"correlations.csv; run captau {self.run.command} again"
             )
-        return Protocol.from_record(options)
+        try:
+            return Protocol.from_record(options)
+        except TypeError as error:
+            raise InputError(f"{self.run.folder}/run.json: protocols: {error}") from error
 
     @cached_property
     def styles(self) -> dict[str, MetricStyle]:

@@ -26,6 +26,7 @@ from .results import (
     SCORE_COLUMNS,
     SIGNIFICANCE_COLUMNS,
 )
+from .run_record import check_record
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
         )
     try:
         run = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{record} cannot be read ({error}); run it again") from error
     command = run.get("command") if isinstance(run, dict) else None
     if not isinstance(command, str):
@@ -192,7 +193,8 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             f"{folder} is a large set, of which no caption is kept; score a plain file of them instead"
         )
     if run.get("format") != FORMAT:
-        version = (run.get("versions") or {}).get("captau", "another version")
+        versions = run.get("versions")
+        version = versions.get("captau") if isinstance(versions, dict) else "another version"
         raise InputError(
             f"{folder} was written in another form, by captau {version}; run captau {command} "
             f"output_dir={folder} again"
@@ -201,6 +203,7 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
         raise InputError(
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
+    check_record(run, record, needs_data=command in COMMANDS)
     if unfinished := run.get("unfinished"):
         logger.warning(
             "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",

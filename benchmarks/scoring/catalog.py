@@ -65,6 +65,10 @@ class MetricStyle:
     higher_is_better: bool
     citation: str
 
+    def __post_init__(self) -> None:
+        if self.kind not in METRIC_KINDS:
+            raise unknown(f"kind of metric {self.label}", self.kind, METRIC_KINDS)
+
 
 def metric_style(instance: Metric) -> MetricStyle:
     """Return the style of a metric, from its file in `conf/metric/`."""

@@ -94,6 +94,55 @@ def test_a_broken_record(copy):
         read_run(copy)
 
 
+def test_a_record_that_is_nested_too_deeply(copy):
+    (copy / "run.json").write_text("[" * 100_000)
+    with says("run.json", "cannot be read", "recursion"):
+        read_run(copy)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("data", [], "data is [], not dict"),
+        ("data.demo", 3, "data.demo is 3, not dict"),
+        ("data.demo.digest", None, "data.demo.digest is None, not str"),
+        ("data.demo.scales.overall.low", "1", "data.demo.scales.overall.low is '1', not int or"),
+        ("protocols.demo", "usual", "protocols.demo is 'usual', not dict"),
+        ("protocols.demo.coefficients", [["tau_c"]], "coefficients.0 is ['tau_c'], not str"),
+        ("versions", None, "versions is None, not dict"),
+        ("versions.captau", 1, "versions.captau is 1, not str"),
+        ("signatures", ["x"], "signatures is ['x'], not dict"),
+        ("metrics.cider.decimals", True, "metrics.cider.decimals is True, not int"),
+        ("missing.demo", {"cider": 3}, "missing.demo.cider is 3, not str"),
+        ("files", "none", "files is 'none', not dict"),
+        ("config", None, "config is None, not dict"),
+        ("config.statistics", {"a": 1}, "config.statistics: "),
+    ],
+)
+def test_a_field_of_another_type(copy, path, value, message):
+    change_record(copy, path, lambda fields, name: fields.update({name: value}))
+    with says(f"{copy / 'run.json'}: ", message, "run it again"):
+        read_run(copy)
+
+
+@pytest.mark.parametrize("path", ["data", "config", "versions.captau", "data.demo.digest"])
+def test_a_field_that_is_missing(copy, path):
+    change_record(copy, path, lambda fields, name: fields.pop(name))
+    with says(f"{copy / 'run.json'}: {path} is missing", "run it again"):
+        read_run(copy)
+
+
+def change_record(folder, path, change):
+    """Change a field of run.json, named by its dotted path."""
+    record = json.loads((folder / "run.json").read_text())
+    *parents, name = path.split(".")
+    fields = record
+    for parent in parents:
+        fields = fields[parent]
+    change(fields, name)
+    (folder / "run.json").write_text(json.dumps(record))
+
+
 def test_another_form(copy):
     record = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(record | {"format": 0}))

@@ -61,7 +61,6 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
         ("title", "[a, b]", ["title: ['a', 'b'] is no text"]),
         ("title", "&a [*a]", ["nested too deeply, or recursive"]),
         ("title", "[" * 100 + "]" * 100, ["nested too deeply"]),
-        ("title", "[" * 100_000, ["nested too deeply"]),
         ("title", "a" * 100_000, ["title: 100,000 characters; at most 200"]),
         ("title", "*a", ["undefined alias"]),
         ("title", "!!python/name:os.system", ["title: could not determine a constructor"]),
