@@ -192,7 +192,7 @@ class RunDataset(RunPart):
         """By rated dimension that the protocol looks at and has ratings here."""
         chosen_dimensions = self.run.run["protocols"][self.dataset]["dimension"] or ()
         rated = set(self.ratings["dimension"])
-        scales = self.run.run["data"][self.dataset]["scales"]
+        scales = self.run.run["data"][self.dataset].get("scales", {})
         return {str(d): Scale(**scales[d]) for d in chosen_dimensions if d in rated}
 
     @property

@@ -203,7 +203,7 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
         raise InputError(
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
-    check_record(run, record, needs_data=command in COMMANDS)
+    check_record(run, record, has_correlations=command in COMMANDS)
     if unfinished := run.get("unfinished"):
         logger.warning(
             "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",

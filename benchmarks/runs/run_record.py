@@ -37,7 +37,7 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "data.*.files.*": _TEXT,
     "data.*.licence": _TEXT,
     "data.*.citation": _TEXT,
-    "data.*.scales!": (dict,),
+    "data.*.scales": (dict,),
     "data.*.scales.*": (dict,),
     "data.*.scales.*.low!": _NUMBER,
     "data.*.scales.*.high!": _NUMBER,
@@ -64,25 +64,29 @@ _FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "missing": (dict,),
     "missing.*": (dict,),
     "missing.*.*": _TEXT,
+    "unfinished": (list,),
+    "unfinished.*": _TEXT,
     "files": (dict,),
     "files.*": _TEXT,
 }
 
 
-def check_record(record: Mapping[str, Any], path: Path, *, needs_data: bool) -> None:
+def check_record(record: Mapping[str, Any], path: Path, *, has_correlations: bool) -> None:
     """Check the fields of a run.json.
 
     Args:
         record: its content.
         path: the file, for messages.
-        needs_data: whether it must have `protocols`, `data` and `signatures`, as runs with correlations have.
+        has_correlations: whether it must have `protocols`, `signatures` and `data` by dataset.
 
     Raises:
         InputError: where a field is missing, or of another type.
     """
-    required = {"protocols", "data", "signatures"} if needs_data else set[str]()
+    required = {"protocols", "data", "signatures"} if has_correlations else set[str]()
     for marked_path, types in _FIELD_TYPES.items():
         field_path = marked_path.removesuffix("!")
+        if field_path.startswith("data.") and not has_correlations:
+            continue
         is_required = marked_path.endswith("!") or field_path in required
         for name, value in _find_values(record, field_path.split("."), is_required):
             if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
