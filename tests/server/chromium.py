@@ -33,7 +33,7 @@ class ChromiumPage:
         return self
 
     def check(self, name):
-        """Check that nothing is inaccessible or width_neededr than the page, and take a screenshot."""
+        """Check that nothing is inaccessible or wider than the page, and take a screenshot."""
         violations = Axe().run(self.page)["violations"]
         serious = [
             f"{v['id']}: {v['nodes'][0]['html']}"

@@ -82,7 +82,7 @@ async def show_feedback(request: Request, key: Key, site: CurrentSite, other: st
 
 @router.get("/image/{key}")
 async def show_image(request: Request, key: Key, site: CurrentSite) -> Response:
-    """Return an image that was shown_unit to the participant."""
+    """Return an image that was shown to the participant."""
     _, rater_id = site.require_rater(request)
     return image_response((await site.store.assignment.find_unit(rater_id, key)).image)
 
