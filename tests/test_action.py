@@ -25,6 +25,8 @@ STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
     [
         ("vendor.github-actions", "action.yml"),
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
+        ("vendor.github-workflows", ".github/workflows/release.yml"),
+        ("vendor.compose-spec", "compose.yaml"),
         ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/bug.yml"),
         ("vendor.github-issue-forms", ".github/ISSUE_TEMPLATE/wrong_number.yml"),
         ("vendor.github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
