@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-#: Beside near names, longer lists of known names are left out.
+#: Beside a name that is close, longer lists of known names are left out.
 _MOST_LISTED = 12
 #: Characters that end a line, steer a terminal, turn the direction of the text, or cannot be written.
 _STEERING = re.compile(
@@ -53,9 +53,11 @@ def unknown(kind: str, name: str, known_names: Iterable[str], *, listed_by: str 
     """
     names = sorted(set(known_names))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    near += [n for n in names if n not in near and (n.startswith(name) or name.startswith(n))][:3]
+    longer = [n for n in names if n.startswith(name) or name.startswith(n)]
+    is_close = bool(longer or difflib.get_close_matches(name, names, n=1, cutoff=0.75))
+    near += [n for n in longer if n not in near][:3]
     hint = f"did you mean {' or '.join(near)}? " if near and name else ""
-    if hint and not listed_by and len(names) > _MOST_LISTED:
+    if hint and is_close and not listed_by and len(names) > _MOST_LISTED:
         return InputError(f"unknown {kind} '{name}': {hint.strip()}")
     rest = f"{listed_by} lists them" if listed_by else f"known: {', '.join(names) or 'none'}"
     return InputError(f"unknown {kind} '{name}': {hint}{rest}")
