@@ -37,6 +37,15 @@ CorpusResampler = Callable[[Floats], Floats]
 PreparedScorer = Callable[[Sequence[str], NDArray[np.int64]], Floats]
 
 
+def later_options(options: Any) -> dict[str, Any]:
+    """Return the defaults of those fields of a dataclass that its `later_fields` name.
+
+    Files, digests and stored scores from before lack these fields, and hold while they have their defaults.
+    """
+    names = getattr(options, "later_fields", ())
+    return {f.name: f.default for f in dataclasses.fields(options) if f.name in names}
+
+
 @dataclasses.dataclass(frozen=True)
 class Unavailability:
     """The reason why a metric cannot be computed here.
@@ -359,9 +368,9 @@ class Metric(ABC):
             InputError: if a file among the parameters cannot be read, or a program is missing.
         """
         parts = [self.name]
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        later = later_options(self)
         for key, value in self.parameters.items():
-            if key in self.later_fields and value == defaults[key]:
+            if key in later and value == later[key]:
                 continue
             if key in self.file_fields and value is not None:
                 value = f"sha256-{_hash_file(Path(str(value)).expanduser())}"

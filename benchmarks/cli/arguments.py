@@ -208,11 +208,11 @@ def _quoted_value(option: Option, value: str) -> str:
             r"(?:'[^']*'|\"[^\"]*\"|[^,])+", value.removeprefix("[").removesuffix("]")
         )
         bare = (re.sub(r"^(\w+=)?(['\"])(.*)\2$", r"\1\3", path.strip()) for path in paths)
-        return f"[{','.join(map(_quoted, bare))}]"
-    return _quoted(value)
+        return f"[{','.join(map(quoted, bare))}]"
+    return quoted(value)
 
 
-def _quoted(path: str) -> str:
+def quoted(path: str) -> str:
     """Return a path in quotes of Hydra's grammar, its `~` spelt out."""
     path = str(Path(path).expanduser()) if path.startswith("~") else path
     escaped = path.replace("\\", "\\\\").replace("'", "\\'")

@@ -16,6 +16,7 @@ from ...datasets.reading.yaml_fields import YamlFields, read_yaml_fields
 from ..options.declaration import Option
 from ..options.shared import STORED
 from ..runs.finished_run import read_run
+from .arguments import quoted
 from .command import Command
 from .registry import COMMANDS
 
@@ -42,7 +43,7 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
         elif key == "run" and (folders := split_folders(value))[1:]:
             if command.name != "compare":
                 raise InputError(f"{word}: one folder is expected; captau compare takes two")
-            typed.append(f"run=[{','.join(map(_quoted, folders))}]")
+            typed.append(f"run=[{','.join(map(quoted, folders))}]")
         elif key == "run":
             stored |= _read_run_options(command, options, value)
     typed_keys = {word.partition("=")[0] for word in typed}
@@ -146,10 +147,5 @@ def _hydra_text(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str) and not _PLAIN.fullmatch(value):
-        return _quoted(value)
+        return quoted(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -24,7 +24,6 @@ from ..evaluation.provenance import provenance
 from ..evaluation.word_detection import blamed_words
 from ..options.bench import BenchOptions, CompareOptions
 from ..options.from_python import measuring_arguments
-from ..options.shared import statistics_of
 from ..reporting.run_results import JudgementTables, Results
 from ..runs.output_folder import run_into
 from ..runs.progress_bar import StepProgress
@@ -86,18 +85,14 @@ def bench(
     arguments = measuring_arguments(
         *(dataset, metrics),
         protocol=protocol,
+        statistics=statistics,
         data_root=data_root,
         cache_root=cache_root,
         output_dir=output_dir,
         file=file,
     )
-    options = statistics_of(statistics)
-    arguments["configuration"] |= {
-        "ceilings": ceilings,
-        "floors": floors,
-        "statistics": vars(options),
-    }
-    config = BenchOptions(**arguments, ceilings=ceilings, floors=floors, statistics=options)
+    arguments["configuration"] |= {"ceilings": ceilings, "floors": floors}
+    config = BenchOptions(**arguments, ceilings=ceilings, floors=floors)
     return run_into(output_dir, "bench", lambda: run(config))
 
 
@@ -130,14 +125,14 @@ def compare(
     arguments = measuring_arguments(
         *(dataset, metrics),
         protocol=protocol,
+        statistics=statistics,
         data_root=data_root,
         cache_root=cache_root,
         output_dir=output_dir,
         file=file,
     )
-    options = statistics_of(statistics)
-    arguments["configuration"] |= {"tests": list(tests), "statistics": vars(options)}
-    config = CompareOptions(**arguments, tests=tuple(tests), statistics=options)
+    arguments["configuration"] |= {"tests": list(tests)}
+    config = CompareOptions(**arguments, tests=tuple(tests))
     return run_into(output_dir, "compare", lambda: run(config))
 
 

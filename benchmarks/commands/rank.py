@@ -30,7 +30,6 @@ from ..evaluation.system_ranking import (
 )
 from ..options.from_python import measuring_arguments
 from ..options.rank import RankOptions, rank_all_dimensions
-from ..options.shared import statistics_of
 from ..reporting.run_results import RunOutput
 from ..reporting.system_figure import system_figure, win_figures
 from ..runs.output_folder import run_into
@@ -107,22 +106,22 @@ def rank(
     arguments = measuring_arguments(
         *(dataset, metrics),
         protocol=protocol,
+        statistics=statistics,
         data_root=data_root,
         cache_root=cache_root,
         output_dir=output_dir,
         file=file,
     )
-    statistics_options = statistics_of(statistics)
     choices: dict[str, Any] = {
         "by": by,
         "ties": ties,
         "weights": dict(weights or {}),
         "best_worst": tuple(best_worst),
     }
-    arguments["configuration"] |= {"rank": choices, "statistics": vars(statistics_options)}
+    arguments["configuration"] |= {"rank": choices}
     if "dimension" not in arguments["configuration"]["protocol"]:
         arguments["datasets"] = rank_all_dimensions(arguments["datasets"])
-    options = RankOptions(**arguments, **choices, statistics=statistics_options)
+    options = RankOptions(**arguments, **choices)
     return run_into(output_dir, "rank", lambda: run(options))
 
 

@@ -17,7 +17,7 @@ from ..scoring.locations import OWN, Locations
 from ..scoring.protocol import Protocol
 from .large import is_large_path
 from .score import NamedFile, files_of
-from .shared import changes_of, names_of
+from .shared import changes_of, names_of, statistics_of
 
 #: Captions of one system, and a set of references: a file, or what its JSON would hold, or a DataFrame.
 Captions: TypeAlias = str | Path | Mapping[Any, str] | Sequence[Mapping[str, Any]] | pd.DataFrame
@@ -36,12 +36,13 @@ def measuring_arguments(
     metrics: str | Metric | Sequence[str | Metric],
     *,
     protocol: str | Mapping[str, Any] | None,
+    statistics: Mapping[str, Any] | None,
     data_root: str | Path | None,
     cache_root: str | Path | None,
     output_dir: str | Path | None,
     file: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the fields of `MeasuringOptions` for the arguments that `captau.bench` explains.
+    """Return the fields of `MeasuringOptions`, and `statistics`, for the arguments that `captau.bench` explains.
 
     Raises:
         InputError: on an unknown name, or an argument of another kind.
@@ -52,6 +53,7 @@ def measuring_arguments(
     datasets = names_of(named if loaded else dataset)
     changes = changes_of(protocol)
     chosen_metrics = resolve_metrics(metrics)
+    statistics_options = statistics_of(statistics)
     if file is not None and not isinstance(file, Mapping):
         raise InputError(f"file is {file!r}; a dict of options is expected")
     return {
@@ -60,6 +62,7 @@ def measuring_arguments(
             for name in datasets
         },
         "metrics": chosen_metrics,
+        "statistics": statistics_options,
         "locations": Locations(
             data_root=Path(data_root) if data_root else None,
             cache_root=Path(cache_root) if cache_root else None,
@@ -71,6 +74,7 @@ def measuring_arguments(
             "dataset": datasets,
             "metrics": [m.spec for m in chosen_metrics],
             "protocol": changes,
+            "statistics": vars(statistics_options),
             "data": {"root": data_root},
             "cache": {"root": cache_root},
             "output_dir": output_dir,

@@ -20,9 +20,9 @@ import yaml
 
 from ...conf import group
 from ...datasets.errors import InputError
-from ...metrics.base import Floats
+from ...metrics.base import Floats, later_options
 from ..runs.tables import COEFFICIENT_STYLE
-from ..scoring.protocol import Protocol, later_options
+from ..scoring.protocol import Protocol
 from .yaml_tree import YamlTree, describe_value, parse_scalar
 
 FORMAT = 1

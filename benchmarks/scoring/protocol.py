@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from ...datasets.normalisation import NORMALISATIONS, normalise_items
 from ...datasets.own_references import find_own_references, leave_out_copies
 from ...datasets.reading.source_files import way_to_get_split
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
+from ...metrics.base import Metric, later_options
 from ..statistics.coefficients import COEFFICIENTS
 from ..statistics.levels import LEVELS, SYSTEM_COEFFICIENTS, level_column
 from ..statistics.preferences import TIE_POLICIES
@@ -29,14 +29,6 @@ OWN_REFERENCE_POLICIES = ("keep", "drop", "leave_out")
 K_POLICIES = ("first_k", "mean_over_single", "max_over_single")
 #: The dimension that stands for all of a dataset's.
 ALL_DIMENSIONS = "all"
-#: Marks an option that came after digests, baselines and datasets' files that people keep; where it is absent there,
-#: it has its default.
-_LATER = {"is_later": True}
-
-
-def later_options(options: Any) -> dict[str, Any]:
-    """Return the options of a dataclass that files from before may lack, and their defaults."""
-    return {f.name: f.default for f in dataclasses.fields(options) if "is_later" in f.metadata}
 
 
 @dataclass(frozen=True)
@@ -80,9 +72,12 @@ class Protocol:
     coefficients: tuple[str, ...]
     undefined: str
     level: str = "pooled"
-    own_references: str = dataclasses.field(default="keep", metadata=_LATER)
-    normalise: str = dataclasses.field(default="none", metadata=_LATER)
-    ties: str = dataclasses.field(default="half", metadata=_LATER)
+    own_references: str = "keep"
+    normalise: str = "none"
+    ties: str = "half"
+
+    #: Fields that older files and digests lack; see `metrics.base.later_options`.
+    later_fields: ClassVar[tuple[str, ...]] = ("own_references", "normalise", "ties")
 
     def __post_init__(self) -> None:
         for field, choices in (

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.scoring.catalog import resolve_metrics
-from ...benchmarks.scoring.protocol import Protocol, later_options
+from ...benchmarks.scoring.protocol import Protocol
 from ...benchmarks.statistics.bootstrap import StatisticsOptions
 from ...datasets.reading.source_files import sha256
 from ...datasets.registry import load
 from ...datasets.schema import CaptionSet
-from ...metrics.base import Metric
+from ...metrics.base import Metric, later_options
 
 
 @dataclass(frozen=True)

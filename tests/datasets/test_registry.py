@@ -11,12 +11,13 @@ import pytest
 
 import captau
 from captau.benchmarks.scoring.catalog import read_config, usual_protocol
-from captau.benchmarks.scoring.protocol import Protocol, later_options
+from captau.benchmarks.scoring.protocol import Protocol
 from captau.conf import group
 from captau.datasets import registry
 from captau.datasets.errors import InputError
 from captau.datasets.reading.source_files import find, locate
 from captau.datasets.schema import Card, SourceFile
+from captau.metrics.base import later_options
 from tests.conftest import says
 
 NAMES = registry.names()
