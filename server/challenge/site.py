@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from ...benchmarks.runs.tables import format_number
 from ..web.admin_account import AdminAccount
+from ..web.ended_sessions import EndedSessions
 from ..web.errors import SignInRequiredError, TooManyRequestsError
 from ..web.forms import client_address
 from ..web.public_address import PublicAddress
@@ -105,6 +106,7 @@ class Site(WebSite):
         self.joins = RateLimiter(joins, joins / 60)
         self.requests = RateLimiter(requests * 3, requests)
         self.names = RateLimiter(10 * sign_ins, sign_ins / 60)
+        self.ended_sessions = EndedSessions(store.database)
         self.accounts = Accounts(store.database, store.clock)
         self.teams = Teams(store.database, store.clock)
         self.tokens = ApiTokens(store.database, store.clock)
@@ -120,6 +122,8 @@ class Site(WebSite):
     async def identify(self, request: Request) -> Visitor:
         """Return the sender of a request; raise `TooManyRequestsError` if they send too many."""
         session = self.read_session(request)
+        if session is not None and session in self.ended_sessions:
+            session = None
         account_id = session.member if session else None
         if not self.requests.take(
             client_address(request) if account_id is None else str(account_id)

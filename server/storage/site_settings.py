@@ -34,7 +34,18 @@ def get_setting(c: Connection, key: str) -> str | None:
     return c.execute(select(_settings.c.value).where(_settings.c.key == key)).scalar()
 
 
+def settings_with_prefix(c: Connection, prefix: str) -> dict[str, str]:
+    """Return the settings whose keys begin with a text, by key."""
+    rows = c.execute(select(_settings).where(_settings.c.key.startswith(prefix, autoescape=True)))
+    return {row.key: row.value for row in rows}
+
+
+def delete_setting(c: Connection, key: str) -> None:
+    """Remove a setting."""
+    c.execute(delete(_settings).where(_settings.c.key == key))
+
+
 def put_setting(c: Connection, key: str, value: str) -> None:
     """Set a setting."""
-    c.execute(delete(_settings).where(_settings.c.key == key))
+    delete_setting(c, key)
     c.execute(insert(_settings).values(key=key, value=value))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from fastapi import Request
+
 from ...datasets.errors import InputError
 
 
@@ -34,3 +36,14 @@ def parse_public_address(url: str | None) -> PublicAddress:
         raise InputError(f"url={url}: http://… or https://… is expected")
     origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
     return PublicAddress(parts.path.rstrip("/"), parts.scheme == "https", origin)
+
+
+def visible_origin(address: PublicAddress, request: Request) -> str:
+    """Return scheme and host for links that people copy: those of `url=`, else of the port that was asked.
+
+    The header `Host` is whatever a visitor writes, and is not used.
+    """
+    if address.origin:
+        return address.origin
+    host, port = request.scope["server"]
+    return f"{request.scope['scheme']}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -10,6 +10,7 @@ from starlette.datastructures import UploadFile
 
 from ...web.errors import RefusedError
 from ...web.forms import field_value
+from ...web.public_address import visible_origin
 from ..definition import Challenge
 from ..site import SignedIn, Site
 from ..submission_files import ENDINGS
@@ -51,7 +52,7 @@ async def show_challenge(
     request: Request, site: CurrentSite, visitor: CurrentVisitor, challenge: CurrentChallenge
 ) -> Response:
     """Show what a challenge asks, when, and how to take part."""
-    origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
+    origin = visible_origin(site.address, request)
     member = visitor.member
     return site.render_for(
         "challenge.html",

@@ -73,7 +73,22 @@ def _make_error(status: int, message: str, headers: dict[str, str] | None = None
     return JSONResponse({"error": message}, status, headers)
 
 
-router = APIRouter(prefix="/api", route_class=JsonErrorRoute, default_response_class=JSONResponse)
+async def limit_requests(request: Request, site: CurrentSite) -> None:
+    """Count a request of the client's address, with or without a token.
+
+    Raises:
+        TooManyRequestsError: if it sends too many.
+    """
+    if not site.requests.take(f"address {client_address(request)}"):
+        raise TooManyRequestsError
+
+
+router = APIRouter(
+    prefix="/api",
+    route_class=JsonErrorRoute,
+    default_response_class=JSONResponse,
+    dependencies=[Depends(limit_requests)],
+)
 
 
 async def authenticate(request: Request, site: CurrentSite) -> Account:
@@ -81,13 +96,10 @@ async def authenticate(request: Request, site: CurrentSite) -> Account:
 
     Raises:
         InvalidTokenError: if there is no valid token.
-        TooManyRequestsError: if the client's address sends too many requests.
     """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise InvalidTokenError
-    if not site.requests.take(f"address {client_address(request)}"):
-        raise TooManyRequestsError
     account = await site.tokens.find_account(token.strip())
     if account is None:
         raise InvalidTokenError

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Path, Request, Response
 from ....datasets.errors import InputError
 from ...web.errors import NotFoundError, RefusedError
 from ...web.forms import RowNumber, field_value, form_schema
+from ...web.public_address import visible_origin
 from ..export.export_files import export_files
 from ..forms.form import RaterProgress
 from ..quality.rater_figures import compute_rater_figures
@@ -116,7 +117,7 @@ async def invite(request: Request, site: CurrentSite) -> Response:
     if names and (note not in names or count != "1"):
         raise RefusedError(f"One link each; its note is one of the names: {', '.join(names)}.")
     tokens = await site.store.participants.invite(note, int(count))
-    origin = site.address.origin or f"{request.url.scheme}://{request.url.netloc}"
+    origin = visible_origin(site.address, request)
     links = [f"{origin}{site.base}/i/{token}" for token in tokens]
     return site.render("invitations.html", session, links=links)
 

@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 import pytest
 
 from captau.server.challenge import tables
+from captau.server.web.ended_sessions import EndedSessions
 from captau.server.web.rate_limits import RateLimiter
+from captau.server.web.sessions import MEMBER_AGE
 from tests.server.challenge.visitors import (
     PASSWORD,
     TOKEN,
@@ -193,6 +195,30 @@ def test_attempts_to_sign_in_and_up_are_limited(serve_small):
     assert statuses == [403, 403, 403, 429, 429]
     sign_up(url, "Bob")
     assert Visitor(url).sign_up("Cid").status == 429
+
+
+def test_signing_out_ends_the_session_on_the_server(serve_small):
+    site, url = serve_small()
+    ann = Visitor(url)
+    ann.sign_up("Ann")
+    thief, second = Visitor(url), Visitor(url)
+    thief.cookies.update(ann.cookies)
+    second.sign_in("Ann")
+    assert thief.raw("GET", "/account")[0] == 200
+    ann.send("/signout")
+    assert thief.raw("GET", "/account")[0] == 303
+    assert second.raw("GET", "/account")[0] == 200  # signed in elsewhere, still
+    session = site.sessions.read(thief.cookies["captau"], MEMBER_AGE)
+    assert session in EndedSessions(site.store.database)  # as the site reads them when it starts
+
+
+def test_failed_sign_ins_of_members_do_not_lock_the_admin_out(serve_small):
+    site, url = serve_small(limits={"logins": 3})
+    site.admin_account.adopt_password(PASSWORD)
+    bob = Visitor(url)
+    assert [bob.sign_in("Ann", "guess number one").status for _ in range(4)][-1] == 429
+    page = bob.get("/admin/login")
+    assert bob.post("/admin/login", {**page.hidden, "password": PASSWORD}).heading == "Dashboard"
 
 
 def test_attempts_with_one_name_are_limited_however_it_is_spelt(serve_small):

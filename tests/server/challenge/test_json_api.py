@@ -10,6 +10,7 @@ import requests
 
 from captau.datasets.errors import InputError
 from captau.server.challenge.client import ChallengeClient, print_outcome
+from captau.server.web.rate_limits import RateLimiter
 from tests.conftest import says
 from tests.server.challenge.conftest import (
     CAPTIONS,
@@ -35,7 +36,8 @@ def site(tmp_path_factory):
         mate, _ = create_account(database, "mate", team)
         rival, _ = create_account(database, "rival")
         work = make_manual_worker(folder, opened)
-        yield SimpleNamespace(url=url, member=member, mate=mate, rival=rival, work=work)
+        people = {"member": member, "mate": mate, "rival": rival}
+        yield SimpleNamespace(url=url, opened=opened, work=work, **people)
 
 
 def bearer(token):
@@ -135,6 +137,15 @@ def test_submissions_without_a_valid_token_are_refused(site, headers, status):
     response = requests.post(url, data=b"[]", headers=headers, timeout=30)
     assert response.status_code == status
     assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_reading_without_a_token_has_a_limit(site, monkeypatch):
+    monkeypatch.setattr(site.opened, "requests", RateLimiter(3, 1e-6))
+    statuses = [
+        requests.get(f"{site.url}/api/{page}", timeout=30).status_code
+        for page in ("challenges", "challenges/small_captions", "challenges", "challenges")
+    ]
+    assert statuses == [200, 200, 200, 429]
 
 
 def test_invalid_requests_are_refused_with_a_message(site):

@@ -51,6 +51,13 @@ def test_no_page_shows_references_and_all_have_the_headers(serve_small):
             assert visitor.raw("HEAD", path)[::2] == (status, b"")
 
 
+def test_a_site_without_a_public_address_does_not_repeat_the_host_header(serve_small):
+    _, url = serve_small()
+    _, _, body = Visitor(url).raw("GET", "/challenges/small", host="evil.example")
+    assert b"evil.example" not in body
+    assert f"url={url}".encode() in body
+
+
 def test_a_site_below_a_path_ignores_the_host_header(serve_small):
     _, url = serve_small(address=PublicAddress("/lab", True, "https://lab.example"))
     visitor = Visitor(url)
