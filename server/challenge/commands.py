@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 
@@ -13,6 +14,7 @@ def serve(options: ServeOptions) -> int:
     """Serve challenges until the process is stopped."""
     from ..web.listener import listen, public_url
     from ..web.listener import serve as serve_app
+    from .demo_submissions import add_demo_submissions
     from .logs import log_to_stderr
     from .site_opening import open_site
     from .web.app import make_app
@@ -20,6 +22,8 @@ def serve(options: ServeOptions) -> int:
     log_to_stderr("captau.server", "captau: ")
     socket = listen(options.host, options.port)
     site = open_site(options)
+    if options.challenge == "demo":
+        asyncio.run(add_demo_submissions(site))
     url = public_url(options.url, socket)
     print(f"{site.title}: {url}/")
     names = ", ".join(site.challenges)

@@ -86,7 +86,7 @@ class Site(WebSite):
         limits = [challenge.limits for challenge in challenges]
         joins, requests = max(x.joins for x in limits), max(x.requests for x in limits)
         sign_ins = max(x.logins for x in limits)
-        self.title = title or (challenges[0].title if len(challenges) == 1 else "Challenges")
+        self.title = title or "captau"
         template_values = {
             "title": self.title,
             "format_score": format_score,
