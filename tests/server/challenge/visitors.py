@@ -263,5 +263,5 @@ def read_board(text):
     body = re.search(r"<table class=\"board\">.*?<tbody>(.*?)</tbody>", text, re.S)[1]
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in body.split("</tr>")]
     rows = [[re.sub("<[^>]+>", "\t", c).strip() for c in row] for row in cells if row]
-    # The system stands above its team.
-    return [(*r[:2], *reversed(re.split(r"\t+", r[2]))) if r[2:] else (r[0],) for r in rows]
+    # The system stands above its team, and that above the time.
+    return [(*r[:2], *re.split(r"\t+", r[2])[1::-1]) if r[2:] else (r[0],) for r in rows]
