@@ -391,7 +391,7 @@ class Scratch:
             elif key == "run":
                 for name in names:
                     if not (self.folder / name).exists():
-                        self.run(["bench", "metrics=[rouge_1,rouge_2]", f"output_dir={name}"])
+                        self.run(["bench", "metrics=[rouge_1,cider]", f"output_dir={name}"])
             elif key == "baseline" and not (self.folder / value).exists():
                 self.run(["check", word, "update=true", "metrics=[rouge_1,cider]"])
             elif words[0] == "validate" and word.endswith(".zip"):

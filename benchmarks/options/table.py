@@ -67,7 +67,7 @@ captau table run=mine                                  Markdown, onto the termin
 captau table run=mine style=latex output=table.tex
 captau table run=mine published=all coefficients=[tau_c]   everybody's numbers and mine
 captau table run=mine,older intervals=plusminus
-captau table run=mine rows=cider,meteor,ceilings names={cider:CIDEr-D} sort=tau_c
+captau table run=mine rows=cider,rouge_1,ceilings names={cider:CIDEr-D} sort=tau_c
 captau table run=mine style=latex output=table.tex appendix=appendix.tex
 captau table sweep=sweep rerun=true                    run a sweep's failed jobs again, and join all
 """
