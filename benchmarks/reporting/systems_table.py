@@ -15,7 +15,15 @@ from ..scoring.catalog import MetricStyle
 from ..scoring.corpus_scores import PLAIN_PROTOCOL
 from .corpus_score_tables import scale_note
 from .named_run import shorten_hashes
-from .printed_table import CoefficientColumn, JoinedTable, PrintedNumber, RowGroup, TableRow
+from .printed_table import (
+    GROUPS,
+    CoefficientColumn,
+    JoinedTable,
+    PrintedNumber,
+    RowGroup,
+    TableRow,
+)
+from .row_selection import OWN_MARK
 from .scored_captions import ScoredCaptions, read_scored_parts
 
 #: The digest of images and references, the metric and its signature.
@@ -54,6 +62,10 @@ def join_systems(config: TableOptions) -> JoinedTable:
     for name in config.rows:
         if name not in rows:
             raise unknown(f"system of run={config.runs[0]}", name, list(rows))
+    for option, names in (("names", config.names), ("own", config.own)):
+        for name in names:
+            if name not in (*rows, *known, *GROUPS):
+                raise unknown(f"system or metric of {option}", name, [*rows, *known])
     cells = {
         name: [
             _cell(rows[name], key, config.intervals, has_ranks=len(config.runs) == 1)
@@ -77,12 +89,16 @@ def join_systems(config: TableOptions) -> JoinedTable:
     return JoinedTable(
         config.title or "Scores of captioning systems",
         config.label or "",
-        tuple(_column(part_by_key[key], key[1], len(digests) > 1) for key in keys),
+        tuple(_column(part_by_key[key], key[1], len(digests) > 1, config.names) for key in keys),
         (
             RowGroup(
                 "systems",
                 tuple(
-                    TableRow(config.names.get(name, name), "", "", "", tuple(row))
+                    TableRow(
+                        config.names.get(name, name + (OWN_MARK if name in config.own else "")),
+                        *("", "", ""),
+                        tuple(row),
+                    )
                     for name, row in _sort(cells, part_by_key, keys, config.sort).items()
                 ),
             ),
@@ -168,8 +184,10 @@ def _mark_column(
             row[index] = replace(row[index], emphasis=emphasis)
 
 
-def _column(part: ScoredCaptions, metric: str, has_several_references: bool) -> CoefficientColumn:
-    label = part.label(metric)
+def _column(
+    part: ScoredCaptions, metric: str, has_several_references: bool, names: Mapping[str, str]
+) -> CoefficientColumn:
+    label = names.get(metric, part.label(metric))
     over = f"references {part.dataset}" if has_several_references else ""
     return CoefficientColumn(
         *(part.dataset, "", metric, PLAIN_PROTOCOL, part.digest, over, label, latex_escape(label))

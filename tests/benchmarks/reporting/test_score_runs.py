@@ -154,6 +154,14 @@ def test_a_table_has_systems_as_rows_and_marks_the_best(run, capsys):
     assert group["rows"][0]["cells"][1]["rank"] == 1
 
 
+def test_a_table_names_systems_and_metrics_and_marks_ones_own(run, capsys):
+    names = "names={cider: CIDEr-D, terse: Short}"
+    assert run_captau("table", f"run={run}", names, "own=exact,terse", "style=csv") == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert "CIDEr-D" in head
+    assert [row.split(",")[1] for row in rows] == ["exact (ours)", "Short", "unrelated"]
+
+
 def test_two_runs_against_the_same_references_share_columns(run, files, tmp_path, capsys):
     other = score(files, tmp_path / "other", systems=("terse",))
     capsys.readouterr()
@@ -173,6 +181,8 @@ def test_two_runs_against_the_same_references_share_columns(run, files, tmp_path
         (["published=all"], "published= is of runs that meet judgements"),
         (["rows=[nobody]"], "nobody"),
         (["sort=meteor"], "metric to sort by"),
+        (["names={nobody: x}"], "unknown system or metric of names 'nobody'"),
+        (["own=nobody"], "unknown system or metric of own 'nobody'"),
     ],
 )
 def test_options_that_do_not_fit_a_score_run_give_one_line(run, capsys, options, message):
