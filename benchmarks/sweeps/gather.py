@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,11 @@ import pandas as pd
 
 from ...datasets.errors import InputError
 from ..evaluation.wording import interval_words
-from ..options.table import SweepTableOptions
+from ..options.table import SweepTableOptions, TableOptions
+from ..reporting.joined_table import join
 from ..reporting.named_run import NamedRun, describe_statistics
+from ..reporting.printed_table import JoinedTable
+from ..reporting.table_layouts import LAYOUTS
 from ..runs.finished_run import FinishedRun, read_run
 from ..runs.results import to_csv, to_json
 from ..runs.tables import (
@@ -123,21 +126,29 @@ class GatheredRuns:
 
     def _data_notes(self) -> list[str]:
         """Return notes on datasets that are synthetic, or not the same in all jobs."""
-        digests: dict[str, set[str]] = {}
-        synthetic: list[str] = []
-        for run in self.runs.values():
-            for name, data in run.run.get("data", {}).items():
-                digests.setdefault(name, set()).add(data["digest"])
-                synthetic += [name] * bool(data["synthetic"])
+        synthetic = [
+            name
+            for run in self.runs.values()
+            for name, data in run.run.get("data", {}).items()
+            if data["synthetic"]
+        ]
         notes = [
             f"{name} is SYNTHETIC, drawn by rule: nothing about real metrics follows."
             for name in dict.fromkeys(synthetic)
         ]
         return notes + [
             f"{name} is not of the same content in all jobs."
-            for name, contents in digests.items()
+            for name, contents in self._digests().items()
             if len(contents) > 1
         ]
+
+    def _digests(self) -> dict[str, set[str]]:
+        """Return the digests of each dataset in the finished jobs."""
+        digests: dict[str, set[str]] = {}
+        for run in self.runs.values():
+            for name, data in run.run.get("data", {}).items():
+                digests.setdefault(name, set()).add(data["digest"])
+        return digests
 
     def render(self, style: str) -> str:
         """Return the table in one of the styles of `captau table`; CSV and JSON have every cell of the runs' files."""
@@ -145,8 +156,29 @@ class GatheredRuns:
             return to_csv(self.rows).decode()
         if style == "json":
             return to_json(self._record()).decode()
-        text = {"markdown": markdown_of, "latex": latex_of, "html": html_of}[style](self.table)
+        if self.is_grid:
+            text = LAYOUTS[style](self._grid())
+        else:
+            text = {"markdown": markdown_of, "latex": latex_of, "html": html_of}[style](self.table)
         return text.rstrip("\n") + "\n"
+
+    @property
+    def is_grid(self) -> bool:
+        """Tell whether the finished jobs are runs of `captau bench` that differ in datasets and metrics alone."""
+        words = [word for job in self.sweep.distinct_overrides for word in job]
+        return (
+            self.sweep.command == "bench"
+            and bool(self.runs)
+            and all(word.startswith(("dataset=", "metrics=")) for word in words)
+            and all(len(contents) == 1 for contents in self._digests().values())
+        )
+
+    def _grid(self) -> JoinedTable:
+        """Return the finished jobs as `captau table run=` joins them: metrics by datasets."""
+        folders = tuple(self.sweep.job_folder(number) for number in self.runs)
+        table = join(TableOptions(runs=folders))
+        lines = [count_states(self.outcomes), *self.unfinished]
+        return replace(table, notes=(*table.notes, *(f"{line.rstrip('.')}." for line in lines)))
 
     def _record(self) -> dict[str, Any]:
         """Return the jobs with their states, and the rows, for JSON."""

@@ -73,11 +73,18 @@ def test_gathered_rows_are_those_of_single_runs(captau):
     ]
     assert "<td" in Path("all.html").read_text(encoding="utf-8")
     assert r"\begin{tabular}" in Path("all.latex").read_text(encoding="utf-8")
-    assert f"| τ_c | {100 * float(alone[0][value - 2]):.1f} |" in table
-    assert "demo is SYNTHETIC" in table
-    assert (
-        "low, high: the 95 % interval (percentile bootstrap over images, 50 replicates)." in table
-    )
+    row = next(line for line in table.splitlines() if line.startswith("| ROUGE-2 |"))
+    assert f"{100 * float(alone[0][value - 2]):.1f}" in row
+    assert "SYNTHETIC" in table
+    assert "the 95 % interval (percentile bootstrap over images, 50 replicates)." in table
+
+
+def test_jobs_that_differ_in_other_choices_are_listed_one_below_the_other(captau):
+    words = ("metrics=rouge_2", "protocol.ratings=mean,median", *CHEAP)
+    assert captau("bench", "-m", *words, "output_dir=choices")[0] == 0
+    table = captau("table", "sweep=choices")[1]
+    assert "| 1 | protocol.ratings=median | demo |" in table
+    assert "low, high: the 95 % interval" in table
 
 
 def test_what_is_not_done_is_run_again_alone(captau, tmp_path):
