@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..evaluation.floors import FLOORS
 from ..evaluation.sensitivity_analysis import (
     BAND,
     POWER,
@@ -46,9 +47,9 @@ def run(config: SensitivityOptions) -> RunOutput:
     clock = RunClock()
     rows: list[dict[str, Any]] = []
     tables: list[ResultTable] = []
-    labels = {m.spec: metric_style(m).label for m in config.metrics}
+    labels = FLOORS | {m.spec: metric_style(m).label for m in config.metrics}
     with StepProgress(None) as progress:
-        studies = load_studies(config, progress)
+        studies = load_studies(config, progress, needs_ratings=set(config.kinds) != {"length"})
         for study, kind in product(studies, config.kinds):
             with progress.step(f"{study.name}: {kind}"):
                 of_kind = SensitivityAnalysis(study, config.seed, config.draws).rows(kind)
@@ -121,17 +122,27 @@ def _curve_table(
 
 def _length_table(rows: pd.DataFrame, title: str, labels: Mapping[str, str]) -> ResultTable:
     """Return the coefficients by band of caption length, with their intervals."""
+    is_of_pairs = set(rows["coefficient"]) == {"accuracy"}
+    within = (
+        "in pairs that are few words apart, it tells little"
+        if is_of_pairs
+        else "within a band it cannot"
+    )
     cells: dict[str, list[str]] = {}
     for row in rows.to_dict("records"):
         cells.setdefault(labels[row["metric"]], []).append(_with_band(row))
     notes = [
         f"×100, and {BAND:.0%} of {int(rows['draws'].max()):,} resamples of the band's images. Over all "
-        "captions a metric may also agree with people because both follow length; within a band it cannot.",
+        f"captions a metric may also agree with people because both follow length; {within}.",
         "; ".join(dict.fromkeys(rows["note"])) + ".",
     ]
     columns = list(dict.fromkeys(rows["other"]))
     return ResultTable(
-        f"{title} by caption length", "metric", columns, list(cells.items()), notes=notes
+        f"{title} by {'difference in length' if is_of_pairs else 'caption length'}",
+        "metric",
+        columns,
+        list(cells.items()),
+        notes=notes,
     )
 
 

@@ -23,6 +23,8 @@ from ..statistics.coefficients import Coefficient
 from ..statistics.remarks import Undefined, remark
 from ..statistics.weighted_levels import prepare_at_level
 from .evaluation_set import EvaluationSet
+from .floors import count_words
+from .length_bands import compute_band_accuracies, cut_bands
 from .study import StudiedDataset
 from .wording import join_notes
 
@@ -46,8 +48,6 @@ SENSITIVITY_COLUMNS = (
 )
 #: Sizes of a curve over images, in parts of the dataset's.
 SIZE_FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
-#: The number of bands of `kind=length`; fewer where many captions have equally many words.
-N_LENGTH_BANDS = 4
 #: The share of draws within a band.
 BAND = 0.95
 #: The level of the tests whose power is computed, and the power that is looked for.
@@ -221,32 +221,36 @@ class SensitivityAnalysis:
     def length(self) -> Iterator[Row]:
         """Yield each coefficient within bands of captions of similar length, with intervals by image.
 
-        Bands hold about equally many captions; `size` is the number of words of a band's longest caption.
+        Bands hold about equally many captions; `size` is the number of words of a band's longest caption. Bands of
+        preferences are of pairs, by how many words longer one caption is.
 
         Raises:
             InputError: where all captions are equally long.
         """
-        scores = self.study.scores()
+        scores = self.study.scores() if self.study.metrics else {}
         items = self.selection.items
-        n_words = pd.Series(
-            items["caption"].str.split().map(len).to_numpy(), index=items["item_id"]
-        )
+        if self.selection.uses_preferences and not self.selection.preferences.empty:
+            yield from self._pair_bands(scores)
+        n_words = count_words(items)
         for dimension in self.selection.protocol.dimension:
             points = self.selection.points(dimension)
             words = n_words.loc[points["item_id"]].to_numpy()
-            quantiles = np.arange(1, N_LENGTH_BANDS + 1) / N_LENGTH_BANDS
-            longest = np.unique(np.quantile(words, quantiles, method="inverted_cdf"))
-            if len(longest) < 2:
-                raise InputError(
-                    f"dataset {self.study.name}: nearly all captions have {longest[0]} words; "
-                    f"kind=length compares captions of several lengths"
-                )
-            band_of = np.searchsorted(longest, words)
-            for number, upper in enumerate(longest.tolist()):
-                band = points[band_of == number]
-                shortest = int(words[band_of == number].min())
-                label = f"{shortest}–{upper} words" if shortest < upper else f"{upper} words"
-                yield from self._length_band(scores, band, dimension, upper, label)
+            for band in cut_bands(words, self.study.name):
+                part = points[band.is_in]
+                yield from self._length_band(scores, part, dimension, band.longest, band.label)
+
+    def _pair_bands(self, scores: Mapping[str, pd.Series]) -> Iterator[Row]:
+        """Yield the accuracies of the bands of pairs."""
+        n_draws = self.n_draws or DRAWS["images"]
+        for accuracy in compute_band_accuracies(self.selection, scores, n_draws, self.seed):
+            names = (accuracy.dimension, accuracy.metric, "accuracy", accuracy.band.longest)
+            reason = Undefined.UNDEFINED_METRIC.value if np.isnan(accuracy.value) else ""
+            yield {
+                **self._names("length", *names),
+                **_curve_point(accuracy.drawn, reason, accuracy.note),
+                "value": accuracy.value,
+                "other": accuracy.band.label,
+            }
 
     def _length_band(
         self,
