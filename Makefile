@@ -6,14 +6,10 @@ PYTHON ?= python3
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := benchmarks captau conf datasets metrics server
-# What the quick tier leaves out: tests marked by what they need (see CONTRIBUTING.md) …
+# What the quick tier leaves out: tests marked by what they need (see CONTRIBUTING.md).
 SLOW_MARKERS := java neural browser database cluster wheel docs kill training
 NOTHING :=
 QUICK := not ($(subst $(NOTHING) $(NOTHING), or ,$(SLOW_MARKERS)))
-# … and types of modules that import what the extra [test] does not install.
-HEAVY := bert_score|fsspec|huggingface_hub|hydra_plugins|open_clip|ray|safetensors|submitit|textblob|tokenizers|torch|transformers
-LIGHT_MODULES = $(shell grep -rLE '^ *(import|from) ($(HEAVY))\b' --include='*.py' $(PACKAGES))
 
 .PHONY: bench test test-all docs lint types format clean
 
@@ -22,13 +18,14 @@ bench: $(VENV)/.runtime
 
 # Minutes: what a contributor runs before each commit.
 test: $(VENV)/.test lint
-	@$(BIN)/basedpyright $(LIGHT_MODULES)
 	$(BIN)/pytest -n $(WORKERS) -m "$(QUICK)" $(ARGS)
 
 # Everything: what CI runs.
-test-all: $(VENV)/.dev lint
-	$(BIN)/basedpyright
+test-all: types lint
 	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+types: $(VENV)/.dev
+	$(BIN)/basedpyright
 
 # Into build/site, of pages that open from disk.
 docs: $(VENV)/.dev

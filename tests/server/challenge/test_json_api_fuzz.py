@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.challenge.web.app import make_app
 from tests.server.challenge.conftest import captions_json, create_account, make_site, serve_site
+
+schemathesis = pytest.importorskip("schemathesis", reason="it comes with the extra [dev]")
 
 SETTINGS = settings(
     max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck)

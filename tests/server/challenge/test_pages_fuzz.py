@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import schemathesis
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from captau.server.challenge.web.app import make_app
@@ -19,6 +19,8 @@ from tests.server.challenge.visitors import (
     valid_captions,
     write_challenge,
 )
+
+schemathesis = pytest.importorskip("schemathesis", reason="it comes with the extra [dev]")
 
 __all__ = ["quick_passwords"]
 
