@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from captau.metrics.registry import metric, register
     from captau.metrics.reward import reward
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "CaptionSet",
     "InputError",

@@ -101,8 +101,8 @@ def no_pip(tmp_path):
     ("inputs", "words"),
     [
         ({}, [f"captau[coco] @ {ROOT.as_uri()}"]),
-        ({"version": "0.1.0", "extras": ""}, ["captau==0.1.0"]),
-        ({"version": "0.1.0", "extras": "neural"}, ["captau[neural]==0.1.0"]),
+        ({"version": "0.2.0", "extras": ""}, ["captau==0.2.0"]),
+        ({"version": "0.2.0", "extras": "neural"}, ["captau[neural]==0.2.0"]),
         ({"extras": "neural", "install": "-r requirements.txt  .\n mine"},
          [f"captau[neural] @ {ROOT.as_uri()}", "-r", "requirements.txt", ".", "mine"]),
         ({"version": "$(touch pwned)", "install": "`touch pwned`"},
