@@ -19,6 +19,18 @@ _ESCAPES = re.compile(
 )
 
 
+#: The longest line of JSON lines, and the longest entry of a JSON file, in bytes. No caption comes near; a small
+#: packed file may hold gigabytes.
+MAX_ENTRY_BYTES = 1 << 27
+
+
+def entry_too_long(where: str) -> InputError:
+    """Return the error for an entry that is longer than any that people write."""
+    return InputError(
+        f"{where}: longer than {MAX_ENTRY_BYTES >> 20} MB without an end; not a file of captions"
+    )
+
+
 def read_text(path: Path) -> str:
     """Read a UTF-8 file whole.
 
@@ -83,7 +95,9 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
     Raises:
         InputError: at a line that is not UTF-8, is no JSON object or has a key twice, with its number.
     """
-    for number, raw in enumerate(stream, start=1):
+    for number, raw in enumerate(_bounded_lines(stream), start=1):
+        if len(raw) > MAX_ENTRY_BYTES:
+            raise entry_too_long(f"{name}:{number}")
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
@@ -94,6 +108,12 @@ def json_lines(stream: Iterable[bytes], name: str) -> Iterator[tuple[int, dict[s
         if not isinstance(row, dict):
             raise InputError(f"{name}:{number}: an object is expected, not {type(row).__name__}")
         yield number, row
+
+
+def _bounded_lines(stream: Iterable[bytes]) -> Iterable[bytes]:
+    """Return the lines of a stream, no more of one than tells that it is too long."""
+    readline = getattr(stream, "readline", None)
+    return stream if readline is None else iter(lambda: readline(MAX_ENTRY_BYTES + 1), b"")
 
 
 class TwiceError(ValueError):

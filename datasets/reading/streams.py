@@ -21,6 +21,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from ..errors import InputError
+from . import json_files
 from .json_files import json_lines, only_once, parsed
 from .source_files import sha256
 
@@ -116,8 +117,11 @@ class JsonSource:
         name = self.path.name.lower().removesuffix(".gz")
         if name.endswith((".jsonl", ".ndjson")):
             return True
-        object_count = 0
+        object_count = n_bytes = 0
         while object_count < 2 and (line := stream.readline(_LINE)):
+            n_bytes += len(line)
+            if n_bytes > json_files.MAX_ENTRY_BYTES:
+                return False
             line = line.strip().removeprefix(codecs.BOM_UTF8)
             if line and not (line.startswith(b"{") and line.endswith(b"}")):
                 return False
@@ -133,6 +137,7 @@ class _JsonText:
         self._stream, self._name = stream, name
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._position, self._is_at_end = "", 0, False
+        self._n_unyielded = 0  # bytes that were read since the last value
         self._json = json.JSONDecoder(object_pairs_hook=only_once)
 
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
@@ -216,6 +221,7 @@ class _JsonText:
             else:
                 if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
                     self._advance(end)
+                    self._n_unyielded = 0
                     return value
             self._more()
 
@@ -226,6 +232,9 @@ class _JsonText:
     def _more(self) -> None:
         unread_text = self._text[self._position :]
         data = self._stream.read(max(_CHUNK, len(unread_text)))  # a long value is read in few steps
+        self._n_unyielded += len(data)
+        if self._n_unyielded > json_files.MAX_ENTRY_BYTES:
+            raise json_files.entry_too_long(f"{self._name}:{self.line}")
         self._is_at_end = not data
         try:
             self._text, self._position = (

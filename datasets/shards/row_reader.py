@@ -21,7 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from ..reading.json_files import field, json_lines, parsed, texts
+from ..reading.json_files import (
+    MAX_ENTRY_BYTES,
+    entry_too_long,
+    field,
+    json_lines,
+    parsed,
+    texts,
+)
 from ..schema import whole
 from .shard_files import PACKINGS, Shard
 
@@ -362,6 +369,8 @@ def read_samples(path: Path, name: str, images: bool = False) -> Iterator[_Sampl
                     f"'.{ending}' is no ending of a caption (.{', .'.join(CAPTION_ENDINGS)}); rename it"
                 )
             if ending in CAPTION_ENDINGS or (images and ending in IMAGES):
+                if member.size > MAX_ENTRY_BYTES:
+                    raise entry_too_long(f"{name}: member '{member.name}'")
                 content = archive.extractfile(member)
                 sample.parts[ending] = content.read() if content else b""
     if not sample.endings.isdisjoint(CAPTION_ENDINGS):

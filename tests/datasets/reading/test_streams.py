@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from captau.datasets.reading import streams
+from captau.datasets.reading import json_files, streams
 from captau.datasets.reading.source_files import sha256
 from captau.datasets.reading.streams import STDIN, JsonSource
 from tests.conftest import AWKWARD, says
@@ -139,6 +139,30 @@ def test_a_fault_early_in_a_long_file_is_found_early(
     with says("it:1: not valid JSON"):
         list(text.pieces())
     assert text._stream.tell() < 1000
+
+
+@pytest.mark.parametrize("head", [b'{"a": "', b'{"a": "b",', b"", b'[{"image_id": 1'])
+@pytest.mark.parametrize("name", ["bomb.json.gz", "bomb.jsonl.gz"])
+def test_a_bomb_is_told_before_it_is_unpacked(
+    head: bytes, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty times the longest entry; at most two of it are unpacked."""
+    monkeypatch.setattr(json_files, "MAX_ENTRY_BYTES", 1 << 20)
+    path = tmp_path / name
+    with gzip.open(path, "wb") as stream:
+        stream.write(head + b" " * (20 << 20))
+    unpacked: list[int] = []
+    read = gzip.GzipFile.read
+
+    def count(self: gzip.GzipFile, size: int | None = -1) -> bytes:
+        data = read(self, size)
+        unpacked.append(len(data))
+        return data
+
+    monkeypatch.setattr(gzip.GzipFile, "read", count)
+    with says(f"{path}:1: longer than 1 MB without an end"):
+        list(JsonSource(path).read())
+    assert sum(unpacked) < 4 << 20
 
 
 def test_byte_order_mark_gzip_and_encoding(tmp_path: Path) -> None:
