@@ -76,6 +76,8 @@ def metric_style(instance: Metric) -> MetricStyle:
     if name is None or name not in shipped_names("metric"):
         return MetricStyle(instance.spec, 1000, 1, 3, "", "given", instance.higher_is_better, "")
     table = read_config("metric", name)
+    preset = instance.parameters.get("preset")
+    cites = table.get("cites_by_preset", {}).get(preset, table.get("cites", ()))
     brackets = instance.label_spec.removeprefix(instance.name)
     return MetricStyle(
         label=f"{table.get('label', instance.name)}{brackets}",
@@ -86,7 +88,7 @@ def metric_style(instance: Metric) -> MetricStyle:
         kind=table.get("kind")
         or ("reference-based" if "references" in instance.needs else "reference-free"),
         higher_is_better=instance.higher_is_better,
-        citation="\n".join(bibliography()[key] for key in table.get("cites", ())),
+        citation="\n".join(bibliography()[key] for key in cites),
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import captau
 from captau.benchmarks.reporting import citations as module
 from captau.benchmarks.reporting.citations import Bibliography, cite, entries
-from captau.benchmarks.scoring.catalog import bibliography, read_config
+from captau.benchmarks.scoring.catalog import bibliography, metric_style, read_config
 from captau.benchmarks.scoring.protocol import (
     CORPUS_POLICIES,
     RATING_POLICIES,
@@ -23,7 +23,7 @@ from captau.benchmarks.statistics.coefficients import COEFFICIENTS
 from captau.benchmarks.statistics.levels import LEVELS
 from captau.conf import group
 from captau.datasets import registry
-from captau.metrics.registry import metric_names
+from captau.metrics.registry import metric, metric_names
 from tests.benchmarks.reporting.made_runs import ROWS, made_run
 from tests.conftest import run_captau
 
@@ -63,10 +63,20 @@ def test_every_metric_names_its_papers(name):
     assert [e.key for e in entries(citation)] == keys_of(citation) != []
 
 
+@pytest.mark.parametrize(
+    ("preset", "key"),
+    [("fleur", "lee2024fleur"), ("clair", "chan2023clair"), ("gveval_combined", "tong2024gveval")],
+)
+def test_a_judge_cites_the_paper_of_its_preset(preset, key):
+    judge = metric(f"mllm_judge(preset={preset},model=m)")
+    assert keys_of(metric_style(judge).citation) == [key]
+
+
 def test_no_entry_is_of_no_metric():
-    cited = {
-        key for name in group("metric") for key in read_config("metric", name).get("cites", ())
-    }
+    styles = [read_config("metric", name) for name in group("metric")]
+    lists = [s.get("cites", ()) for s in styles]
+    lists += [keys for s in styles for keys in s.get("cites_by_preset", {}).values()]
+    cited = {key for keys in lists for key in keys}
     assert sorted(bibliography()) == list(bibliography()) == sorted(cited)
 
 
