@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...conf import CONFIG_DIR, group
 from ...datasets.errors import InputError, one_line
-from .arguments import split_flags, use_config_dir
+from .arguments import OWN_FILES, split_flags, use_config_dir
 from .command import Command
 from .log_lines import show_log
 from .registry import COMMANDS, split_command
@@ -133,7 +133,8 @@ def overview() -> str:
             for c in COMMANDS.values()
             if c.group == heading
         ]
-    lines += ["", "captau <command> --help explains a command. Start with: captau bench"]
+    lines += ["", f"{OWN_FILES} DIR adds your own files (docs/own_files.md)."]
+    lines += ["captau <command> --help explains a command. Start with: captau bench"]
     lines.append("captau --help all lists datasets, metrics, suites and papers as well.")
     return "\n".join(lines)
 
