@@ -14,6 +14,12 @@ from .command import Command
 from .registry import COMMANDS, split_command
 
 
+#: Hydra's script for zsh uses bash's `complete`, which zsh has to load first.
+_ZSH = """\
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+autoload -Uz bashcompinit && bashcompinit"""
+
+
 def complete(arguments: list[str]) -> str:
     """Return what `-sc install=SHELL` and `-sc query=SHELL` print.
 
@@ -25,7 +31,8 @@ def complete(arguments: list[str]) -> str:
     ):
         raise InputError(f"{arguments[0]} install=bash, install=zsh or install=fish is expected")
     if not arguments[1].startswith("query"):
-        return _ask_hydra(COMMANDS["bench"], arguments).strip()
+        script = _ask_hydra(COMMANDS["bench"], arguments).strip()
+        return f"{_ZSH}\n{script}" if arguments[1] == "install=zsh" else script
     line = os.environ.get("COMP_LINE", "")
     if flag := re.search(rf"\s{OWN_FILES}[= ](\S+)(?=\s)", line):
         os.environ[CONFIG_DIR] = os.path.expanduser(flag[1])  # noqa: PTH111 - of a process that ends at once

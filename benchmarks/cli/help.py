@@ -17,7 +17,8 @@ _SCREEN = 80
 _N_EXAMPLES = 3
 _FLAGS = (
     "Flags (Hydra's): --cfg job shows the resolved options, --multirun runs every combination of "
-    "comma-separated values (each into its own folder), --shell-completion install=bash completes. "
+    "comma-separated values (each into its own folder), 'eval \"$(captau -sc install=bash)\"' "
+    "turns on completion in bash; install=zsh and install=fish exist too. "
     "--config-dir DIR adds your own datasets, protocols, suites, papers and experiments (docs/own_files.md)."
 )
 

@@ -93,8 +93,8 @@ def details(names: Iterable[str], root: Path | None) -> list[ResultTable]:
 def _sizes(folder: Path, card: Card, presence: str) -> tuple[str, str, str]:
     """Return the size of a dataset's files, and the items and judgements that it should hold."""
     judgements = [
-        f"{card.expected[count]:,} {count}"
-        for count in ("ratings", "preferences")
+        f"{card.expected[count]:,} {word}"
+        for count, word in (("ratings", "ratings"), ("preferences", "pairs"))
         if count in card.expected
     ]
     is_absent = not card.sources or presence == "no"

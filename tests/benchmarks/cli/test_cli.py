@@ -332,6 +332,8 @@ def test_shell_completion_installs_itself(captau):
     status, out, _ = captau("-sc", "install=bash")
     assert status == 0
     assert "complete -o nospace" in out
+    zsh = captau("-sc", "install=zsh")[1]
+    assert zsh.index("bashcompinit") < zsh.index("complete -o nospace")
 
 
 def test_output_to_a_closed_pipe_is_quiet(tmp_path):

@@ -282,7 +282,7 @@ def test_list(captau, thumb) -> None:
     assert status == 0
     assert "| dataset | status | size | items | judgements |" in out
     assert row(out, "thumb") == ["thumb", "no", "–", "2", "12 ratings"]
-    assert row(out, "pascal50s")[3:] == ["–", "4,000 preferences"]
+    assert row(out, "pascal50s")[3:] == ["–", "4,000 pairs"]
     status, in_full, _ = captau("list", "dataset=thumb")
     assert status == 0
     assert row(in_full, "scale")[1] == "1 to 5 in steps of 1; -5 to 0; -9 to 5"
