@@ -13,7 +13,6 @@ from .arguments import OWN_FILES
 from .command import Command
 from .registry import COMMANDS, split_command
 
-
 #: Hydra's script for zsh uses bash's `complete`, which zsh has to load first.
 _ZSH = """\
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
