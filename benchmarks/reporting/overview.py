@@ -154,7 +154,8 @@ class Overview:
 
     def table(self) -> tuple[ResultTable, set[tuple[int, int]]]:
         """Return metrics as rows, coefficients with intervals and ranks as columns; and which cells are the best."""
-        heads, columns = ["kind"], [[self.part.metric_kind(m) for m in self.names]]
+        heads: list[str] = []
+        columns: list[list[str]] = []
         best: set[tuple[int, int]] = set()
         for column in self.columns:
             cells = [self.format_value(m, column) for m in self.names]
@@ -175,6 +176,8 @@ class Overview:
             if any(rank is not None for rank in ranks):
                 heads.append("rank")
                 columns.append(["" if rank is None else str(rank) for rank in ranks])
+        heads.append("kind")
+        columns.append([self.part.metric_kind(m) for m in self.names])
         lines = [
             (self.part.label(m), [column[index] for column in columns])
             for index, m in enumerate(self.names)
