@@ -17,6 +17,7 @@ from captau.metrics.text import java as java_module
 from captau.metrics.text.java import java_program, pycocoevalcap_file
 from captau.metrics.text.meteor import jar_process as meteor_jar
 from captau.metrics.text.meteor import metric as meteor
+from captau.metrics.text.meteor.languages import ENGLISH
 from captau.metrics.text.tokens import ptb
 
 pytestmark = pytest.mark.java
@@ -28,10 +29,15 @@ DOG = {"caption": "dog sleeps", "references": ("dog runs",)}
 @pytest.fixture
 def no_process(monkeypatch):
     """Forget the METEOR process of other tests, which comes back afterwards."""
-    monkeypatch.setattr(meteor_jar, "_running", None)
+    monkeypatch.setattr(meteor_jar, "_running", {})
     yield
-    if meteor_jar._running is not None:
-        meteor_jar._running.stop()
+    for process in meteor_jar._running.values():
+        process.stop()
+
+
+def running() -> meteor_jar.MeteorProcess | None:
+    """Return METEOR's process as the COCO server's setting has it."""
+    return meteor_jar._running.get(ENGLISH)
 
 
 def write_script(path: Path, *lines: str) -> str:
@@ -128,7 +134,7 @@ def test_a_program_that_hangs(name, no_process, tmp_path, monkeypatch):
     ) as failure:
         run_program(name)
     assert "\n" not in str(failure.value)
-    assert meteor_jar._running is None or not meteor_jar._running.is_alive
+    assert running() is None or not running().is_alive
 
 
 @BOTH
@@ -145,12 +151,12 @@ def test_another_java_is_asked_anew(no_process, tmp_path, monkeypatch):
     """Within one process too: tokens and METEOR belong to the Java that made them."""
     ptb.tokenize(["a dog"], "pycocoevalcap")
     metric(METEOR).start()
-    process = meteor_jar._running
+    process = running()
     output = ["cat >/dev/null", f"cat <<'.'\nother tokens\n{ptb._SEPARATOR_TOKENS}\n."]
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", *output))
     assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["other tokens"]
     metric(METEOR).start()
-    assert meteor_jar._running is not process
+    assert running() is not process
     assert not process.is_alive
     monkeypatch.delenv("CAPTAU_JAVA")
     assert ptb.tokenize(["a dog"], "pycocoevalcap") == ["a dog"]
@@ -197,7 +203,7 @@ def test_meteor_killed_while_it_scores(no_process):
     rows = [{"caption": "dog sleeps", "references": (f"dog {i}",)} for i in range(4000)]
     ptb.tokenize(r for one in rows for r in one["references"])
     metric(METEOR).start()
-    process = meteor_jar._running
+    process = running()
     os.kill(process.process.pid, signal.SIGSTOP)
     messages = []
 
@@ -227,7 +233,7 @@ def test_meteor_killed_while_it_scores(no_process):
 def test_meteor_interrupted_between_two_answers(no_process, monkeypatch):
     """What is left in the pipe must not become the scores of the next rows."""
     metric(METEOR).start()
-    process = meteor_jar._running
+    process = running()
 
     class Interrupted:
         def readline(self) -> bytes:
@@ -244,9 +250,9 @@ def test_meteor_interrupted_between_two_answers(no_process, monkeypatch):
 
 def test_stopping_meteor_twice_is_no_fault(no_process):
     metric(METEOR).start()
-    meteor_jar._running.stop()
-    meteor_jar._running.stop()
-    assert not meteor_jar._running.is_alive
+    running().stop()
+    running().stop()
+    assert not running().is_alive
 
 
 def test_meteor_killed_between_two_calls_is_started_again(no_process, tmp_path, monkeypatch):
@@ -256,9 +262,9 @@ def test_meteor_killed_between_two_calls_is_started_again(no_process, tmp_path, 
     )
     monkeypatch.setenv("CAPTAU_JAVA", write_script(tmp_path / "java", answer))
     metric(METEOR).start()
-    process = meteor_jar._running
+    process = running()
     os.kill(process.process.pid, signal.SIGKILL)
     process.process.wait()
     assert metric(METEOR).score([DOG]) == [0.5]
-    assert meteor_jar._running is not process
+    assert running() is not process
     assert metric(METEOR).corpus_score([DOG]) == 0.5
