@@ -198,7 +198,7 @@ def _read_human(top: YamlFields, folder: Path) -> dict[str, Any]:
         raise top.error(
             "human", str(unknown("human", file_names[0], [*HUMAN_CHOICES, "FILE.json"]))
         )
-    if not path.is_file():
+    if not _is_file(path):
         raise top.error("human", f"{path}: no such file")
     return {"human": human, "human_file": path, "human_mark": f"{human} {sha256(path)}"}
 
@@ -220,7 +220,7 @@ def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, .
             reference_sets.append(ReferenceSet(name, dataset=dataset, k=k))
         else:
             path = folder / Path(entry.text("file")).expanduser()
-            if not path.is_file():
+            if not _is_file(path):
                 raise entry.error("file", f"{path}: no such file")
             reference_sets.append(ReferenceSet(name, file=path))
         entry.reject_unknown()
@@ -228,6 +228,14 @@ def _read_reference_sets(top: YamlFields, folder: Path) -> tuple[ReferenceSet, .
         message = "at least one set is needed: a name, and file or dataset"
         raise top.error("references", message)
     return tuple(reference_sets)
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file is there; one whose name is too long is not."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _read_metrics(top: YamlFields) -> tuple[str, ...]:

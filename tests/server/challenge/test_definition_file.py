@@ -92,6 +92,7 @@ def test_the_unchanged_fields_are_valid(tmp_path, kind):
         ),
         ("references", "[{name: a, file: few.json, dataset: demo}]", ["either file or dataset"]),
         ("references", "[{name: a, file: none.json}]", ["references[1].file: ", "no such file"]),
+        ("references", f"[{{name: a, file: {'x' * 300}}}]", ["file: ", "no such file"]),
         ("references", "[{name: a, file: few.json, first: 2}]", ["references[1].first: unknown"]),
         ("references", "[{name: a, dataset: demon}]", ["references[1].dataset: ", "demo?"]),
         ("references", "[{name: a, dataset: file}]", ["references[1].dataset: unknown"]),
