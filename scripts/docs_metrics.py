@@ -203,6 +203,13 @@ def kind_of(hint: Any) -> str:
     return " or ".join(words.get(a, getattr(a, "__name__", str(a))) for a in inner or [hint]) + none
 
 
+#: What parameters mean that many metrics share.
+COMMON_MEANINGS = {
+    "backend": "who computes it",
+    "tokenize": "the tokeniser: `ptb` for English, the others for other languages (guide Languages)",
+}
+
+
 def parameters(cls: type[Any], fields: list[Any], said: dict[str, str]) -> str:
     hints = typing.get_type_hints(cls)
     rows = [
@@ -210,7 +217,7 @@ def parameters(cls: type[Any], fields: list[Any], said: dict[str, str]) -> str:
             f"`{f.name}`",
             kind_of(hints[f.name]),
             "needed" if f.default is dataclasses.MISSING else plain(f.default),
-            said.get(f.name, "who computes it" if f.name == "backend" else ""),
+            said.get(f.name, COMMON_MEANINGS.get(f.name, "")),
         )
         for f in fields
     ]
