@@ -137,7 +137,7 @@ def _read_override(command: Command, word: str, *, is_sweep: bool) -> list[str]:
     """
     key, _, value = word.partition("=")
     if key == "hydra.mode":
-        raise InputError("hydra.mode is not for typing; --multirun sweeps")
+        raise InputError("hydra.mode cannot be set; --multirun runs a sweep")
     if key.startswith(("hydra.", "hydra/", "datasets.")):
         return [word]
     if key.startswith("rater.") and command.name == "train":

@@ -164,7 +164,7 @@ word_agreement.svg and .png.
         super().__post_init__()
         if self.kind == "words" and self.held_out == "draw":
             raise InputError(
-                "held_out=draw is of kind=captions; of words, held_out=each is the mean of all draws"
+                "held_out=draw needs kind=captions; for words, held_out=each is the mean of all draws"
             )
 
     @classmethod

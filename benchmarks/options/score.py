@@ -234,7 +234,7 @@ examples.csv, table.md, table.tex and run.json.
         super().__post_init__()
         check_not_fisher(self.statistics)
         if self.keep is not None and len(self.candidates) * len(self.references or "-") > 1:
-            raise InputError("keep.metric= is of one system and one set of references")
+            raise InputError("keep.metric= needs one system and one set of references")
         if self.stdout == "kept.json" and self.keep is None:
             raise InputError("stdout=kept.json needs keep.metric=METRIC and keep.above=SCORE")
         if sum(file.path == STDIN for file in (*self.candidates, *self.references)) > 1:

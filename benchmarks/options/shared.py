@@ -458,7 +458,7 @@ def check_not_fisher(statistics: StatisticsOptions) -> None:
     """Raise InputError on Fisher's intervals, for numbers that are no correlations."""
     if statistics.interval == "fisher":
         raise InputError(
-            "statistics.interval=fisher is of correlations; choose percentile, bca or none"
+            "statistics.interval=fisher needs correlations; choose percentile, bca or none"
         )
 
 

@@ -177,6 +177,6 @@ the differences of every two.
                 f"seeds is {list(self.seeds)}; different whole numbers from 0 on are expected"
             )
         if (self.strict or self.strict_control) and self.design != "folds":
-            raise InputError("strict=true and strict_control=true are of design=folds")
+            raise InputError("strict=true and strict_control=true need design=folds")
         if self.strict and self.strict_control:
             raise InputError("strict=true and strict_control=true are two runs; choose one")

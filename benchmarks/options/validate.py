@@ -81,9 +81,11 @@ docs/submissions.md shows the formats.
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.of_scores and (self.references or self.member):
-            raise InputError("references=… and member=… are of captions; scores need dataset=NAME")
+            raise InputError(
+                "references=… and member=… belong to captions; scores need dataset=NAME"
+            )
         if not self.of_scores and self.dataset:
-            raise InputError("dataset=… is of scores; captions need references=FILE")
+            raise InputError("dataset=… belongs to scores; captions need references=FILE")
 
     @property
     def of_scores(self) -> bool:

@@ -246,7 +246,7 @@ def test_intervals_on_demand(files: Path) -> None:
     ends = [one.caption_scores.systems[0].intervals["bleu_4"] for one in (bca, plain)]
     assert ends[0] != ends[1]
     assert all(one.low < plain.caption_scores.corpus["bleu_4"] < one.high for one in ends)
-    with says("statistics.interval=fisher is of correlations"):
+    with says("statistics.interval=fisher needs correlations"):
         score(files, ["poor.json"], ["c4.json"], statistics=StatisticsOptions(interval="fisher"))
 
 
@@ -597,7 +597,7 @@ FAULTS = {
     "nothing piped": (["candidates=-"], "standard input:1: not valid JSON (nothing is in it)"),
     "keep of two": (
         ["candidates=[g.json,h.json]", "keep.metric=bleu_1", "keep.above=1"],
-        "keep.metric= is of one system",
+        "keep.metric= needs one system",
     ),
     "stdout": (["stdout=scores.jsnl"], "unknown value of stdout 'scores.jsnl': did you mean"),
     "stdout of nothing kept": (["stdout=kept.json"], "needs keep.metric=METRIC"),

@@ -214,7 +214,7 @@ def test_bad_input(references, tmp_path, capsys):
         (["kind=words", "metrics=text"], "metrics=… belongs to kind=captions"),
         (["kind=words", "protocol.split=test"], "protocol.split=… belongs to kind=ratings"),
         (["kind=captions", "k=0"], "k is 0"),
-        (["kind=words", "held_out=draw"], "held_out=draw is of kind=captions"),
+        (["kind=words", "held_out=draw"], "held_out=draw needs kind=captions"),
         (["kind=captions", f"references={tmp_path}/none.json"], "none.json"),
     ]:
         assert run_captau("agree", *words, f"output_dir={tmp_path}/out") == 2

@@ -128,7 +128,7 @@ def test_a_folder_belongs_to_one_sweep(captau):
         (["hydra/sweeper=nope"], "unknown hydra/sweeper 'nope'"),
         (["hydra/launcher=slurm"], "hydra/launcher=slurm: Could not detect"),
         (["hydra/launcher=ray", "hydra.launcher.address=127.0.0.1:1"], "cannot be reached"),
-        (["hydra.mode=MULTIRUN"], "hydra.mode is not for typing"),
+        (["hydra.mode=MULTIRUN"], "hydra.mode cannot be set"),
         (["statistics.replicates=1,two"], "could not be converted to Integer"),
     ],
 )
