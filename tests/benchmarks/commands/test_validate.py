@@ -386,9 +386,9 @@ def test_options_that_do_not_fit(tmp_path):
         check(path, kind="score")
     with says("limit is 0"):
         check(path, limit=0)
-    with says("dataset=… is of scores"):
+    with says("dataset=… belongs to scores"):
         check(path, kind="captions", dataset="demo")
-    with says("references=… and member=… are of captions"):
+    with says("references=… and member=… belong to captions"):
         check(path, kind="scores", references=path)
     with says("none.json"):
         check(path, references=tmp_path / "none.json")
