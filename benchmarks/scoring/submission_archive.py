@@ -115,7 +115,7 @@ def _select_results(
             continue
         if stat.S_ISLNK(info.external_attr >> 16):
             faults.add(f"{where}: a link; put the file itself in")
-        elif info.is_dir() or re.search(r"[/\\]", info.orig_filename) or ":" in name:
+        elif not name or info.is_dir() or re.search(r"[/\\]", info.orig_filename) or ":" in name:
             faults.add(f"{where}: a folder or a path; put the results at the top of the archive")
         elif not CONVENTION.fullmatch(name):
             faults.add(f"{where}: no name of results; call it captions_test2014_ALG_results.json")
