@@ -41,7 +41,7 @@ def keeps() -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Generator[BinaryIO]:
-    """What is written takes the name `path` when the block ends well, and goes if it does not.
+    """Give a written file the name `path` if the block ends without an error, and delete it otherwise.
 
     Two processes may write at once: each has a temporary file of its own, in the folder of `path`.
 

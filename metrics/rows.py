@@ -95,7 +95,7 @@ class Rows:
 
     @cached_property
     def is_ascii(self) -> bool:
-        """Whether captions and references are written in ASCII alone."""
+        """Tell whether captions and references contain only ASCII."""
         return all(map(str.isascii, self.captions)) and all(
             text.isascii() for texts in self.references for text in texts
         )

@@ -46,7 +46,7 @@ ORDER_COEFFICIENTS = ("tau_b", "pearson", "pairwise_accuracy")
 
 @dataclass(frozen=True)
 class _RankedDataset:
-    """What a dataset adds to the run's output: tables as CSV files by name, printed tables, and figures by name."""
+    """A dataset's part of the run's output: tables as CSV files by name, printed tables, and figures by name."""
 
     frames: Mapping[str, pd.DataFrame]
     tables: list[ResultTable]

@@ -161,7 +161,7 @@ class EvaluationSet:
 
     @cached_property
     def pair_ceilings(self) -> dict[str, PairOutcomes]:
-        """What people reach on preferences; empty where pairs have one answer, or one is made of them."""
+        """The ceilings of people on preferences; empty if pairs have one answer, or answers are combined."""
         if self.protocol.ratings != "per_rating" or not self.uses_preferences:
             return {}
         if self.judged_pairs.frame.empty:

@@ -158,7 +158,7 @@ class JudgedPairs:
 
     @cached_property
     def groups(self) -> tuple[Ints, Floats]:
-        """Which answers are about the same captions and dimension, numbered, and -1 where their order is turned.
+        """Number the answers about the same captions and dimension, and give -1 if their order is turned.
 
         Shape (n_pairs,) each.
         """
@@ -168,7 +168,7 @@ class JudgedPairs:
 
     @cached_property
     def captions(self) -> tuple[Ints, Floats]:
-        """Which answers are about the same captions, in any dimension; otherwise as `groups`."""
+        """Number the answers about the same captions in any dimension; otherwise as `groups`."""
         a, b = (
             self.frame[side].astype(str).to_numpy(dtype=object) for side in ("item_a", "item_b")
         )

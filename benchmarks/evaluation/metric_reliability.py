@@ -83,7 +83,7 @@ class _ComparableNumbers:
 
     @property
     def has_range(self) -> bool:
-        """Whether the lengths of the captions are known."""
+        """Tell whether the lengths of the captions are known."""
         return self.captions.caption_words is not None
 
     def find_mismatch(self, captions: Mapping[str, CaptionRange], *, with_references: bool) -> str:

@@ -1,4 +1,4 @@
-"""How far a rater's predictions are from people's mean ratings, on the rows it was chosen by and tested on.
+"""Differences between a rater's predictions and people's mean ratings, on its validation and test rows.
 
 `captau train` writes it as `rating_errors.csv`. Spearman's ρ and the mean squared error on both sides are
 the columns of Levinboim et al. 2021, Table 3.

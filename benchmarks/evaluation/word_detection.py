@@ -1,4 +1,4 @@
-"""How well metrics that blame words find those that people mark: rows of `correlations.csv` and panels for intervals.
+"""Agreement between the words that metrics blame and those that people mark: rows of `correlations.csv` and panels for intervals.
 
 `measured_dataset` calls both, `bench` writes `blamed_words`. A word is a data point, what people mark counts as -1 and blame lowers a word's score,
 as with every fault; images are resampled with all of their words.

@@ -1,4 +1,4 @@
-"""Which rows the joined table shows, in which order and under which names; `joined_table` calls these in turn."""
+"""The rows of the joined table: their choice, order and names; `joined_table` calls these in turn."""
 
 from __future__ import annotations
 

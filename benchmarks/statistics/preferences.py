@@ -26,7 +26,7 @@ TIE_POLICIES = ("half", "drop", "calibrated")
 
 @dataclass(frozen=True)
 class PairOutcomes:
-    """How a metric judges pairs, beside people.
+    """A metric's judgements of pairs, compared with people's.
 
     Attributes:
         values: right 1, wrong 0, a metric's tie 1/2, shape (n_pairs,); NaN where a score is undefined.

@@ -62,7 +62,7 @@ class JsonSource:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is read from its path."""
+        """Tell whether it is read from its path."""
         return self._content is None and self.path != STDIN
 
     @property

@@ -191,7 +191,7 @@ class RaterMetric(Metric):
 
     @property
     def calibration(self) -> Calibration | None:
-        """What to expect by score; None where its recipe calibrates nothing.
+        """The calibration of the scores; None if its recipe has none.
 
         Raises:
             InputError: if its file is damaged.

@@ -27,7 +27,7 @@ NounPositions = Mapping[str, list[int]]
 @register("aloha")
 @dataclass(frozen=True)
 class Aloha(WordMetric):
-    """How like the least supported noun of a caption is to a noun of the references.
+    """Similarity of a caption's least supported noun to a noun of the references.
 
     Each noun of the caption is assigned to another noun of the references so that the sum of the cosines of their
     sentence vectors is greatest (scipy's `linear_sum_assignment`); a noun for which none is left has 0. The score is

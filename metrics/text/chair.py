@@ -144,7 +144,7 @@ class _Chair(WordMetric):
 @register("chair_s")
 @dataclass(frozen=True)
 class ChairSentence(_Chair):
-    """Whether a caption mentions an object that its image does not have (CHAIRs); the mean is a share of captions."""
+    """Score 1 for a caption that mentions an object that its image does not have, else 0 (CHAIRs)."""
 
     @property
     def name(self) -> str:

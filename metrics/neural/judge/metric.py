@@ -168,7 +168,7 @@ class MllmJudge(Metric):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """What is asked and, of a local model, what computes it."""
+        """The request and, for a local model, the model that answers it."""
         digest = f"preset-sha256-{load_preset(self.preset).digest[:16]}"
         if self.backend == "openai":
             return (digest,)

@@ -25,7 +25,7 @@ ORDERS = ("ab", "ba")
 
 @dataclass(frozen=True)
 class PairJudgements:
-    """What a judge said of pairs.
+    """A judge's answers about pairs.
 
     Attributes:
         captions: the set that the pairs are of.

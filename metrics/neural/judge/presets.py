@@ -1,4 +1,4 @@
-"""What judges are asked: the presets of `prompts/*.yaml`, each with its source, and how a prompt is filled."""
+"""The prompts of judges: the presets of `prompts/*.yaml`, each with its source, and their filling."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Code = Literal["auto", "en", "cs", "de", "es", "fr", "ru", "other"]
 
 
 @dataclass(frozen=True)
-class Language:
+class MeteorLanguage:
     """The parameters of a language.
 
     Attributes:
@@ -35,14 +35,14 @@ class Language:
 
 
 #: By the code that METEOR's parameter `language` takes.
-LANGUAGES: dict[str, Language] = {
-    "en": Language("english", 0.85, 0.2, 0.6, 0.75, (1.0, 0.6, 0.8, 0.6)),
-    "cs": Language("czech", 0.95, 0.2, 0.6, 0.8, (1.0, 0.0, 0.0, 0.4)),
-    "de": Language("german", 0.95, 1.0, 0.55, 0.55, (1.0, 0.8, 0.0, 0.2)),
-    "es": Language("spanish", 0.65, 1.3, 0.5, 0.8, (1.0, 0.8, 0.0, 0.6)),
-    "fr": Language("french", 0.9, 1.4, 0.6, 0.65, (1.0, 0.2, 0.0, 0.4)),
-    "ru": Language("russian", 0.75, 1.4, 0.7, 0.5, (1.0, 0.5, 0.0, 0.5)),
-    "other": Language("other", 0.75, 1.4, 0.7, 0.5, (1.0, 0.0, 0.0, 0.5)),
+LANGUAGES: dict[str, MeteorLanguage] = {
+    "en": MeteorLanguage("english", 0.85, 0.2, 0.6, 0.75, (1.0, 0.6, 0.8, 0.6)),
+    "cs": MeteorLanguage("czech", 0.95, 0.2, 0.6, 0.8, (1.0, 0.0, 0.0, 0.4)),
+    "de": MeteorLanguage("german", 0.95, 1.0, 0.55, 0.55, (1.0, 0.8, 0.0, 0.2)),
+    "es": MeteorLanguage("spanish", 0.65, 1.3, 0.5, 0.8, (1.0, 0.8, 0.0, 0.6)),
+    "fr": MeteorLanguage("french", 0.9, 1.4, 0.6, 0.65, (1.0, 0.2, 0.0, 0.4)),
+    "ru": MeteorLanguage("russian", 0.75, 1.4, 0.7, 0.5, (1.0, 0.5, 0.0, 0.5)),
+    "other": MeteorLanguage("other", 0.75, 1.4, 0.7, 0.5, (1.0, 0.0, 0.0, 0.5)),
 }
 
 
@@ -55,7 +55,7 @@ class Setting:
         paraphrases: a file of METEOR's paraphrases; None for pycocoevalcap's in English, and for none elsewhere.
     """
 
-    language: Language = LANGUAGES["en"]
+    language: MeteorLanguage = LANGUAGES["en"]
     is_normalised: bool = True
     paraphrases: Path | None = None
 

@@ -90,7 +90,7 @@ class SubmittedAnswer:
 
 @dataclass(frozen=True)
 class StabilityRule:
-    """How `captau collect stability` compares two runs of a form.
+    """The comparison of two runs of a form by `captau collect stability`.
 
     Attributes:
         min_ratings: the ratings that an item needs in each run.
@@ -247,7 +247,7 @@ class Form(ABC):
 
     @property
     def has_points(self) -> bool:
-        """Whether raters win points, and may choose nicknames by default."""
+        """Tell whether raters win points, and may choose nicknames by default."""
         return "score" in self.feedback_columns
 
     @property

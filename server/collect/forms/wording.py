@@ -40,7 +40,7 @@ class Dimension:
 
     @property
     def has_texts(self) -> bool:
-        """Whether levels have names or texts, not only numbers."""
+        """Tell whether levels have names or texts, not only numbers."""
         return any(level.name or level.text for level in self.levels)
 
     def level(self, value: int) -> Level:

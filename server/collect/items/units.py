@@ -67,7 +67,7 @@ class StudyUnit:
 
     @property
     def is_rated(self) -> bool:
-        """Whether its answers are the dataset, rather than practice or attention."""
+        """Tell whether its answers are part of the dataset, rather than practice or attention."""
         return self.pool == "main"
 
 

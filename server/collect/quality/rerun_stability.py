@@ -103,7 +103,7 @@ class StabilityComparison:
 
 @dataclass(frozen=True)
 class _Judgements:
-    """What a run says of captions, or of pairs of them.
+    """The results of a run by caption, or by pair of captions.
 
     Attributes:
         frame: columns `item_id, dimension, value`; of pairs the pair and the strength of a preference.

@@ -28,7 +28,7 @@ class StudyStore(StudyDatabase):
 
     @property
     def starts_with_ratings(self) -> bool:
-        """Whether units start with ratings, which can be computed again."""
+        """Tell whether units start with ratings, which can be computed again."""
         return any(unit.fixed for unit in self.units.values() if unit.is_rated)
 
     async def replace_starting_ratings(self, study: Study) -> int:

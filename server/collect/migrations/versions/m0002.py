@@ -1,4 +1,4 @@
-"""Where annotators settle their disagreements: THumB's second step."""
+"""The tables in which annotators settle their disagreements: THumB's second step."""
 
 from __future__ import annotations
 
