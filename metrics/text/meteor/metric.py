@@ -25,7 +25,7 @@ from ..tokens.ptb import SegmentedMetric, tokenize, tokenize_rows
 from . import jar_process
 from .alignment import CHUNK, MAX_MATCHES, Aligner
 from .index import load_index
-from .languages import ENGLISH, LANGUAGES, Code, Language, Setting
+from .languages import ENGLISH, LANGUAGES, Code, MeteorLanguage, Setting
 from .tables import Ints
 
 # Columns of the statistics that `Aligner.compute_statistics` describes.
@@ -213,7 +213,7 @@ def _aligner(setting: Setting) -> Aligner:
     return Aligner(index, name, is_normalised=setting.is_normalised)
 
 
-def meteor_scores(statistics: NDArray[Any], language: Language = ENGLISH.language) -> Floats:
+def meteor_scores(statistics: NDArray[Any], language: MeteorLanguage = ENGLISH.language) -> Floats:
     """Compute scores from statistics (Denkowski and Lavie 2014).
 
     With P and R the weighted matches by the weighted lengths of candidate and reference,
