@@ -101,6 +101,7 @@ def preferred(rng: np.random.Generator, images: int) -> PreferencePanel:
         dimension=rng.integers(2, size=len(image)),
         outcomes=right,
         counted={metric: np.ones(len(image), dtype=bool) for metric in right},
+        captions=np.arange(len(image)),
         mean_dimension="mean",
     )
 

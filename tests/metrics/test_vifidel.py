@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from captau.metrics import base
 from captau.metrics.neural.vifidel import (
     Vifidel,
     fidelity,
@@ -251,9 +252,7 @@ def test_word_vectors_in_npz_of_another_shape(tmp_path):
 
 
 def test_a_missing_extra_and_missing_files_are_said(tmp_path, monkeypatch):
-    import importlib.util
-
     monkeypatch.setenv("CAPTAU_WEIGHTS", str(tmp_path))
     assert "give labels=FILE" in str(metric("vifidel").find_unavailability(ITEMS))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(base, "find_spec", lambda name: None)
     assert "pip install 'captau[neural]'" in str(made(tmp_path, LABELS).find_unavailability(ITEMS))
