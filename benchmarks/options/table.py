@@ -149,6 +149,8 @@ captau table sweep=sweep rerun=true                    run a sweep's failed jobs
             raise InputError(
                 f"label={self.label}: LaTeX takes no blank and none of {{ }} % \\ # in a label"
             )
+        if self.appendix is not None and self.appendix == self.output:
+            raise InputError(f"appendix={self.appendix}: this is the file of output=; name another")
         for paper in self.published:
             if paper not in group("paper"):
                 raise unknown("paper", paper, [*group("paper"), "all"])

@@ -360,6 +360,12 @@ def test_notes_are_brief_full_or_none(run):
     assert "minipage" not in LAYOUTS["latex"](none)
 
 
+def test_table_and_appendix_do_not_share_a_file(run, captau, tmp_path):
+    file = tmp_path / "t.md"
+    status, _, err = captau("table", f"run={run}", f"output={file}", f"appendix={file}")
+    assert (status, "this is the file of output=" in err, file.exists()) == (2, True, False)
+
+
 @pytest.mark.parametrize("name", ["appendix.tex", "appendix.md"])
 def test_signatures_go_to_an_appendix(run, captau, tmp_path, name):
     status, out, _ = captau("table", f"run={run}", f"appendix={tmp_path / name}", "notes=none")
