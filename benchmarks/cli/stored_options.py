@@ -90,20 +90,22 @@ def _read_run_options(
         config |= {f"rater.{k}": v for k, v in rater.items()} | {"rater": rater.get("name")}
     stored: dict[str, str] = {}
     for key, option in options.items():
-        value = _look_up(config, key)
+        value = _look_up(config, key, option.default)
         is_choice = key in ("protocol", "output_dir", *_KEYS, "rater.name", "rater.demo")
-        if not is_choice and value not in (None, [], option.default):
+        if not is_choice and value not in ([], option.default):
             stored[key] = _hydra_text(value)
     return stored
 
 
-def _look_up(config: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key; None where there is none."""
+def _look_up(config: Mapping[str, Any], key: str, default: Any) -> Any:
+    """Return the value of a dotted key, or the default where there is none."""
     value: Any = config
     if key in config:
         return config[key]
     for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping) or name not in value:
+            return default
+        value = value[name]
     return value
 
 

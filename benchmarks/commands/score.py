@@ -164,28 +164,34 @@ def score(
     options: dict[str, Any] = {
         "images": Path(images).expanduser() if images else None,
         "partial": partial,
-        "normalise": normalise,
         "trust": None if trust is None else str(trust),
-        "keep": threshold_of(keep_metric, keep_above, chosen_metrics),
         "statistics": statistics_of(statistics),
     }
     files = {
         "candidates": captions_from_python(candidates, "candidates"),
         "references": captions_from_python(references, "references"),
     }
-    recorded = {**options, "statistics": vars(options["statistics"])}
     config = ScoreOptions(
         **files,
         **options,
+        normalise=normalise,
+        keep=threshold_of(keep_metric, keep_above, chosen_metrics),
         metrics=chosen_metrics,
         locations=Locations(
             cache_root=Path(cache_root) if cache_root else None,
             output_dir=Path(output_dir) if output_dir else None,
         ),
         configuration={
-            **{name: _paths(sources) for name, sources in files.items() if sources},
+            **{
+                name: [file.spelling for file in sources]
+                for name, sources in files.items()
+                if sources
+            },
             "metrics": [m.spec for m in chosen_metrics],
-            **recorded,
+            **options,
+            "statistics": vars(options["statistics"]),
+            "protocol": {"normalise": normalise},
+            "keep": {"metric": keep_metric, "above": keep_above},
         },
     )
     return run_into(output_dir, "score", lambda: run(config))
@@ -268,12 +274,11 @@ def _read_all_systems(config: ScoreOptions) -> dict[str, CandidateFile]:
     """
     systems: dict[str, CandidateFile] = {}
     for file in config.candidates:
-        for system, candidates in read_systems(file.path, file.content).items():
+        for column_name, candidates in read_systems(file.path, file.content).items():
+            system = column_name or file.name
             if system in systems:
-                raise InputError(
-                    f"{file.path}: another file has a system '{system}' too; rename one"
-                )
-            systems[system or file.name] = candidates
+                raise InputError(f"{file.path}: a second system is called '{system}'; rename one")
+            systems[system] = candidates
     if config.keep is not None and len(systems) > 1:
         raise InputError(
             f"keep.metric= keeps captions of one system; there are {', '.join(systems)}"

@@ -96,8 +96,17 @@ def captions_from_python(value: Any, key: str) -> tuple[NamedFile, ...]:
     paths = [value] if isinstance(value, str | Path) else value
     if isinstance(paths, list | tuple) and all(isinstance(path, str | Path) for path in paths):
         files = files_of([str(path) for path in paths], key)
-    elif isinstance(value, pd.DataFrame) and "system" in value.columns and key == "candidates":
-        by_system = value.groupby("system", sort=False)
+    elif (
+        isinstance(value, pd.DataFrame)
+        and value.columns.is_unique
+        and "system" in value.columns
+        and key == "candidates"
+    ):
+        if value["system"].isna().any():
+            raise InputError(
+                f"{key}: some rows have no value in the column 'system'; name their system"
+            )
+        by_system = value.groupby("system", sort=False, observed=True)
         files = tuple(_in_memory(rows, key, str(name)) for name, rows in by_system)
     elif _has_sets(value):
         files = tuple(
@@ -142,9 +151,16 @@ def _in_memory(value: Any, key: str, name: str = "") -> NamedFile:
             f"{where}: a path, a dict, a list of dicts or a DataFrame is expected, and not {type(value).__name__}"
         )
     if isinstance(value, pd.DataFrame):
+        if not value.columns.is_unique:
+            raise InputError(f"{where}: two columns have one name; keep one")
         value = value.to_dict("records")
     elif isinstance(value, Mapping):
+        n_keys = len(value)
         value = {str(k): v for k, v in value.items()}
+        if len(value) < n_keys:
+            raise InputError(
+                f"{where}: an image id is there twice, as a number and as text; keep one"
+            )
     if key == "references" and isinstance(value, list | tuple):
         is_row_per_image = any(isinstance(row, Mapping) and "references" in row for row in value)
         values = value if is_row_per_image else [{"annotations": value}]

@@ -37,6 +37,12 @@ class NamedFile:
     path: Path
     content: bytes | None = None
 
+    @property
+    def spelling(self) -> str:
+        """The file as `files_of` reads it."""
+        has_own_name = self.name not in (_stem(self.path), str(self.path))
+        return f"{self.name}={self.path}" if has_own_name else str(self.path)
+
 
 def files_of(value: Any, key: str) -> tuple[NamedFile, ...]:
     """Return files, from one or several, each as `path` or `name=path`.

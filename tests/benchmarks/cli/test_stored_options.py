@@ -62,6 +62,24 @@ def test_a_score_run_is_repeated(captau, tmp_path):
     assert again.read_bytes() == first.read_bytes()
 
 
+def test_a_score_run_from_python_is_repeated_with_all_its_options(captau, tmp_path):
+    """Systems by name, the text rule, the threshold and `trust=None` are options of the run too."""
+    for name, caption in (("a", "A dog, running"), ("b", "a CAT")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"1": caption, "2": "a bus"}))
+    (tmp_path / "r.json").write_text(json.dumps({"1": ["a dog is running!"], "2": ["the bus"]}))
+    a, b, references = (tmp_path / f"{name}.json" for name in "abr")
+    options = {"normalise": "thumb", "trust": None}
+    python.score({"mine": a, "b": b}, references, "rouge_l", output_dir=tmp_path / "two", **options)
+    options |= {"keep_metric": "rouge_l", "keep_above": 0.5}
+    python.score(a, references, "rouge_l", output_dir=tmp_path / "kept", **options)
+    for folder, names in (("two", ["corpus.csv", "scores.csv"]), ("kept", ["kept.json"])):
+        status, _, err = captau("score", f"run={folder}", "output_dir=again")
+        assert status == 0, err
+        for name in names:
+            first, again = (tmp_path / place / name for place in (folder, "again"))
+            assert again.read_bytes() == first.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [

@@ -106,6 +106,13 @@ def test_several_systems_come_by_name(form: str, tmp_path: Path) -> None:
         ({}, "candidates: no captions in it"),
         ("shards/*.parquet", "large set, in shards; the command captau score takes it"),
         ({"mine": {"1": "a"}, "base": 5}, "candidates base: a path, a dict, a list"),
+        ({1: "a", "1": "b"}, "candidates: an image id is there twice, as a number and as text"),
+        (pd.DataFrame([[1, "a", "b"]], columns=["image_id", "caption", "caption"]), "one name"),
+        (pd.DataFrame([{**RESULT_ROWS[0], "system": None}]), "no value in the column 'system'"),
+        (
+            pd.DataFrame([{**row, "system": s} for row in RESULT_ROWS for s in (1, "1")]),
+            "a second system is called '1'",
+        ),
     ],
 )
 def test_captions_of_another_form_are_refused_in_one_line(candidates: Any, message: str) -> None:
@@ -132,7 +139,7 @@ def test_options_of_score_are_those_of_the_command(tmp_path: Path) -> None:
     assert scored.corpus["ci_low"].isna().all()
     written = json.loads((tmp_path / "run" / "run.json").read_text())
     assert written["config"]["partial"] is True
-    assert written["config"]["normalise"] == "thumb"
+    assert written["config"]["protocol"] == {"normalise": "thumb"}
     assert (tmp_path / "run" / "corpus.csv").is_file()
 
 

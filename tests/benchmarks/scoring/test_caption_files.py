@@ -343,8 +343,10 @@ def test_the_systems_of_a_csv_file_are_compared(tmp_path: Path) -> None:
     found = scored(both, references, "rouge_1")
     assert [system.system for system in found.caption_scores.systems] == ["a", "b"]
     assert found.differences is not None
-    with says("another file has a system 'a' too; rename one"):
-        scored([both, f"x={both}"], references, "rouge_1")
+    a_as_well = write(tmp_path, ("a.json", json.dumps(CAPTIONS)))
+    for files in ([both, f"x={both}"], [both, a_as_well], [a_as_well, both]):
+        with says("a second system is called 'a'; rename one"):
+            scored(files, references, "rouge_1")
     with says("keep.metric= keeps captions of one system; there are a, b"):
         scored(both, references, "rouge_1", keep=("rouge_1", 0.5))
 
