@@ -26,6 +26,7 @@ import lz4.frame
 import msgpack
 import numpy as np
 import pytest
+import yaml
 
 import captau
 from captau.benchmarks.cli.main import main
@@ -549,6 +550,12 @@ def test_examples_of_help(name, scratch, seen, capsys, monkeypatch):
             said = capsys.readouterr()
             pytest.fail(f"{command}\n{error!r}\n{said.out[-500:]}{said.err[-800:]}")
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_yaml_examples_of_a_page_can_be_read(page):
+    for block in re.findall(r"^```ya?ml[^\n]*\n(.*?)^```", page.read_text("utf-8"), re.S | re.M):
+        yaml.safe_load(block)
 
 
 def test_no_list_names_a_command_that_is_not_there():
