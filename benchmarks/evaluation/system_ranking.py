@@ -179,7 +179,8 @@ def check_systems(selection: EvaluationSet) -> None:
         problem = "one system alone" if systems.notna().all() else "items whose system is not known"
         raise InputError(
             f"dataset {selection.name}: it has {problem}; captau rank compares captioning systems "
-            "(dataset=file names their column with file.system=COLUMN)"
+            "(dataset=file names their columns: file.system=COLUMN of ratings, file.system_a= and "
+            "file.system_b= of pairs)"
         )
 
 

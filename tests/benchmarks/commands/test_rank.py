@@ -215,6 +215,13 @@ def test_bad_choices_of_rank(tmp_path):
         captau.rank("demo", "rouge_l", by="preferences")
 
 
+def test_pairs_without_systems_are_refused_with_the_names_of_their_columns(tmp_path, capsys):
+    path = tmp_path / "pairs.csv"
+    path.write_text("image,caption_a,caption_b,winner\n1,A saw 1,B saw 1,a\n")
+    assert run_captau("rank", "dataset=file", f"file.path={path}", "metrics=[rouge_l]") == 2
+    assert "file.system_a= and file.system_b=" in capsys.readouterr().err
+
+
 def test_systems_are_ranked_where_no_metric_can_be_computed(tmp_path, capsys):
     """A wins two comparisons, B one, and one is tied: d = ln 2, and Davidson's ν = 1/√2."""
     rows = ["1,a dog,a cat,a,A,B", "2,a x,a y,a,A,B", "3,x y,z,b,A,B", "4,x y,z w,tie,A,B"]
