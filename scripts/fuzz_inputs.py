@@ -226,7 +226,9 @@ def make_readers(folder: Path) -> list[Reader]:
     ]
 
 
-def try_input(reader: Reader, path: Path, is_never_valid: bool) -> tuple[str, str]:
+def try_input(
+    reader: Reader, path: Path, is_never_valid: bool, most_seconds: float
+) -> tuple[str, str]:
     """Read a broken file; return the outcome and, of a fault, what was seen."""
     path.parent.mkdir(exist_ok=True)
     begun, printed = time.monotonic(), io.StringIO()
@@ -239,7 +241,7 @@ def try_input(reader: Reader, path: Path, is_never_valid: bool) -> tuple[str, st
     except Exception:
         return "traceback", traceback.format_exc()
     seconds = time.monotonic() - begun
-    if seconds > MOST_SECONDS:
+    if seconds > most_seconds:
         return "slow", f"{seconds:.1f} s"
     last_line = message.rpartition("\n")[2]
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", message) or len(last_line) > 5000:
@@ -249,8 +251,13 @@ def try_input(reader: Reader, path: Path, is_never_valid: bool) -> tuple[str, st
     return "refused", message
 
 
-def fuzz(n_inputs: int, seed: int) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Try inputs; return the counts of outcomes by reader, and a text for each fault."""
+def fuzz(
+    n_inputs: int, seed: int, most_seconds: float = MOST_SECONDS
+) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Try inputs; return the counts of outcomes by reader, and a text for each fault.
+
+    An input that takes more than `most_seconds` is a fault.
+    """
     rng = random.Random(seed)
     counts: dict[str, Counter[str]] = {}
     faults: list[str] = []
@@ -259,7 +266,7 @@ def fuzz(n_inputs: int, seed: int) -> tuple[dict[str, Counter[str]], list[str]]:
         readers = make_readers(folder)
         for reader in readers:
             (folder / reader.file).write_bytes(reader.content)
-            outcome, seen = try_input(reader, folder / reader.file, is_never_valid=False)
+            outcome, seen = try_input(reader, folder / reader.file, False, most_seconds)
             if outcome != "accepted":
                 raise SystemExit(f"{reader.file}: the valid file is {outcome} {seen}")
         for number in range(n_inputs):
@@ -271,7 +278,7 @@ def fuzz(n_inputs: int, seed: int) -> tuple[dict[str, Counter[str]], list[str]]:
                 breakage, is_never_valid = rng.choice(BREAKAGES)
             path = folder / reader.file
             path.write_bytes(breakage(reader.content, rng))
-            outcome, seen = try_input(reader, path, is_never_valid)
+            outcome, seen = try_input(reader, path, is_never_valid, most_seconds)
             counts.setdefault(reader.file, Counter())[outcome] += 1
             if outcome not in ("refused", "accepted"):
                 faults.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+import threading
 import time
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -137,14 +138,23 @@ def test_a_slow_body_that_keeps_coming_is_taken(app, monkeypatch):
 
 def test_an_answer_that_is_not_read_is_cut_off(app, monkeypatch):
     monkeypatch.setattr(BoundedConnection, "write_seconds", 0.2)
+    closed = threading.Event()
+    connection_lost = BoundedConnection.connection_lost
+
+    def note_closing(self, exc):
+        connection_lost(self, exc)
+        closed.set()
+
+    monkeypatch.setattr(BoundedConnection, "connection_lost", note_closing)
 
     @app.get("/large")
     async def send_much():
         return "a" * 50_000_000
 
     with serving(app) as url, closing(connect(url)) as connection:
+        closed.clear()
         connection.sendall(GET.replace(b"health", b"large") + b"\r\n")
-        time.sleep(1)
+        assert closed.wait(60)
         n_bytes = 0
         try:
             while data := connection.recv(1 << 20):
