@@ -120,6 +120,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
         os.environ["CAPTAU_CACHE"] = before
 
 
+@pytest.fixture(autouse=True)
+def _forget_modules_of_tests(tmp_path_factory: pytest.TempPathFactory):
+    """Forget the modules that a test wrote and imported, so that no later test imports them."""
+    search_path, module_names = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = search_path
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - module_names:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
+            del sys.modules[name]
+
+
 def lend_tables(cache: Path) -> None:
     """METEOR's tables, which take long to compile, for a run with a cache folder of its own."""
     from captau.datasets.cache import cache_folder
