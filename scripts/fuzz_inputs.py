@@ -177,17 +177,10 @@ def make_readers(folder: Path) -> list[Reader]:
         raise SystemExit("the valid files cannot be made")
     score = ("score", "metrics=rouge_1", "output_dir={folder}/out")
     lines = "".join(json.dumps(row) + "\n" for row in CANDIDATES)
+    score_candidates = command(*score, "candidates={}", "references={folder}/references.json")
     return [
-        Reader(
-            "c.json",
-            json.dumps(CANDIDATES).encode(),
-            command(*score, "candidates={}", "references={folder}/references.json"),
-        ),
-        Reader(
-            "c.jsonl",
-            lines.encode(),
-            command(*score, "candidates={}", "references={folder}/references.json"),
-        ),
+        Reader("c.json", json.dumps(CANDIDATES).encode(), score_candidates),
+        Reader("c.jsonl", lines.encode(), score_candidates),
         Reader(
             "r.json",
             json.dumps(REFERENCES).encode(),

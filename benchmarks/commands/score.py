@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,12 +293,9 @@ def save_document_frequencies(options: DocumentFrequencyOptions) -> int:
     """
     references = read_references(options.references).texts.values()
     frequencies = document_frequencies(references, options.tokenize)
-    temporary = options.output.with_name(f".{options.output.name}.{os.getpid()}.tmp")
     try:
-        frequencies.write(temporary)
-        temporary.replace(options.output)
+        frequencies.write(options.output)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InputError(f"{options.output}: cannot be written ({error.strerror})") from error
     return frequencies.documents
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...metrics.base import Metric
-from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number
+from ..runs.tables import COEFFICIENT_STYLE, ResultTable, format_number, format_p_value
 from ..scoring.catalog import MetricStyle, metric_style
 from ..statistics.multiple_tests import p_value_column
 from ..statistics.preferences import MEAN_DIMENSION
@@ -230,13 +230,9 @@ def _difference_row(
     sign = -1 if first["difference"] < 0 else 1
     ends = sorted((sign * first["ci_low"], sign * first["ci_high"]))
     cells = [format_number(float(v), *scale) for v in (abs(first["difference"]), *ends)]
-    cells += [_p_value(float(by_test.loc[test, p_value])) for test in tests]
+    cells += [format_p_value(float(by_test.loc[test, p_value])) for test in tests]
     better, worse = (labels[first[side]] for side in ("metric_a", "metric_b")[::sign])
     return f"{better} over {worse}", cells
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else format_number(value, 1, 3)
 
 
 def disattenuated_tables(measured: MeasuredDataset, labels: Mapping[str, str]) -> list[ResultTable]:

@@ -41,10 +41,11 @@ class Difference:
     Attributes:
         part: one of `ASPECTS`.
         metrics: whose it is; empty where it is of all.
-        what: what differs.
-        before, now, by: as they are printed.
+        subject: what differs.
+        before, now, change: as they are printed.
         cause: the likely cause, or what becomes of it.
         fails: whether it fails the check.
+        is_in_one: whether the subject is on one side alone, so that nothing moved.
     """
 
     part: str
@@ -55,6 +56,15 @@ class Difference:
     change: str = ""
     cause: str = ""
     fails: bool = True
+    is_in_one: bool = False
+
+
+def difference_in_one(
+    part: str, metrics: tuple[str, ...], subject: str, *, is_in_old: bool, cause: str = ""
+) -> Difference:
+    """Return the line of a subject that is on one side alone."""
+    before, now = ("there", "–") if is_in_old else ("–", "there")
+    return Difference(part, metrics, subject, before, now, cause=cause, is_in_one=True)
 
 
 def compare_baselines(
@@ -196,7 +206,9 @@ def _scores(
     def add_line(subject: str, old: float, new: float) -> None:
         old_text, new_text = (number(v, digits).replace("null", "undefined") for v in (old, new))
         rows.append(
-            Difference("scores", (name,), subject, old_text, new_text, _by(old, new), cause)
+            Difference(
+                "scores", (name,), subject, old_text, new_text, format_change(old, new), cause
+            )
         )
 
     if gone := [pair for pair in pairs if moved(*pair[1:], reach)]:
@@ -238,16 +250,17 @@ def correlation_differences(
         label, _, scale, decimals = COEFFICIENT_STYLE[coefficient]
         subject = f"{key.rpartition(' ')[0]} {label}"
         if key not in before or key not in now:
-            old_text, new_text = ("there" if key in cells else "–" for cells in (before, now))
             rows.append(
-                Difference("correlations", (name,), subject, old_text, new_text, cause=cause)
+                difference_in_one(
+                    "correlations", (name,), subject, is_in_old=key in before, cause=cause
+                )
             )
             continue
         old, new = before[key], now[key]
         # Not whether the printed digits are others: where rounding turns, the last bit turns them.
         if moved(old, new, unit_of(coefficient) / 2):
             old_text, new_text = (printed(v, scale, decimals + 2) for v in (old, new))
-            difference = _by(old * scale, new * scale)
+            difference = format_change(old * scale, new * scale)
             rows.append(
                 Difference("correlations", (name,), subject, old_text, new_text, difference, cause)
             )
@@ -281,6 +294,6 @@ def _distance(old: float, new: float) -> float:
     return math.inf if math.isnan(old) or math.isnan(new) else abs(new - old)
 
 
-def _by(old: float, new: float) -> str:
-    distance = _distance(old, new)
-    return f"{new - old:+.3g}" if math.isfinite(distance) else ""
+def format_change(old: float, new: float) -> str:
+    """Return the change of a number with its sign; empty where one of the two is undefined."""
+    return f"{new - old:+.3g}" if math.isfinite(_distance(old, new)) else ""

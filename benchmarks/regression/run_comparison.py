@@ -18,6 +18,8 @@ from .differences import (
     Difference,
     cause_of,
     correlation_differences,
+    difference_in_one,
+    format_change,
     make_difference_table,
     signature_changes_of,
     version_differences,
@@ -49,9 +51,7 @@ def compare_runs(options: RunComparisonOptions) -> RunComparison:
     names = f"{before.folder} and {now.folder}"
     old_cells, new_cells = _cells(before), _cells(now)
     n_correlations = sum(len(old_cells[cell]) for cell in old_cells.keys() & new_cells.keys())
-    n_moved = sum(
-        d.part == "correlations" and "there" not in (d.before, d.now) for d in differences
-    )
+    n_moved = sum(d.part == "correlations" and not d.is_in_one for d in differences)
     summary = f"{names}: {n_moved} of {n_correlations} correlations differ by half a printed digit or more"
     columns = (before.folder.name or "before", now.folder.name or "now")
     title = f"{names}: what differs"
@@ -86,8 +86,10 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
         )
         cell = dataset, metric
         if cell not in old_cells or cell not in new_cells:
-            in_old, in_new = ("there" if cell in cells else "–" for cells in (old_cells, new_cells))
-            correlations.append(Difference("correlations", (metric,), dataset, in_old, in_new))
+            is_in_old = cell in old_cells
+            correlations.append(
+                difference_in_one("correlations", (metric,), dataset, is_in_old=is_in_old)
+            )
             continue
         scores += _score_differences(before, now, dataset, metric, cause)
         correlations += correlation_differences(old_cells[cell], new_cells[cell], metric, cause)
@@ -105,8 +107,7 @@ def list_differences(before: FinishedRun, now: FinishedRun) -> list[Difference]:
 def _data_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
     for name in dict.fromkeys([*old, *new]):
         if name not in old or name not in new:
-            in_old, in_new = ("there" if name in run else "–" for run in (old, new))
-            yield Difference("data", (), name, in_old, in_new)
+            yield difference_in_one("data", (), name, is_in_old=name in old)
             continue
         for key in ("revision", "digest"):
             before, now = str(old[name].get(key)), str(new[name].get(key))
@@ -174,12 +175,11 @@ def _score_differences(
     most = int(np.argmax(distances))
     item, (score_before, score_now) = pairs.index[most], values[most]
     texts = (number(s, 10).replace("null", "undefined") for s in (score_before, score_now))
-    change = score_now - score_before
     subject = f"{n_moved:,} of {len(pairs):,} items of {dataset}, most of all {item}"
     return [
         Difference(
             *("scores", (metric,), subject, *texts),
-            change="" if np.isnan(change) else f"{change:+.3g}",
+            change=format_change(score_before, score_now),
             cause=cause,
         )
     ]

@@ -17,7 +17,6 @@ import pandas as pd
 from ...datasets.images import find_image
 from ..runs.results import PEOPLE_SOURCE
 from .run_dataset import RunPart
-from .scored_captions import ScoredCaptions
 
 #: The longer side of a picture, in pixels.
 SIDE = 128
@@ -135,8 +134,7 @@ class _View:
         weighed = self.ranks[
             [*correlated_metrics, *self.ranks.columns[len(part.oriented.columns) :]]
         ]
-        # Own captions stand by image, so that systems can be compared; others by themselves.
-        self.by_image = isinstance(part, ScoredCaptions)
+        self.by_image = part.is_by_image
         self.unit = np.arange(self.total)
         disagreement = weighed.max(axis=1) - weighed.min(axis=1)
         if self.by_image:
@@ -196,9 +194,7 @@ class _View:
             "by_image": self.by_image,
             "higher": [bool(style.get("higher_is_better", True)) for style in styles],
             "formats": [[style.get("scale", 1), style.get("decimals", 4)] for style in styles],
-            "leading": part.metrics.index(part.leading_metric)
-            if isinstance(part, ScoredCaptions)
-            else 0,
+            "leading": part.leading_position,
             "metrics": [part.label(m) for m in scores.columns],
             "asked": self.n_correlated,
             "people": [{"name": d, "scale": str(scale)} for d, scale in part.scales.items()],

@@ -42,11 +42,6 @@ def format_percent(value: float) -> str:
     return format_number(value, 100, 1)
 
 
-def format_p_value(value: float) -> str:
-    """Return a p-value with three decimals, `<0.001` below that."""
-    return "<0.001" if value < 0.001 else format_number(value, 1, 3)
-
-
 def format_short(value: float) -> str:
     """Return a number with four digits, and 0 where it is smaller than half a thousandth."""
     if not math.isfinite(value):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number
+from ..runs.tables import COEFFICIENT_STYLE, MISSING, ResultTable, format_number, format_p_value
 from ..scoring.catalog import METRIC_KINDS
 from ..statistics.multiple_tests import p_value_column
 from ..statistics.preferences import MEAN_DIMENSION
@@ -17,7 +17,6 @@ from .chart import (
     Square,
     UnavailableChart,
     draw_squares,
-    format_p_value,
     label_square,
     make_row_figure,
     make_square_figure,

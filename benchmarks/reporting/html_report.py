@@ -20,10 +20,10 @@ from ..options.report import CHARTS, ReportOptions
 from ..runs.finished_run import COMMANDS_WITH_SCORE, FinishedRun, read_run
 from ..runs.output_folder import write_file
 from ..runs.progress_bar import StepProgress
-from ..runs.tables import MISSING, ResultTable
+from ..runs.tables import MISSING, ResultTable, format_p_value
 from . import figure_files as figures
 from .caption_browser import Embedded, embed
-from .chart import format_p_value, format_short
+from .chart import format_short
 from .charts import SYSTEM_CHART_MAKERS, make_charts
 from .overview import Overview, describe_data
 from .run_dataset import RunDataset
@@ -93,7 +93,7 @@ def build(config: ReportOptions) -> Report:
     page = _page(finished, part_data, _ROOM if has_captions else "", None)
     embedded = None
     if has_captions:
-        megabytes = config.megabytes or DEFAULT_MEGABYTES[finished.command == "score"]
+        megabytes = config.megabytes or DEFAULT_MEGABYTES.get(finished.command, 3.0)
         room = int(megabytes * 1e6) - len(page.encode()) - _REMARKS
         if room < _SMALLEST_ROOM:
             raise InputError(
@@ -106,8 +106,8 @@ def build(config: ReportOptions) -> Report:
     return Report(config.output or finished.folder / PAGE, page.encode(), embedded)
 
 
-#: How large a page may be unless the user says it: of a run with judgements, and of own captions.
-DEFAULT_MEGABYTES = (3.0, 12.0)
+#: How large a page may be by command, unless the user says it; 3 MB for the others.
+DEFAULT_MEGABYTES = {"score": 12.0}
 #: What charts of own captions are called; the others are in `CHARTS`.
 _SYSTEM_CHARTS = {
     "forest": "Scores with intervals",

@@ -51,6 +51,16 @@ class RunPart:
         """A row an item and a column a metric, companions after what was asked for; as computed."""
         raise NotImplementedError
 
+    @property
+    def is_by_image(self) -> bool:
+        """Tell whether pages show the captions of an image together, so that systems can be compared."""
+        return False
+
+    @property
+    def leading_position(self) -> int:
+        """The position in `metrics` of the metric that a page shows first."""
+        return 0
+
     @cached_property
     def styles(self) -> dict[str, dict[str, Any]]:
         """The fields of each metric's `MetricStyle`, by spec."""

@@ -62,6 +62,14 @@ class ScoredCaptions(RunPart):
         return f"{names}, references {self.dataset}" if self.has_several_references else names
 
     @property
+    def is_by_image(self) -> bool:
+        return True
+
+    @property
+    def leading_position(self) -> int:
+        return self.metrics.index(self.leading_metric)
+
+    @property
     def file_words(self) -> tuple[str, ...]:
         return (self.dataset,) if self.dataset else ()
 

@@ -76,6 +76,11 @@ def format_number(value: float, scale: float, decimals: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
+def format_p_value(value: float) -> str:
+    """Format a p-value with three decimals, and as `<0.001` below that."""
+    return "<0.001" if value < 0.001 else format_number(value, 1, 3)
+
+
 def markdown_of(table: ResultTable) -> str:
     """Return GitHub's pipe table."""
     head = [_pipe(c) for c in (table.corner, *table.columns)]

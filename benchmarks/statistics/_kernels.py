@@ -42,16 +42,11 @@ def pair_sums(
     points below in x: those below in y are concordant, those above discordant.
 
     Args:
-        start: the first cell of each run of equal x, and the number of cells, shape (n_runs + 1,).
-        unit: the unit whose weight a cell takes, shape (n_cells,).
-        level: its y, from 1, ascending within a run, shape (n_cells,).
-        count: the number of equal points that it stands for, shape (n_cells,).
-        n_levels: the number of different y.
+        start, unit, level, count, n_levels: the attributes of `PairSums`.
         weights: shape (n_units, n_replicates).
 
     Returns:
-        Shape (4, n_replicates): concordant less discordant weight; the sum of squares of the runs'
-        weights; that of the weights of equal x and y; the number of runs that weigh something.
+        The first array of `PairSums.compute`.
     """
     lanes = weights.shape[1]
     sums = np.zeros((4, lanes))

@@ -6,7 +6,6 @@ and without ties, so that its test is exact, or where pairs are many.
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -45,7 +44,9 @@ def correlate_kendall(x: Floats, y: Floats, variant: Literal["b", "c"] = "b") ->
             from scipy import stats
 
             return Kendall(tau, float(stats.kendalltau(x, y, variant=variant).pvalue))
-    return Kendall(tau, math.erfc(abs(surplus) / math.sqrt(_variance(x, y)) / math.sqrt(2)))
+    from scipy.special import ndtr
+
+    return Kendall(tau, 2 * float(ndtr(-abs(surplus) / np.sqrt(_variance(x, y)))))
 
 
 def _variance(x: Floats, y: Floats) -> float:

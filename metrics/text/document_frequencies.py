@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.reading.json_files import field, read_json
 from ..base import Floats
@@ -66,12 +67,17 @@ class DocumentFrequencies:
         return cls(documents, ngrams, table.get("tokenize", "ptb"))
 
     def write(self, path: Path) -> None:
-        """Write them as JSON, sorted, so that equal frequencies make equal files."""
+        """Write them whole or not at all, as JSON, sorted, so that equal frequencies make equal files.
+
+        Raises:
+            OSError: where the file cannot be written.
+        """
         counts = {" ".join(k): v for k, v in sorted(self.counts.items())}
         # A file of PTB tokens does not name them, like those of earlier versions.
         tokens = {} if self.tokenize == "ptb" else {"tokenize": self.tokenize}
         table = {"format": FORMAT, **tokens, "documents": self.documents, "counts": counts}
-        path.write_text(json.dumps(table, ensure_ascii=False, indent=0), encoding="utf-8")
+        with replacing(path) as stream:
+            stream.write(json.dumps(table, ensure_ascii=False, indent=0).encode())
 
 
 def document_frequencies(

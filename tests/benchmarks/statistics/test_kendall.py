@@ -24,7 +24,7 @@ def test_kendalls_coefficients_and_p_values_equal_scipys(n, levels, variant):
             stats.kendalltau(x, y, variant=variant),
         )
         assert result.statistic == reference.statistic
-        assert result.pvalue == pytest.approx(reference.pvalue, rel=1e-12, abs=1e-300)
+        assert result.pvalue == reference.pvalue
 
 
 def test_kendalls_p_value_of_sorted_values_is_scipys_exact_one():
