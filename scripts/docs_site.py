@@ -56,16 +56,19 @@ def home() -> str:
     intro, _ = sections("README.md")
     intro = intro.replace("docs/images/", "images/")
     counts = [
-        f"- [{len(metric_names())} metrics](metrics/index.md): what each computes, with its formula, "
-        "source, parameters and signature.",
+        f"- [{len(metric_names())} metrics](metrics/index.md): formula, source, parameters and "
+        "signature of each.",
         f"- [{len(datasets.names())} datasets](datasets/index.md): what people were asked, licence, "
-        "citation, and where to get it.",
+        "citation, and where to get each.",
         f"- [{len(COMMANDS)} commands](commands/index.md): every option and its default.",
     ]
     ways = [
         "- [Quick start](quick_start.md): two commands to a table.",
-        "- [Concepts](concepts.md): what a protocol is, and how far a metric can get.",
         "- [Why papers disagree](why_papers_disagree.md): one metric, one dataset, many numbers.",
+        "- [From captions to a number](concepts.md): the words that captau uses, and how far a "
+        "metric can get.",
+        "- [Score your own captions](own_captions.md), [use your own judgements]"
+        "(own_judgements.md), [collect judgements](collect.md).",
         *counts,
     ]
     return relink(f"{intro}\n## Where to go\n\n" + "\n".join(ways) + "\n", "README.md")
