@@ -61,12 +61,21 @@ class _PrintedColumn:
 
 
 def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> ResultTable:
-    """Return the printed table of one dataset: metrics in the field's order, then floors and ceilings."""
+    """Return the printed table of one dataset: metrics, the best by the first coefficient on top, floors, ceilings.
+
+    Undefined metrics stand last; equal ones in the field's order.
+    """
     frame = measured.correlations
     styles = {m.spec: metric_style(m) for m in metrics}
-    order = sorted(styles, key=lambda spec: styles[spec].order)
     row_by_key = {row_key(row): row for row in _records(frame)}
     columns = _columns(measured)
+
+    def sort_key(spec: str) -> tuple[float, float]:
+        row = row_by_key.get((spec, columns[0].dimension, columns[0].coefficient))
+        value = row["value"] if row is not None else np.nan
+        return np.inf if np.isnan(value) else -value, styles[spec].order
+
+    order = sorted(styles, key=sort_key)
     present = set(frame["metric"])
     below = {name: text for name, text in {**FLOORS, **CEILINGS}.items() if name in present}
     labels = {**{spec: label.label for spec, label in styles.items()}, **below}
@@ -85,6 +94,7 @@ def correlation_table(measured: MeasuredDataset, metrics: Sequence[Metric]) -> R
         [column.latex_head for column in columns],
         _notes(measured, styles, order, labels, {column.content for column in columns}),
         spare=tuple(index for index, c in enumerate(columns) if c.content != "value"),
+        own_labels=frozenset(style.label for style in styles.values() if style.kind == "given"),
     )
 
 

@@ -48,6 +48,7 @@ class ResultTable:
         notes: lines below it.
         numeric: whether the cells are numbers, which stand to the right.
         spare: which columns go where a terminal is too narrow for all.
+        own_labels: labels of the user's own metrics.
     """
 
     title: str
@@ -58,10 +59,18 @@ class ResultTable:
     notes: list[str] = field(default_factory=list[str])
     numeric: bool = True
     spare: tuple[int, ...] = ()
+    own_labels: frozenset[str] = frozenset()
 
     def _repr_html_(self) -> str:
         """Return the table as a notebook shows it."""
         return html_of(self)
+
+    def with_marks(self) -> ResultTable:
+        """Return the table as people see it: a `*` marks their own metrics, and a note explains it."""
+        if not self.own_labels:
+            return self
+        rows = [(f"{r} *" if r in self.own_labels else r, cells) for r, cells in self.rows]
+        return replace(self, rows=rows, own_labels=frozenset()).with_note("* your own metric.")
 
     def with_note(self, note: str) -> ResultTable:
         """Return the table with a note below the others; unchanged where the note is empty."""
@@ -83,6 +92,7 @@ def format_p_value(value: float) -> str:
 
 def markdown_of(table: ResultTable) -> str:
     """Return GitHub's pipe table."""
+    table = table.with_marks()
     head = [_pipe(c) for c in (table.corner, *table.columns)]
     lines = [f"**{table.title}**", "", "| " + " | ".join(head) + " |"]
     lines.append("|:--|" + ("--:|" if table.numeric else ":--|") * len(table.columns))
@@ -94,6 +104,7 @@ def markdown_of(table: ResultTable) -> str:
 
 def latex_of(table: ResultTable) -> str:
     """Return a booktabs table that compiles as it stands after `\\usepackage{booktabs}`."""
+    table = table.with_marks()
     heads = table.latex_columns or [latex_escape(c) for c in table.columns]
     align = "r" if table.numeric else "l"
     lines = [
@@ -116,6 +127,7 @@ def latex_of(table: ResultTable) -> str:
 
 def html_of(table: ResultTable) -> str:
     """Return a table as HTML, its notes below it."""
+    table = table.with_marks()
     side = "right" if table.numeric else "left"
 
     def row(tag: str, label: str, cells: Sequence[str]) -> str:
@@ -163,7 +175,7 @@ def csv_of(table: ResultTable) -> str:
 
 
 def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
-    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers stay whole.
+    """Return the table for the terminal; where it is narrow, labels and heads fold, and numbers and, where they fit, words stay whole.
 
     As `Text`, because rich takes brackets within a str for markup.
 
@@ -171,6 +183,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
         table: the table.
         width: of the terminal, in cells; the spare columns go where the numbers do not fit into it.
     """
+    table = table.with_marks()
     notes = table.notes
     rich_table = RichTable(title=Text(table.title), title_justify="left", caption_justify="left")
     widest = [
@@ -183,6 +196,10 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
         visible = [index for index in visible if index not in table.spare]
         hidden = ", ".join(dict.fromkeys(table.columns[index] for index in table.spare))
         notes = [*notes, f"No room for {hidden}: see table.md, or widen the terminal."]
+    min_widths = {index: widest[index] for index in visible}
+    of_words = {i: max([w, *map(len, table.columns[i].split())]) for i, w in min_widths.items()}
+    if width is not None and sum(of_words.values()) + 3 * len(of_words) + LABEL_ROOM <= width:
+        min_widths = of_words
     rich_table.caption = Text("\n".join(notes)) if notes else None
     rich_table.add_column(Text(table.corner), overflow="fold")
     for index in visible:
@@ -190,7 +207,7 @@ def rich_of(table: ResultTable, width: int | None = None) -> RichTable:
             Text(table.columns[index]),
             justify="right" if table.numeric else "left",
             overflow="fold",
-            min_width=widest[index] if table.numeric else None,
+            min_width=min_widths[index] if table.numeric else None,
         )
     for label, cells in table.rows:
         rich_table.add_row(Text(label), *(Text(cells[index]) for index in visible))

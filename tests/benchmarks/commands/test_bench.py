@@ -142,6 +142,19 @@ def test_a_python_function_is_a_metric(tmp_path, monkeypatch):
     np.testing.assert_array_equal(results.scores["score"], lengths)
 
 
+def test_tables_begin_with_the_best_metric_and_files_keep_the_order_of_the_options(
+    tmp_path, monkeypatch
+):
+    """By the first coefficient; a metric without a value stands last, and a `*` marks your own."""
+    (tmp_path / "even.py").write_text("def even(items):\n    return [1.0] * len(items)\n")
+    monkeypatch.chdir(tmp_path)
+    metrics = ["python(even:even)", "bleu_1", "rouge_l"]
+    results = captau.bench("demo", metrics, protocol={"coefficients": ["tau_c"]}, ceilings=False)
+    assert [label for label, _ in results.tables[0].rows] == ["ROUGE-L", "BLEU-1", "even"]
+    assert "\n| even * | – |" in results.to_markdown()
+    assert list(results.correlations["metric"]) == ["even", "bleu_1", "rouge_l"]
+
+
 def test_constant_scores_are_undefined_with_a_reason(tmp_path, monkeypatch):
     (tmp_path / "flat.py").write_text("def flat(items):\n    return [1.0] * len(items)\n")
     monkeypatch.chdir(tmp_path)

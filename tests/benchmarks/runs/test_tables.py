@@ -20,6 +20,7 @@ from captau.benchmarks.runs.tables import (
     ResultTable,
     csv_of,
     format_number,
+    frame_of,
     latex_escape,
     latex_of,
     markdown_of,
@@ -133,6 +134,27 @@ def test_a_narrow_terminal_folds_labels_and_keeps_numbers(width: int) -> None:
     first = [line.split("│")[1].strip() for line in shown.splitlines() if line.count("│") == 5]
     assert "".join(first) == label
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_words_of_heads_stay_whole_at_80_columns() -> None:
+    heads = ["τ_c", "τ_b", *(f"{d} acc. %" for d in ("colour", "relation", "object", "unrelated"))]
+    table = ResultTable("T", "metric", [*heads, "mean acc. %"], [("ROUGE-L", ["10.0"] * 7)])
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(rich_of(table, 80))
+    shown = console.export_text()
+    assert {"unrelated", "relation", "ROUGE-L"} <= set(shown.split())
+
+
+def test_a_mark_on_your_own_metric_for_people_and_not_in_csv() -> None:
+    table = ResultTable(
+        "T", "metric", ["x"], [("a", ["1"]), ("b", ["2"])], own_labels=frozenset("a")
+    )
+    for text in (markdown_of(table), latex_of(table), table._repr_html_()):
+        assert "a *" in text
+        assert "b *" not in text
+        assert "* your own metric." in text
+    assert csv_of(table) == "# T\nmetric,x\na,1\nb,2\n"
+    assert list(frame_of(table).index) == ["a", "b"]
 
 
 def test_brackets_are_no_markup_in_the_terminal() -> None:
