@@ -86,7 +86,7 @@ def run(config: ThresholdsOptions) -> RunOutput:
         {"thresholds.csv": curves, "recall.csv": recalls},
         study_record("thresholds", config, studies) | clock.record(),
         _tables(recalls, labels, config, studies),
-        threshold_figure(curves, labels),
+        threshold_figure(curves, recalls, labels),
     )
 
 

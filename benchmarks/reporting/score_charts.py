@@ -215,11 +215,13 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             continue
         rows: list[dict[str, Any]] = []
         cells: list[tuple[str, list[str]]] = []
+        areas: dict[str, float] = {}
         for metric in (m for m in part.metrics if m in part.oriented):
             scores = part.oriented[metric].loc[good.index].to_numpy(dtype=np.float64)
             curve, summary = metric_curve(scores, good, part.options.precision)
             indices = np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))
             rows += [{"metric": metric, **curve[k]} for k in indices if curve]
+            areas[metric] = summary["auc"]
             # Downwards, as in captau thresholds.
             threshold = np.floor(summary["threshold"] * 1e4) / 1e4
             texts = [
@@ -232,7 +234,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
         title = f"{part.title}, {dimension}: filtering captions"
         recall_label = f"recall at precision {part.options.precision:g}"
         ranked = sorted(cells, key=lambda row: -_sortable(row[1][0]))
-        areas = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
+        area_texts = ", ".join(f"{label} {texts[0]}" for label, texts in ranked)
         is_fault = dimension in part.faults
         share = describe_good(definition, int(good.sum()), len(good), is_fault=is_fault)
         yield Chart(
@@ -240,7 +242,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
             slug("precision_recall", part.dataset, part.protocol, dimension),
             title,
             f"Precision over recall when captions are kept whose score is above a threshold. {share} "
-            f"Area under the curve: {areas}.",
+            f"Area under the curve: {area_texts}.",
             ResultTable(
                 f"{title} ×100",
                 "metric",
@@ -248,7 +250,7 @@ def precision_recall_charts(part: RunDataset) -> Iterator[Chart]:
                 cells,
                 notes=[share],
             ),
-            _curves(part, dimension, frame, float(good.mean())),
+            _curves(part, dimension, frame, areas, float(good.mean())),
         )
     if reasons and len(reasons) == len(curve_names(definition, scales)):
         raise UnavailableChart("; ".join(reasons))
@@ -258,10 +260,12 @@ def _sortable(text: str) -> float:
     return float(text) if text != MISSING else -np.inf
 
 
-def _curves(part: RunDataset, dimension: str, rows: pd.DataFrame, base: float) -> Callable[[], Any]:
+def _curves(
+    part: RunDataset, dimension: str, rows: pd.DataFrame, areas: dict[str, float], base: float
+) -> Callable[[], Any]:
     def draw() -> Any:
         figure, axis = make_figure(3.9, 3.2)
-        draw_curves(axis, rows, {m: part.label(m) for m in part.metrics})
+        draw_curves(axis, rows, areas, {m: part.label(m) for m in part.metrics})
         axis.axhline(base, color=MUTED, linewidth=0.8, linestyle=":")
         axis.set_title(f"{part.title}, {dimension}")
         return figure

@@ -18,6 +18,7 @@ import captau
 from captau.benchmarks.options.report import CHARTS, PlotOptions
 from captau.benchmarks.options.thresholds import CurveOptions
 from captau.benchmarks.reporting import figure_files as figures
+from captau.benchmarks.reporting import score_charts
 from captau.benchmarks.reporting.chart import slug
 from captau.benchmarks.reporting.charts import draw_charts, make_charts
 from captau.benchmarks.reporting.run_dataset import run_datasets
@@ -145,7 +146,7 @@ def test_the_matrix_has_the_differences_and_p_values(part):
     assert f"{significant} of 3 pairs differ" in chart.description
 
 
-def test_the_curves_are_those_of_captau_thresholds(part, tmp_path):
+def test_the_curves_are_those_of_captau_thresholds(part, tmp_path, monkeypatch):
     words = ("metrics=[bleu_1,rouge_l,cider]", f"output_dir={tmp_path}")
     assert run_captau("thresholds", *words) == 0
     expected = pd.read_csv(tmp_path / "recall.csv").set_index("metric")
@@ -156,6 +157,14 @@ def test_the_curves_are_those_of_captau_thresholds(part, tmp_path):
             f"{100 * row['auc']:.1f}",
             f"{100 * row['recall']:.1f}",
         ]
+    monkeypatch.setattr(
+        score_charts, "POINTS", 5
+    )  # fewer points are drawn; the areas stay those of all
+    (chart,) = only(part, "precision_recall")
+    legend = [text.get_text() for text in chart.draw().axes[0].get_legend().get_texts()]
+    assert sorted(legend) == sorted(
+        f"{part.label(m)} (AUC {100 * expected.at[m, 'auc']:.1f})" for m in METRICS
+    )
 
 
 def test_where_less_is_better_scores_are_turned(copy):
