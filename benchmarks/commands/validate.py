@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...datasets.errors import InputError
+from ...datasets.reading.json_files import has_too_many_containers, too_many_containers
 from ...datasets.reading.table import Table, read_table
 from ...datasets.registry import load
 from ...metrics.text.tokens.ptb import tokenize
@@ -230,6 +231,9 @@ class _CaptionCheck:
 
     def parse(self, text: str, line: int) -> tuple[bool, Any]:
         """Return whether a text is JSON, and its value; `line` is 0 for the text of a whole file."""
+        if has_too_many_containers(text):
+            self.faults.add(str(too_many_containers(f"{self.name}:{line}" if line else self.name)))
+            return False, None
         try:
             return True, json.loads(text, object_pairs_hook=_make_object)
         except json.JSONDecodeError as error:

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from ...datasets.download.archives import open_zip
+
 #: The largest submission that is read, packed or not; one of 40,000 captions has some 4 MB.
 MOST_BYTES = 64 << 20
 #: The most members of an archive: results on one set or two (the paper asks for both), and hidden files.
 MOST_MEMBERS = 20
+_MOST_DIRECTORY_BYTES = 1 << 20
 #: The file names that the COCO server accepts: captions_test2014_ALG_results.json.
 CONVENTION = re.compile(r"captions_([a-z]+[0-9]*)_([A-Za-z0-9][\w.+-]*)_results\.json", re.ASCII)
 _HIDDEN_FILES = re.compile(r"__MACOSX/.*|\.DS_Store|\._.*")
@@ -72,7 +75,7 @@ def results_in(path: Path, data: bytes, faults: Faults) -> dict[str, bytes]:
 def _read_members(path: Path, data: bytes, faults: Faults) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each result in an archive; its faults go to `faults`."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with open_zip(io.BytesIO(data), _MOST_DIRECTORY_BYTES) as archive:
             bytes_left = MOST_BYTES
             for info in _select_results(path, archive.infolist(), faults):
                 with archive.open(info) as stream:

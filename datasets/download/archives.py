@@ -8,9 +8,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from ..errors import InputError
 
@@ -27,11 +29,53 @@ _BROKEN = (
     OSError,
 )
 _CHUNK = 1 << 20
+#: The most members of an archive (COCO's images of one split are 82,783), and the most bytes of a zip's directory.
+MAX_MEMBERS, MAX_DIRECTORY_BYTES = 100_000, 16 << 20
+#: The most bytes of a tar's headers that hold a name or attributes.
+_MAX_HEADER_BYTES = 1 << 20
+_LONG_HEADERS = (*b"LKxgX",)
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A member's header in a tar, whose long name is read only if it is no bomb."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type[0] in _LONG_HEADERS and header.size > _MAX_HEADER_BYTES:
+            raise tarfile.HeaderError(f"a name of {header.size:,} bytes")
+        return header
+
+
+def open_zip(file: Path | IO[bytes], most_bytes: int = MAX_DIRECTORY_BYTES) -> zipfile.ZipFile:
+    """Open a zip, whose directory zipfile reads whole, with hundreds of bytes of memory for a member.
+
+    Args:
+        file: its path or content.
+        most_bytes: of the directory.
+
+    Raises:
+        BadZipFile: where the directory is larger, or the zip is damaged.
+    """
+    with file.open("rb") if isinstance(file, Path) else nullcontext(file) as stream:
+        # The record that `ZipFile` itself goes by; its sixth field is the directory's size.
+        end_record = zipfile._EndRecData(stream)  # pyright: ignore[reportAttributeAccessIssue]
+    if end_record and end_record[5] > most_bytes:
+        raise zipfile.BadZipFile(
+            f"its directory has {end_record[5]:,} bytes, where {most_bytes:,} at most are read"
+        )
+    return zipfile.ZipFile(file)
 
 
 def is_archive(path: Path) -> bool:
     """Tell whether a file is a zip or a tar archive, packed or not, whatever its name says."""
-    return zipfile.is_zipfile(path) or tarfile.is_tarfile(path)
+    if zipfile.is_zipfile(path):
+        return True
+    try:
+        with tarfile.open(path, tarinfo=BoundedHeader):
+            return True
+    except tarfile.TarError as error:
+        return isinstance(error, tarfile.HeaderError)  # `Archive` says what is wrong
 
 
 class Archive:
@@ -54,14 +98,16 @@ class Archive:
         self._tar: tarfile.TarFile | None = None
         try:
             if zipfile.is_zipfile(path):
-                self._zip = zipfile.ZipFile(path)
+                self._zip = open_zip(path)
                 entries = [(i.filename, _kind(i)) for i in self._zip.infolist()]
             else:
-                self._tar = tarfile.open(path)  # noqa: SIM115 - closed by __exit__
+                self._tar = tarfile.open(path, tarinfo=BoundedHeader)  # noqa: SIM115 - closed by __exit__
                 entries = [
                     (m.name, "folder" if m.isdir() else "file" if m.isfile() else "link")
-                    for m in self._tar.getmembers()
+                    for m in islice(self._tar, MAX_MEMBERS + 1)
                 ]
+            if len(entries) > MAX_MEMBERS:
+                raise ValueError(f"more than {MAX_MEMBERS:,} files in it")
         except _BROKEN as error:
             self._close()
             raise self._broken(error) from error

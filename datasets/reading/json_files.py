@@ -22,12 +22,27 @@ _ESCAPES = re.compile(
 #: The longest line of JSON lines, and the longest entry of a JSON file, in bytes. No caption comes near; a small
 #: packed file may hold gigabytes.
 MAX_ENTRY_BYTES = 1 << 27
+#: The most lists and objects of an entry, or of a file that is read whole: each takes two bytes of a file and 64 in
+#: memory. COCO's largest file of annotations has some 3 million.
+MAX_CONTAINERS = 5_000_000
 
 
 def entry_too_long(where: str) -> InputError:
     """Return the error for an entry that is longer than any that people write."""
     return InputError(
         f"{where}: longer than {MAX_ENTRY_BYTES >> 20} MB without an end; not a file of captions"
+    )
+
+
+def has_too_many_containers(text: str) -> bool:
+    """Return whether JSON has more lists and objects than any file of captions; brackets in texts count too."""
+    return text.count("[") + text.count("{") > MAX_CONTAINERS
+
+
+def too_many_containers(where: str) -> InputError:
+    """Return the error for JSON of more lists and objects than any file of captions has."""
+    return InputError(
+        f"{where}: more than {MAX_CONTAINERS:,} lists and objects; not a file of captions, get it anew"
     )
 
 
@@ -144,6 +159,8 @@ def parsed(text: str, name: str, line: int = 0) -> Any:
         InputError: as `read_json` has it.
     """
     where = f"{name}:{line}" if line else name
+    if has_too_many_containers(text):
+        raise too_many_containers(where)
     if "\\ud" in text or "\\uD" in text:
         text = _ESCAPES.sub(lambda escape: escape[1] or r"\ufffd", text)
     try:

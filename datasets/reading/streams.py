@@ -137,7 +137,7 @@ class _JsonText:
         self._stream, self._name = stream, name
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._position, self._is_at_end = "", 0, False
-        self._n_unyielded = 0  # bytes that were read since the last value
+        self._n_unyielded = self._n_containers = 0  # bytes and brackets since the last value
         self._json = json.JSONDecoder(object_pairs_hook=only_once)
 
     def pieces(self) -> Iterator[tuple[str, int, Any]]:
@@ -221,7 +221,7 @@ class _JsonText:
             else:
                 if end < len(text) - _NEAR or self._is_at_end:  # a number may go on: 1.5
                     self._advance(end)
-                    self._n_unyielded = 0
+                    self._n_unyielded = self._n_containers = 0
                     return value
             self._more()
 
@@ -235,6 +235,9 @@ class _JsonText:
         self._n_unyielded += len(data)
         if self._n_unyielded > json_files.MAX_ENTRY_BYTES:
             raise json_files.entry_too_long(f"{self._name}:{self.line}")
+        self._n_containers += data.count(b"[") + data.count(b"{")
+        if self._n_containers > json_files.MAX_CONTAINERS:
+            raise json_files.too_many_containers(f"{self._name}:{self.line}")
         self._is_at_end = not data
         try:
             self._text, self._position = (

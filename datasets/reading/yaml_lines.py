@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-#: The deepest nesting, and the most values, each counted as often as aliases repeat it.
-MAX_DEPTH, MAX_NODES = 50, 1_000_000
+#: The deepest nesting; the most values, each counted as often as aliases repeat it; and the most characters.
+MAX_DEPTH, MAX_NODES, MAX_CHARACTERS = 50, 100_000, 2_000_000
 
 
 class MalformedYamlError(ValueError):
@@ -22,14 +22,28 @@ class MalformedYamlError(ValueError):
         self.line = line
 
 
+class _BoundedLoader(yaml.SafeLoader):
+    """A loader that ends at too many values, before they have taken seconds and memory."""
+
+    n_nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.n_nodes += 1
+        if self.n_nodes > MAX_NODES:
+            raise MalformedYamlError("too many values", self.line + 1)
+        return super().compose_node(parent, index)
+
+
 def compose_yaml(text: str) -> yaml.Node | None:
     """Return the root node of a text; None where it is empty.
 
     Raises:
         MalformedYamlError: where it is no YAML.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise MalformedYamlError(f"more than {MAX_CHARACTERS:,} characters", 1)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_BoundedLoader)
         _check_size(root)
         return root
     except yaml.MarkedYAMLError as error:

@@ -89,6 +89,8 @@ def _copy_kept_samples(path: Path, name: str, is_kept: Sequence[bool], stream: A
                 if is_kept[number]:
                     for member, content in members:
                         target.addfile(member, io.BytesIO(content))
+                        # As in `list_members`.
+                        target.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
             members.clear()
             endings.clear()
 

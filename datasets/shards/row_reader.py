@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..download.archives import BoundedHeader
 from ..errors import InputError
 from ..reading.json_files import (
     MAX_ENTRY_BYTES,
@@ -313,7 +314,7 @@ def _read_tar(
     yield from batch_rows(rows(), size, paths)
 
 
-class _Header(tarfile.TarInfo):
+class _Header(BoundedHeader):
     """A member's header; `tarfile` itself would take the archive to end at a damaged one."""
 
     @classmethod
@@ -337,6 +338,8 @@ def list_members(archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, st
     The key is the name up to the first dot, the ending what follows. Files that macOS adds (`._NAME`) are passed over.
     """
     for member in archive:
+        # Else it holds every header to its end.
+        archive.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         folder, _, base = member.name.rpartition("/")
         if member.isfile() and not base.startswith("._"):
             stem, _, ending = base.partition(".")

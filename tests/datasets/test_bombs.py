@@ -1,0 +1,106 @@
+"""Small files that hold very much are refused in a line, before what they hold is in memory."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from captau.benchmarks.commands.validate import validate
+from captau.benchmarks.options.validate import ValidateOptions
+from captau.datasets.download import archives
+from captau.datasets.download.archives import Archive, is_archive
+from captau.datasets.reading.json_files import MAX_CONTAINERS, read_json, read_json_lines
+from captau.datasets.reading.streams import JsonSource
+from captau.datasets.reading.yaml_lines import MalformedYamlError, compose_yaml
+from captau.datasets.shards.row_reader import list_members, open_tar, read_samples
+from tests.conftest import says
+
+LISTS = "[" + "[]," * (MAX_CONTAINERS + 1_000_000) + "[]]"
+ROW = '{"image_id": "a", "caption": %s}'
+
+
+@pytest.mark.parametrize("content", [LISTS, f"[{ROW % LISTS}]", f'{{"a": {LISTS}}}'])
+def test_json_of_millions_of_lists_is_not_parsed(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json"
+    path.write_text(content)
+    with says("bomb.json", "more than 5,000,000 lists and objects", "get it anew"):
+        read_json(path)
+    verdict = validate(ValidateOptions(file=path, kind="captions"))
+    assert "more than 5,000,000 lists and objects" in verdict.faults[0]
+    if content != LISTS:  # its entries are read one after another, and the first is refused
+        with says("bomb.json:1", "more than 5,000,000 lists and objects"):
+            list(JsonSource(path).read())
+    lines = tmp_path / "bomb.jsonl"
+    lines.write_text(ROW % LISTS)
+    with says("bomb.jsonl:1", "more than 5,000,000 lists and objects"):
+        list(read_json_lines(lines))
+
+
+def test_aliases_and_lists_of_yaml_are_counted_before_they_are_followed() -> None:
+    laughs = "a0: &a0 [x, x]\n" + "".join(
+        f"a{k + 1}: &a{k + 1} [*a{k}, *a{k}]\n" for k in range(40)
+    )
+    lists = "[" + "[]," * 200_000 + "[]]"
+    for text, problem in (
+        (laughs, "too many values"),
+        (lists, "too many values"),
+        ("#" * 3_000_000, "more than 2,000,000 characters"),
+    ):
+        with pytest.raises(MalformedYamlError, match=problem):
+            compose_yaml(text)
+
+
+def zip_claiming(n_bytes: int) -> bytes:
+    """Return a zip whose end record claims a directory of some bytes."""
+    return b"\0" * 100 + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, n_bytes, 0, 0)
+
+
+def test_a_zip_with_a_million_members_is_not_listed(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    path.write_bytes(zip_claiming(58_000_000))
+    with says("bomb.zip", "its directory has 58,000,000 bytes, where 16,777,216 at most are read"):
+        Archive(path)
+    path.write_bytes(zip_claiming(2_000_000))
+    verdict = validate(ValidateOptions(file=path))
+    assert "its directory has 2,000,000 bytes, where 1,048,576 at most" in verdict.faults[0]
+
+
+def test_a_tar_of_too_many_members_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for number in range(12):
+            archive.addfile(tarfile.TarInfo(f"{number}.txt"))
+    assert len(Archive(path).names) == 12
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 11)
+    with says("bomb.tar.gz", "more than 11 files in it"):
+        Archive(path)
+
+
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x", b"g"])
+def test_a_name_of_gigabytes_in_a_tar_is_not_read(kind: bytes, tmp_path: Path) -> None:
+    header = tarfile.TarInfo("bomb")
+    header.type, header.size = kind, 2 << 30
+    path = tmp_path / "00.tar"
+    path.write_bytes(header.tobuf(tarfile.GNU_FORMAT) + b"a" * 2048)
+    assert is_archive(path)
+    with says("00.tar", "a name of 2,147,483,648 bytes", "get it anew"):
+        Archive(path)
+    with pytest.raises(tarfile.ReadError, match="a name of 2,147,483,648 bytes"):
+        list(read_samples(path, "00.tar"))
+
+
+def test_members_that_were_read_are_forgotten() -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as target:
+        for number in range(100):
+            target.addfile(tarfile.TarInfo(f"{number}.txt"))
+    stream.seek(0)
+    with open_tar(stream) as archive:
+        counts = [len(archive.members) for _ in list_members(archive)]
+    assert counts == [0] * 100
