@@ -45,7 +45,7 @@ def expand_stored_options(command: Command, words: Sequence[str]) -> list[str]:
                 raise InputError(f"{word}: one folder is expected; captau compare takes two")
             typed.append(f"run=[{','.join(map(quoted, folders))}]")
         elif key == "run":
-            stored |= _read_run_options(command, options, value)
+            stored |= _read_run_options(command, options, value, typed)
     typed_keys = {word.partition("=")[0] for word in typed}
     if "dataset" in typed_keys:
         typed_keys.add("file")  # its options belong to the stored dataset
@@ -68,9 +68,13 @@ def split_folders(value: str) -> list[str]:
 
 
 def _read_run_options(
-    command: Command, options: Mapping[str, Option], folder: str
+    command: Command, options: Mapping[str, Option], folder: str, typed: Sequence[str]
 ) -> dict[str, str]:
-    """Return the options of a finished run that this command has too and that are not its defaults."""
+    """Return the options of a finished run that this command has too and that are not its defaults.
+
+    Raises:
+        InputError: where Python objects were scored, which no file holds, and `typed` names none instead.
+    """
     is_measuring = "dataset" in options
     commands = [
         c.name
@@ -83,6 +87,12 @@ def _read_run_options(
         )
     ]
     config = dict(read_run(folder, commands).run.get("config") or {})
+    replaced = {word.partition("=")[0] for word in typed}
+    if in_memory := [key for key in config.get("in_memory", ()) if key not in replaced]:
+        raise InputError(
+            f"{folder} was run from Python objects that were not saved ({', '.join(in_memory)}); run it again from "
+            f"Python, or type {' '.join(f'{key}=…' for key in in_memory)} as well"
+        )
     for group_name, key in (("dataset", "datasets"), ("paper", "papers")):
         config[group_name] = list(config.get(key) or config.get(group_name) or ())
     if isinstance(rater := config.get("rater"), Mapping):

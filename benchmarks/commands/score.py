@@ -170,6 +170,7 @@ def score(
         "candidates": captions_from_python(candidates, "candidates"),
         "references": captions_from_python(references, "references"),
     }
+    in_memory = [k for k, sources in files.items() if any(s.content is not None for s in sources)]
     config = ScoreOptions(
         **files,
         **options,
@@ -186,6 +187,7 @@ def score(
                 for name, sources in files.items()
                 if sources
             },
+            **({"in_memory": in_memory} if in_memory else {}),
             "metrics": [m.spec for m in chosen_metrics],
             **options,
             "statistics": vars(options["statistics"]),

@@ -72,6 +72,7 @@ def measuring_arguments(
         ),
         "configuration": {
             "dataset": datasets,
+            **({"in_memory": ["dataset"]} if loaded else {}),
             "metrics": [m.spec for m in chosen_metrics],
             "protocol": changes,
             "statistics": vars(statistics_options),

@@ -118,7 +118,7 @@ def _notes(
     counts = {s.references: len(s.items) for s in scores.systems}
     fewest = min(counts.values())
     per_system = " of each system" if scores.has_several_systems else ""
-    captions = f"{fewest:,} captions{per_system}"
+    captions = f"{fewest:,} caption{'s' * (fewest != 1)}{per_system}"
     if len(set(counts.values())) > 1:
         captions = "Captions: " + ", ".join(f"{n:,} with {name}" for name, n in counts.items())
     yield f"{captions}. {scale_note([style for _, style in metrics])}."
@@ -127,13 +127,17 @@ def _notes(
     for name, total in n_images.items():
         if counts[name] < total:
             yield f"partial: {counts[name]:,} of the {total:,} images of {name}."
-    for scored in scores.systems:
-        if (copies := find_own_references(scored.items)).n_copies:
-            head = f"{_head(scored, scores)}: " if _head(scored, scores) else ""
-            yield (
-                f"{head}{copies.count()} ({copies.n_exact:,} letter by letter); without these in "
-                f"references=FILE they are scored as others are."
-            )
+    copies = {_head(scored, scores): find_own_references(scored.items) for scored in scores.systems}
+    counts_of_copies = [
+        f"{head}{': ' * bool(head)}{own.count()} ({own.n_exact:,} letter by letter)"
+        for head, own in copies.items()
+        if own.n_copies
+    ]
+    if counts_of_copies:
+        yield (
+            f"{'; '.join(counts_of_copies)}. Remove these references from the file of references to score "
+            "the captions as the others are."
+        )
     has_own_idf = any(spec.startswith("cider") and "df=" not in spec for spec, _ in metrics)
     if has_own_idf and fewest < 50:
         yield (

@@ -155,7 +155,7 @@ def run_parts(run: FinishedRun, options: CurveOptions) -> list[RunDataset] | lis
 
 def is_score_run(folder: Path) -> bool:
     """Tell whether a folder holds a run of `captau score`."""
-    return read_run(folder, COMMANDS_WITH_SCORE).command == "score"
+    return read_run(folder, COMMANDS_WITH_SCORE, warns=False).command == "score"
 
 
 def read_scored_parts(folders: Sequence[Path]) -> list[ScoredCaptions]:

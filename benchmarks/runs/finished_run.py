@@ -164,11 +164,14 @@ class FinishedRun:
         return f"run captau {self.command} output_dir={self.folder} again"
 
 
-def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> FinishedRun:
+def read_run(
+    folder: str | Path, commands: Sequence[str] = COMMANDS, *, warns: bool = True
+) -> FinishedRun:
     """Read a finished run's folder.
 
     Args:
         commands: the commands whose runs are accepted.
+        warns: whether to log a warning where datasets are missing.
 
     Raises:
         InputError: where there is no run, it is unfinished, of another form, or another command's.
@@ -204,7 +207,7 @@ def read_run(folder: str | Path, commands: Sequence[str] = COMMANDS) -> Finished
             f"{folder} is a run of captau {command}; one of {', '.join(commands)} is expected"
         )
     check_record(run, record, has_correlations=command in COMMANDS)
-    if unfinished := run.get("unfinished"):
+    if warns and (unfinished := run.get("unfinished")):
         logger.warning(
             "%s is unfinished: %s is missing; captau %s run=%s output_dir=%s completes it",
             *(folder, ", ".join(unfinished), command, folder, folder),

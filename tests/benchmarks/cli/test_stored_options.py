@@ -95,3 +95,20 @@ def test_a_run_that_cannot_be_repeated_is_one_line(command, words, message, capt
     assert status == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_run_of_python_objects_is_repeated_only_with_files(captau, tmp_path):
+    captions, references = {"1": "a dog"}, {"1": ["a dog runs"]}
+    python.score(captions, references, "bleu_1", output_dir=tmp_path / "scored")
+    for name, texts in (("c.json", captions), ("r.json", references)):
+        (tmp_path / name).write_text(json.dumps(texts))
+    files = [f"candidates={tmp_path / 'c.json'}", f"references={tmp_path / 'r.json'}"]
+    status, _, err = captau("score", f"run={tmp_path / 'scored'}")
+    assert status == 2
+    assert "was run from Python objects that were not saved (candidates, references)" in err
+    assert captau("score", f"run={tmp_path / 'scored'}", *files)[0] == 0
+    python.bench(python.load("demo"), "bleu_1", output_dir=tmp_path / "measured")
+    assert (
+        "objects that were not saved (dataset)"
+        in captau("bench", f"run={tmp_path / 'measured'}")[2]
+    )

@@ -420,13 +420,18 @@ def test_metrics_from_python_warn_of_texts_without_blanks(caplog: pytest.LogCapt
     ]
 
 
-def test_captions_among_their_references_are_counted_below_the_table(tmp_path: Path) -> None:
+def test_a_note_counts_the_captions_of_all_systems_that_are_among_their_references(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "c.json").write_text(json.dumps({"1": "A dog.", "2": "a cat", "3": "x"}))
     (tmp_path / "r.json").write_text(json.dumps({i: ["a dog", "a cat"] for i in "123"}))
-    found = score(tmp_path, ["c.json"], ["r.json"], "bleu_1")
-    assert (
-        "2 of 3 captions are one of their image's references (1 letter by letter); without these in "
-        "references=FILE they are scored as others are." in found.tables[0].notes
+    (tmp_path / "d.json").write_text(json.dumps({"1": "a dog", "2": "y", "3": "x"}))
+    results = score(tmp_path, ["c.json", "d.json"], ["r.json"], "bleu_1")
+    (note,) = [note for note in results.tables[0].notes if "their image's" in note]
+    assert note == (
+        "c: 2 of 3 captions are one of their image's references (1 letter by letter); "
+        "d: 1 of 3 captions is one of its image's references (1 letter by letter). "
+        "Remove these references from the file of references to score the captions as the others are."
     )
 
 
