@@ -112,7 +112,7 @@ def add_digit_counts(total: DigitCounts, part: Mapping[int, Mapping[int, int]]) 
 
 
 def compute_percentiles(
-    sizes: Mapping[str, int], shares: Sequence[float], count_pass: CountPass
+    sizes: Mapping[str, int], shares: Sequence[float | Fraction], count_pass: CountPass
 ) -> dict[str, list[float]]:
     """Compute percentiles of several columns, interpolated as NumPy does by default.
 
@@ -164,14 +164,14 @@ def _descend(prefix: int, rank: int, counts: Mapping[int, int]) -> tuple[int, in
     raise AssertionError("the parts hold fewer numbers than their sizes say")
 
 
-def _neighbour_ranks(size: int, share: float) -> tuple[int, int, float]:
+def _neighbour_ranks(size: int, share: float | Fraction) -> tuple[int, int, float]:
     """Return the two ranks that a percentile lies between, and how far from the first."""
     exact_rank = Fraction(share) * (size - 1) / 100
     low = math.floor(exact_rank)
     return low, min(low + 1, size - 1), float(exact_rank - low)
 
 
-def _interpolate(value_by_rank: Mapping[int, float], size: int, share: float) -> float:
+def _interpolate(value_by_rank: Mapping[int, float], size: int, share: float | Fraction) -> float:
     if not size:
         return math.nan
     low, high, weight = _neighbour_ranks(size, share)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ import pandas as pd
 
 from ...datasets.errors import InputError, unknown
 from ...datasets.shards.row_reader import Columns
-from ...datasets.shards.shard_files import Shard
+from ...datasets.shards.shard_files import Shard, check_unchanged
 from ..options.large import FilterOptions
 from ..runs.output_folder import OutputFolder
 from ..runs.progress_bar import RowProgress
@@ -34,7 +35,7 @@ from .engines import Engine, open_engine
 from .folders import ResultFolder, lock_folder
 from .plan import RunPlan
 from .run_folder import MANIFEST, SCORES, WORK
-from .score_scan import ScoreScan, scan_scores
+from .score_scan import ScoreReader, ScoreScan, scan_scores
 from .stages import Result, describe_file_error
 from .thresholds import Threshold, choose_threshold
 
@@ -81,27 +82,32 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
     if config.metric not in manifest["signatures"]:
         raise unknown("metric of this run", config.metric, manifest["signatures"])
     signature = manifest["signatures"][config.metric]
-    threshold = choose_threshold(config, signature)
+    stored = ScoreReader.of_run(source, manifest, config.metric)
+    n_best, least = None, config.above
+    if config.share is not None:
+        n_best, least = stored.find_best(config.share)
+    threshold = choose_threshold(config, signature, least)
     if source.local and config.output_dir and _is_same(source.local, config.output_dir):
         raise InputError(
             f"output_dir={config.output_dir} is the scored run itself; name another folder"
         )
+    _check_shards(manifest)
+    scan = scan_scores(stored, threshold.value)
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(config.output_dir, "filter"))
-        scan = scan_scores(source, manifest, config.metric, threshold.value)
         kept_folder, work = folder.path / KEPT_FOLDER, folder.path / WORK
         stack.enter_context(lock_folder(work, str(folder.path)))
-        for path in (kept_folder, work / "filter"):
-            path.mkdir(parents=True, exist_ok=True)
-        for path in kept_folder.glob("[0-9]" * 6 + "-*"):  # an earlier run may have had more shards
-            path.unlink()
+        stack.callback(shutil.rmtree, work, ignore_errors=True)
+        for stage_folder in ("filter", KEPT_FOLDER):
+            (work / stage_folder).mkdir(parents=True, exist_ok=True)
         plan = _make_plan(source, manifest, work)
         engine = stack.enter_context(open_engine(config.engine, config.workers, config.address))
         progress = stack.enter_context(RowProgress())
-        tasks = _make_tasks(config, manifest, threshold.value, scan, kept_folder)
+        tasks = _make_tasks(manifest, threshold.value, stored, scan, work / KEPT_FOLDER)
         results = _filter_shards(plan, tasks, engine, progress)
         examples = _example_rows(scan, results)
-        tables = _make_tables(config.metric, threshold, scan, examples)
+        tables = _make_tables(config.metric, threshold, scan, examples, n_best)
+        _replace_kept_shards(kept_folder, work / KEPT_FOLDER)
         folder.write(
             {
                 "shards.csv": to_csv(_shard_rows(plan, results)),
@@ -119,6 +125,7 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
                         "rows": scan.n_rows,
                         "kept": scan.n_kept,
                         "undefined": scan.n_undefined,
+                        "tied": scan.n_tied,
                         **describe_environment(),
                         "started": started_at.isoformat(timespec="seconds"),
                         "seconds": round(time.perf_counter() - started, 3),
@@ -126,7 +133,6 @@ def _filter(config: FilterOptions) -> FilteredCaptions:
                 ),
             }
         )
-        shutil.rmtree(work, ignore_errors=True)
     share = scan.n_kept / scan.n_rows if scan.n_rows else math.nan
     summary = f"kept {scan.n_kept:,} of {scan.n_rows:,} captions ({share:.1%}), in {kept_folder}"
     if words := threshold.precision_words:
@@ -158,40 +164,72 @@ def _read_manifest(source: ResultFolder) -> dict[str, Any]:
         ) from error
 
 
+def _shards(manifest: Mapping[str, Any]) -> tuple[Shard, ...]:
+    return tuple(
+        Shard(**{key: shard[key] for key in ("path", "kind", "size", "stamp")})
+        for shard in manifest["shards"]
+    )
+
+
+def _check_shards(manifest: Mapping[str, Any]) -> None:
+    """Check that all shards that were scored are as they were, before anything is written.
+
+    Raises:
+        InputError: where one is not.
+    """
+    with chdir(_directory(manifest)):
+        for shard, record in zip(_shards(manifest), manifest["shards"], strict=True):
+            if "skipped" not in record:
+                check_unchanged(shard)
+
+
+def _directory(manifest: Mapping[str, Any]) -> str:
+    """Return the folder where the relative paths of the shards start; this one if it no longer exists."""
+    directory = manifest.get("directory", "")
+    return directory if Path(directory).is_dir() else os.curdir
+
+
+def _replace_kept_shards(folder: Path, new_folder: Path) -> None:
+    """Replace the kept shards of an earlier run, which may have had more."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("[0-9]" * 6 + "-*"):
+        path.unlink()
+    for path in new_folder.iterdir():
+        path.rename(folder / path.name)
+
+
 def _make_plan(source: ResultFolder, manifest: Mapping[str, Any], work: Path) -> RunPlan:
     local = source.local
     plan = RunPlan(
         work=str(work.resolve()),
         scores=str(local.resolve() / SCORES) if local else f"{source.location}/{SCORES}",
-        shards=tuple(
-            Shard(**{key: shard[key] for key in ("path", "kind", "size", "stamp")})
-            for shard in manifest["shards"]
-        ),
+        shards=_shards(manifest),
         columns=Columns(**manifest["columns"]),
         part_rows=_BATCH_ROWS,
+        directory=str(Path(_directory(manifest)).resolve()),
     )
     plan.save()
     return plan
 
 
 def _make_tasks(
-    config: FilterOptions,
     manifest: Mapping[str, Any],
     threshold: float,
+    stored: ScoreReader,
     scan: ScoreScan,
-    kept_folder: Path,
+    folder: Path,
 ) -> list[dict[str, Any]]:
     example_rows = scan.example_rows()
     return [
         {
             "id": f"{number:06d}",
             "source": shard["path"],
-            "metric": config.metric,
+            "metric": stored.metric,
             "threshold": threshold,
-            "parts": scan.parts[number],
+            "parts": stored.parts[number],
             "is_skipped": "skipped" in shard,
             "sha256": shard.get("sha256"),
-            "folder": str(kept_folder.resolve()),
+            "folder": str(folder.resolve()),
             "example_rows": example_rows.get(number, []),
         }
         for number, shard in enumerate(manifest["shards"])
@@ -250,9 +288,17 @@ def _example_rows(scan: ScoreScan, results: list[Result]) -> pd.DataFrame:
 
 
 def _make_tables(
-    metric: str, threshold: Threshold, scan: ScoreScan, examples: pd.DataFrame
+    metric: str,
+    threshold: Threshold,
+    scan: ScoreScan,
+    examples: pd.DataFrame,
+    n_best: int | None,
 ) -> list[ResultTable]:
-    """Make the table of both sides of the threshold, and that of examples."""
+    """Make the table of both sides of the threshold, and that of examples.
+
+    Args:
+        n_best: how many captions are the best share, without further ones that tie; None where no share was named.
+    """
     sizes = {"kept": scan.n_kept, "dropped": scan.n_rows - scan.n_kept - scan.n_undefined}
     rows: list[tuple[str, list[str]]] = []
     for side, size in sizes.items():
@@ -264,6 +310,11 @@ def _make_tables(
         cells = [f"{scan.n_undefined:,}", share, *[MISSING] * len(_TABLE_SHARES)]
         rows.append(("dropped, without a score", cells))
     notes = [f"Kept are captions with {metric} of {threshold.value:g} or more."]
+    if n_best is not None and scan.n_kept > n_best:
+        notes.append(
+            f"{scan.n_tied:,} captions tie at {threshold.value:g}. All of them are kept, "
+            f"{scan.n_kept - n_best:,} more than the share."
+        )
     if words := threshold.precision_words:
         notes.append(f"{words[0].upper()}{words[1:]}.")
     columns = ["number", "%", *(f"P{share:g}" for share in _TABLE_SHARES)]

@@ -19,6 +19,8 @@ from ..runs.output_folder import write_file
 def lock_folder(work: Path, output: str) -> Generator[None]:
     """Keep other runs out of a folder while the block lasts; the system's lock goes with its process.
 
+    The file of the lock is removed at the end.
+
     Args:
         work: the folder of intermediate files.
         output: where the run writes, for the message.
@@ -36,6 +38,7 @@ def lock_folder(work: Path, output: str) -> Generator[None]:
     try:
         yield
     finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 

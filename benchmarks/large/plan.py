@@ -17,6 +17,9 @@ from ...datasets.shards.shard_files import Shard
 from ...metrics.base import Metric
 from ...metrics.text.cider import Cider
 
+#: The plan's file in the folder of intermediate files.
+PLAN_FILE = "plan.json"
+
 
 @dataclass(frozen=True)
 class RunPlan:
@@ -60,7 +63,7 @@ class RunPlan:
     @property
     def file(self) -> str:
         """The path of the plan's own file."""
-        return str(Path(self.work) / "plan.json")
+        return str(Path(self.work) / PLAN_FILE)
 
     def save(self) -> None:
         """Write the plan's file."""

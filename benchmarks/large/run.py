@@ -81,11 +81,17 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         if (record := folder.read_finished_record()) is not None:
             folder.remove_work()
             return report_scores(config, record, evidence, is_new=False)
+        earlier_rows = folder.read_earlier_rows()
         engine = stack.enter_context(open_engine(config.engine, config.workers, config.address))
         progress = stack.enter_context(RowProgress())
         plan = _make_plan(config, shards, folder)
         runner = StageRunner(plan, engine, progress, config.skip_corrupt)
         parts = _read_parts(config, runner)
+        for shard, source in zip(shards, parts.sources, strict=True):
+            if "skipped" not in source:
+                folder.check_not_shorter(
+                    shard.path, source["rows"], earlier_rows.get(shard.path, 0)
+                )
         first_row = read_first_row(plan, next(iter(parts.rows)))
         missing = find_unavailable(config.metrics, first_row)
         warn_unavailable([missing])
@@ -100,13 +106,12 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         for shard in shards:
             check_unchanged(shard)
         manifest = _make_manifest(config, folder, plan, metrics, parts, scores, record)
-        record["costs"] = runner.describe_costs()
         tables = [make_table(config, record, evidence)]
         run_record = {
             **_describe_run(config, manifest),
             "engine": engine.name,
             "workers": engine.workers,
-            "costs": record["costs"],
+            "costs": runner.describe_costs(),
             "started": started_at.isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - started, 3),
         }
@@ -380,6 +385,7 @@ def _make_manifest(
         "format": FORMAT,
         "key": folder.key,
         "rows": record["rows"],
+        **folder.candidates,
         "signatures": {metric.spec: metric.signature for metric in metrics},
         "missing": record["missing"],
         "columns": asdict(config.columns),

@@ -18,6 +18,7 @@ from ..options.large import LargeOptions
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
 from . import stages
 from .folders import ResultFolder, lock_folder
+from .plan import PLAN_FILE, RunPlan
 
 #: The version of the manifest and of intermediate files.
 FORMAT = 1
@@ -26,6 +27,7 @@ MANIFEST = "manifest.json"
 RECORD = "distributions.json"
 #: Folders within the output folder: the scores, and intermediate files.
 SCORES, WORK = "scores", ".work"
+_RESTORE = "put it back, or score into another output_dir="
 #: Folders of intermediate files beside those of the stages' results.
 _WORK_FOLDERS = ("rows", "tokens", "counts", "frequencies", "images")
 
@@ -41,11 +43,14 @@ class RunFolder:
         output: the folder of the results.
         work: the folder of intermediate files, of this run alone: it is removed at the end.
         key: a digest of all that the scores depend on.
+        candidates: the option `candidates` and the folder where relative paths start, as the manifest has them.
     """
 
     def __init__(self, config: LargeOptions, shards: Sequence[Shard]) -> None:
         self.output = ResultFolder(config.output)
         self.key = _settings_key(config, shards)
+        self.candidates = {"candidates": list(config.candidates), "directory": str(Path.cwd())}
+        self._shards = shards
         self._name = config.output
         local = self.output.local
         digest = hashlib.sha256((str(local.resolve()) if local else config.output).encode())
@@ -73,8 +78,8 @@ class RunFolder:
         if self._key_file.is_file() and self._key_file.read_text() != self.key:
             if any((self.work / "score").glob("*.json")):
                 raise InputError(
-                    f"{self._name}: a run of other shards or settings was begun there; put them back, "
-                    f"remove {self.work}, or name another output_dir="
+                    f"{self._name}: a run of other shards or settings was begun there{self._describe_change()}; put "
+                    f"them back, remove {self.work}, or name another output_dir="
                 )
             shutil.rmtree(self.work)  # nothing that took long is lost
             self.work.mkdir()
@@ -82,6 +87,33 @@ class RunFolder:
     @property
     def _key_file(self) -> Path:
         return self.work / "key"
+
+    def _describe_change(self) -> str:
+        """Name the first shard of the run that was begun which is not among those of this run."""
+        begun = RunPlan.read(str(self.work / PLAN_FILE)).shards
+        changed = next((shard.path for shard in begun if shard not in self._shards), None)
+        return f" ({changed} is gone or changed)" if changed else ""
+
+    def read_earlier_rows(self) -> dict[str, int]:
+        """Return how many rows each shard had when a finished run read the same candidates; none without such a run.
+
+        Raises:
+            InputError: where one of these shards is gone.
+        """
+        manifest = json.loads(self.output.read(MANIFEST) or b"{}")
+        if any(manifest.get(key) != value for key, value in self.candidates.items()):
+            return {}
+        rows_by_path = {shard["path"]: int(shard["rows"]) for shard in manifest["shards"]}
+        for path in rows_by_path.keys() - {shard.path for shard in self._shards}:
+            raise InputError(f"{path}: is gone since {self._name} was scored; {_RESTORE}")
+        return rows_by_path
+
+    def check_not_shorter(self, path: str, rows: int, earlier_rows: int) -> None:
+        """Raise InputError where a shard has fewer rows than in the finished run that this one would replace."""
+        if rows < earlier_rows:
+            raise InputError(
+                f"{path}: has {rows:,} captions, but had {earlier_rows:,} when {self._name} was scored; {_RESTORE}"
+            )
 
     def read_finished_record(self) -> dict[str, Any] | None:
         """Return the record of a finished run of the same settings; None where there is none."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ...datasets.errors import InputError
 from ...metrics.base import Floats
 from .distributions import SHARES
 from .exact import DigitCounts, add_digit_counts, compute_percentiles, count_digits
@@ -27,20 +30,78 @@ ShardParts = Sequence[Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
+class ScoreReader:
+    """A reader of the scores that a finished run gave by one metric, part by part.
+
+    Attributes:
+        folder: of the parts, a path or a URL.
+        parts: the parts of each shard.
+        metric: the metric's spec.
+    """
+
+    folder: str
+    parts: ShardParts
+    metric: str
+
+    @classmethod
+    def of_run(cls, source: ResultFolder, manifest: Mapping[str, Any], metric: str) -> ScoreReader:
+        """Return the scores in a run's folder."""
+        part_by_name = {part["name"]: part for part in manifest["parts"]}
+        parts = [[part_by_name[name] for name in shard["parts"]] for shard in manifest["shards"]]
+        return cls(f"{source.location}/{SCORES}", parts, metric)
+
+    def __iter__(self) -> Iterator[tuple[int, int, Floats]]:
+        """Yield the number of the shard, the first row and the scores of each part.
+
+        Raises:
+            InputError: where a part's scores are not what the manifest lists.
+        """
+        for shard, shard_parts in enumerate(self.parts):
+            first_row = 0
+            for part in shard_parts:
+                scores = read_part_scores(self.folder, part, self.metric)
+                yield shard, first_row, scores
+                first_row += len(scores)
+
+    def find_best(self, share: float) -> tuple[int, float]:
+        """Return how many captions are the best share of those with a score, rounded up, and the least score of these.
+
+        Raises:
+            InputError: where no caption has a score.
+        """
+        n_scored = sum(int((~np.isnan(scores)).sum()) for _, _, scores in self)
+        if not n_scored:
+            raise InputError(f"{self.folder}: no caption has a score by {self.metric}")
+        n_best = math.ceil(Fraction(str(share)) * n_scored)  # 0.1 of 30 are 3
+        percentile = Fraction(100 * (n_scored - n_best), max(1, n_scored - 1))
+
+        def count_pass(
+            position: int, prefixes: Mapping[str, Sequence[int]]
+        ) -> Mapping[str, DigitCounts]:
+            counts: DigitCounts = {}
+            for _, _, scores in self:
+                add_digit_counts(counts, count_digits(scores, position, prefixes[self.metric]))
+            return {self.metric: counts}
+
+        value = compute_percentiles({self.metric: n_scored}, [percentile], count_pass)
+        return n_best, value[self.metric][0]
+
+
+@dataclass(frozen=True)
 class ScoreScan:
     """Counts, percentiles and examples of a set's scores on both sides of a threshold, `kept` and `dropped`.
 
     Attributes:
-        parts: the parts of each shard.
         n_rows, n_kept, n_undefined: how many captions there are, are kept, and have no score.
+        n_tied: how many score exactly the threshold.
         examples: captions to show, by the side on which they are.
         percentiles: by side, in the order of `SHARES`.
     """
 
-    parts: ShardParts
     n_rows: int
     n_kept: int
     n_undefined: int
+    n_tied: int
     examples: dict[str, list[Example]]
     percentiles: dict[str, list[float]]
 
@@ -63,43 +124,28 @@ class ScoreScan:
         return rows
 
 
-def scan_scores(
-    source: ResultFolder, manifest: Mapping[str, Any], metric: str, threshold: float
-) -> ScoreScan:
+def scan_scores(stored: ScoreReader, threshold: float) -> ScoreScan:
     """Scan the scores of a run by one metric.
 
     Args:
-        source: the folder of the run.
-        manifest: its manifest.
-        metric: the metric's spec.
+        stored: the scores.
         threshold: the least score that is kept.
 
     Raises:
         InputError: where a part's scores are not what the manifest lists.
     """
-    part_by_name = {part["name"]: part for part in manifest["parts"]}
-    parts = [[part_by_name[name] for name in shard["parts"]] for shard in manifest["shards"]]
-
-    def read_scores() -> Iterator[tuple[int, int, Floats]]:
-        """Yield the number of the shard, the first row and the scores of each part."""
-        for shard, shard_parts in enumerate(parts):
-            first_row = 0
-            for part in shard_parts:
-                scores = read_part_scores(f"{source.location}/{SCORES}", part, metric)
-                yield shard, first_row, scores
-                first_row += len(scores)
-
     sizes = {"kept": 0, "dropped": 0}
-    n_rows = n_undefined = 0
+    n_rows = n_undefined = n_tied = 0
     examples: dict[str, list[Example]] = {"lowest": [], "just below": [], "just above": []}
-    for shard, first_row, scores in read_scores():
+    for shard, first_row, scores in stored:
         n_rows += len(scores)
+        n_tied += int((scores == threshold).sum())
         n_undefined += int(np.isnan(scores).sum())
         for side, side_scores in _split(scores, threshold).items():
             sizes[side] += len(side_scores)
         _add_examples(examples, shard, first_row, scores, threshold)
-    percentiles = _compute_percentiles(sizes, read_scores, threshold)
-    return ScoreScan(parts, n_rows, sizes["kept"], n_undefined, examples, percentiles)
+    percentiles = _compute_percentiles(sizes, stored, threshold)
+    return ScoreScan(n_rows, sizes["kept"], n_undefined, n_tied, examples, percentiles)
 
 
 def _split(scores: Floats, threshold: float) -> dict[str, Floats]:
@@ -129,14 +175,14 @@ def _add_examples(
 
 def _compute_percentiles(
     sizes: Mapping[str, int],
-    read_scores: Callable[[], Iterator[tuple[int, int, Floats]]],
+    stored: ScoreReader,
     threshold: float,
 ) -> dict[str, list[float]]:
     def count_pass(
         position: int, prefixes: Mapping[str, Sequence[int]]
     ) -> Mapping[str, DigitCounts]:
         counts: defaultdict[str, DigitCounts] = defaultdict(dict)
-        for _, _, scores in read_scores():
+        for _, _, scores in stored:
             for side, side_scores in _split(scores, threshold).items():
                 if side in prefixes:
                     digits = count_digits(side_scores, position, prefixes[side])

@@ -23,6 +23,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,9 @@ def perform(stage: str, plan_file: str, task: Task) -> Result:
     started, cpu_started = time.perf_counter(), time.process_time()
     try:
         plan = RunPlan.read(plan_file)
-        if Path.cwd() != Path(plan.directory):  # a cluster's workers begin elsewhere
-            os.chdir(plan.directory)
         os.environ.update(plan.environment)
-        result = STAGES[stage](plan, task)
+        with chdir(plan.directory):  # a cluster's workers begin elsewhere
+            result = STAGES[stage](plan, task)
         result |= {
             "seconds": time.perf_counter() - started,
             "cpu_seconds": time.process_time() - cpu_started,

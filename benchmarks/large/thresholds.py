@@ -62,20 +62,21 @@ class Threshold:
         }
 
 
-def choose_threshold(config: FilterOptions, signature: str) -> Threshold:
-    """Choose the threshold: the one that was typed, or the lowest that reaches a precision.
+def choose_threshold(config: FilterOptions, signature: str, least: float | None) -> Threshold:
+    """Choose the threshold: a score, or the lowest that reaches a precision.
 
     Args:
         config: the options.
         signature: the metric's, as the set was scored.
+        least: the score; None for the precision of the options.
 
     Raises:
         InputError: where the curve of `captau thresholds` cannot be read or does not suit the metric, or no
             threshold reaches the precision.
     """
     if config.thresholds is None:
-        assert config.above is not None
-        return Threshold(config.above)
+        assert least is not None
+        return Threshold(least)
     metric = resolve_metrics(config.metric)[0]
     if metric.depends_on_corpus and metric.parameters.get("df") is None:
         raise InputError(
@@ -94,8 +95,8 @@ def choose_threshold(config: FilterOptions, signature: str) -> Threshold:
         point = sufficient.sort_values("n_kept").iloc[-1]  # the most captions
         value = float(point["threshold"])
     else:
-        assert config.above is not None
-        value = config.above
+        assert least is not None
+        value = least
         points_above = curve[curve["threshold"] >= value]
         if points_above.empty:
             return Threshold(value)

@@ -170,7 +170,7 @@ class FilterOptions(Options):
     thresholds: Path | None = option(
         None,
         "a finished captau thresholds. With keep.precision= it chooses the lowest threshold that reaches that "
-        "precision; with keep.above= it estimates the precision",
+        "precision; with keep.above= or keep.share= it estimates the precision",
         key="keep.thresholds",
         takes="DIR",
     )
@@ -178,6 +178,13 @@ class FilterOptions(Options):
         None,
         "the share of the kept captions that should be good",
         key="keep.precision",
+        takes="SHARE",
+        check=check_share,
+    )
+    share: float | None = option(
+        None,
+        "the share of the scored captions to keep, the best first; captions that tie with the last one are kept too",
+        key="keep.share",
         takes="SHARE",
         check=check_share,
     )
@@ -202,11 +209,16 @@ class FilterOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_engine(self.engine, self.workers, self.address)
-        if (self.above is None) == (self.precision is None):
+        if [self.above, self.share, self.precision].count(None) != 2:
             raise InputError(
-                "say which captions are kept: keep.above=SCORE, or keep.thresholds=DIR keep.precision=SHARE"
+                "say which captions are kept, in one way: keep.above=SCORE, keep.share=SHARE, or "
+                "keep.thresholds=DIR keep.precision=SHARE"
             )
         if self.precision is not None and self.thresholds is None:
             raise InputError(
                 "keep.precision= needs keep.thresholds=DIR, a finished run of captau thresholds"
+            )
+        if self.share is not None and not resolve_metrics(self.metric)[0].higher_is_better:
+            raise InputError(
+                f"keep.share= keeps the highest scores, but low scores of {self.metric} are better; name another metric"
             )

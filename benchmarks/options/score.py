@@ -151,6 +151,7 @@ captau score candidates=one.json references=one_refs.json 'metrics=cider(df=coco
 captau score 'candidates=shards/*.parquet' metrics=bleu_4,cider output_dir=scored
 captau score candidates=shards engine=ray metrics=bleu_4,cider
 captau score keep.run=scored keep.metric=cider keep.above=0.4
+captau score keep.run=scored keep.metric=cider keep.share=0.5
 captau score keep.run=scored keep.metric=rouge_l keep.thresholds=curves keep.precision=0.7
 """
     notes: ClassVar[str] = """

@@ -33,6 +33,11 @@ def filter_run(run, output, *words, metric="cider"):
     )
 
 
+def write_three_shards(rows, folder):
+    for i in range(3):
+        write(folder / "set" / f"{i}.jsonl", rows[i * 20 : i * 20 + 20])
+
+
 def test_rows_stay_as_they_were_in_every_kind_of_shard(rows, tmp_path, capsys):
     names = ["a.parquet", "b.jsonl", "c.jsonl.gz", "d.jsonl.zst", "e.tar", "f.tar.gz"]
     for i, name in enumerate(names):
@@ -184,6 +189,9 @@ def test_bad_options_and_changed_shards_are_one_line(rows, tmp_path, capsys):
         ),
         (["keep.precision=2", f"keep.thresholds={tmp_path}"], "keep.precision is 2"),
         (["keep.above=nan"], "keep.above is nan"),
+        (["keep.above=1", "keep.share=0.5"], "say which captions are kept, in one way"),
+        (["keep.share=0"], "keep.share is 0"),
+        (["keep.share=0.5", "keep.metric=chair_i"], "low scores of chair_i are better"),
     ):
         assert filter_run(tmp_path / "run", tmp_path / "out", *words) == 2
         assert message in capsys.readouterr().err
@@ -230,8 +238,7 @@ def test_a_run_is_not_filtered_into_itself(rows, tmp_path, capsys, monkeypatch):
 
 
 def test_a_folder_of_kept_shards_belongs_to_one_run(rows, tmp_path, capsys):
-    for i in range(3):
-        write(tmp_path / "set" / f"{i}.jsonl", rows[i * 20 : i * 20 + 20])
+    write_three_shards(rows, tmp_path)
     score(tmp_path / "set", tmp_path / "run", ["cider"])
     assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
     score(tmp_path / "set" / "1.jsonl", tmp_path / "run", ["cider"])
@@ -242,3 +249,80 @@ def test_a_folder_of_kept_shards_belongs_to_one_run(rows, tmp_path, capsys):
     assert len(list((tmp_path / "out" / "kept").iterdir())) == 3
     assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 0
     assert [p.name for p in (tmp_path / "out" / "kept").iterdir()] == ["000000-1.jsonl"]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 1.0])
+def test_the_best_share_is_exact_over_all_parts(share, rows, tmp_path, capsys):
+    """The expected threshold is the score at the rank that the share rounds up to, of all scores sorted."""
+    write_three_shards(rows, tmp_path)
+    score(tmp_path / "set", tmp_path / "run", ["cider"], rows=7)
+    assert filter_run(tmp_path / "run", tmp_path / "out", f"keep.share={share}") == 0
+    scores = scores_in(tmp_path / "run")["cider"].to_numpy()
+    threshold = np.sort(scores)[::-1][round(share * 60) - 1]
+    n_kept = (scores >= threshold).sum()
+    assert f"kept {n_kept} of 60 captions" in capsys.readouterr().out
+    assert pd.read_csv(tmp_path / "out" / "shards.csv")["kept"].sum() == n_kept
+    assert (
+        json.loads((tmp_path / "out" / "run.json").read_text())["known"]["threshold"] == threshold
+    )
+
+
+def test_captions_that_tie_with_the_last_of_the_best_share_are_kept_and_named(tmp_path, capsys):
+    captions = ["a dog runs", "a dog runs", "a dog runs", "a cat sits", "two men"]
+    rows = [
+        {"image_id": str(i), "caption": caption, "references": ["a dog runs"]}
+        for i, caption in enumerate(captions)
+    ]
+    score(write(tmp_path / "a.jsonl", rows), tmp_path / "run", ["rouge_l"], rows=2)
+    words = ["keep.share=0.4"]
+    assert filter_run(tmp_path / "run", tmp_path / "out", *words, metric="rouge_l") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "kept 3 of 5 captions" in printed
+    assert "3 captions tie at 1. All of them are kept, 1 more than the share." in printed
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["tied"] == 3
+
+
+def test_a_run_is_filtered_from_any_folder(rows, tmp_path, monkeypatch):
+    """The paths of the shards start where the set was scored, and other relative paths where it is filtered."""
+    write(tmp_path / "there" / "set.jsonl", rows)
+    monkeypatch.chdir(tmp_path / "there")
+    score("set.jsonl", "run", ["cider"])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert filter_run("../there/run", "out", "keep.above=0.5") == 0
+    assert [p.name for p in (tmp_path / "here" / "out" / "kept").iterdir()] == ["000000-set.jsonl"]
+    assert pd.read_csv("out/shards.csv")["shard"].tolist() == ["set.jsonl"]
+
+
+@pytest.mark.parametrize("refusal", ["a changed shard", "a shard that is gone", "damaged scores"])
+def test_a_refused_filter_leaves_nothing_behind(refusal, rows, tmp_path, capsys):
+    write_three_shards(rows, tmp_path)
+    score(tmp_path / "set", tmp_path / "run", ["cider"])
+    assert filter_run(tmp_path / "run", tmp_path / "earlier", "keep.above=0.5") == 0
+    before = {p: p.is_dir() or p.read_bytes() for p in (tmp_path / "earlier").rglob("*")}
+    shard = tmp_path / "set" / "2.jsonl"
+    if refusal == "a changed shard":
+        write(shard, rows[:5])
+    elif refusal == "a shard that is gone":
+        shard.unlink()
+    else:
+        next((tmp_path / "run" / "scores").iterdir()).write_bytes(b"")
+    for output in ("out", "earlier"):
+        assert filter_run(tmp_path / "run", tmp_path / output, "keep.above=0.5") == 2
+    name = "scores" if refusal == "damaged scores" else "2.jsonl"
+    assert name in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert {p: p.is_dir() or p.read_bytes() for p in (tmp_path / "earlier").rglob("*")} == before
+
+
+def test_a_filter_that_fails_on_its_way_leaves_nothing_behind(rows, tmp_path, capsys):
+    """JSON that is no JSON lines is scored, but cannot be filtered; earlier shards are copied before."""
+    write(tmp_path / "a.jsonl", rows[:20])
+    captions = [{"image_id": r["image_id"], "caption": r["caption"]} for r in rows[20:]]
+    (tmp_path / "b.json").write_text(json.dumps(captions))
+    paths, references = [tmp_path / "a.jsonl", tmp_path / "b.json"], (str(tmp_path / "r.jsonl"),)
+    write(tmp_path / "r.jsonl", [{**r, "caption": ""} for r in rows])
+    score(paths, tmp_path / "run", ["cider"], references=references)
+    assert filter_run(tmp_path / "run", tmp_path / "out", "keep.above=0.5") == 2
+    assert "b.json: write it as JSON lines to filter it" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -280,6 +280,39 @@ def test_a_finished_run_is_not_repeated(rows, tmp_path, monkeypatch):
     assert len(list((tmp_path / "out" / "scores").glob("*.parquet"))) == 3
 
 
+def test_two_runs_write_the_same_files_but_for_run_json(rows, tmp_path):
+    """Times, memory and processes stand in run.json alone."""
+    path = write(tmp_path / "set.jsonl", rows)
+    for output in ("first", "second"):
+        score(path, tmp_path / output, rows=20)
+    first, second = (
+        {p.relative_to(tmp_path / output): p.read_bytes() for p in files if p.name != "run.json"}
+        for output in ("first", "second")
+        if (files := [p for p in (tmp_path / output).rglob("*") if p.is_file()])
+    )
+    assert len(first) > 8
+    assert first == second
+
+
+@pytest.mark.parametrize("loss", ["gone", "shorter"])
+def test_a_set_that_shrank_does_not_replace_the_scores_of_the_whole(loss, rows, tmp_path):
+    for i in range(3):
+        write(tmp_path / "set" / f"{i}.jsonl", rows[i * 30 : i * 30 + 30])
+    score(tmp_path / "set", tmp_path / "out", ["bleu_1"])
+    before = (tmp_path / "out" / "run.json").read_bytes()
+    path = tmp_path / "set" / "1.jsonl"
+    if loss == "gone":
+        path.unlink()
+        messages = ("1.jsonl: is gone since", "put it back", "output_dir=")
+    else:
+        write(path, rows[30:50])
+        messages = ("1.jsonl: has 20 captions, but had 30", "put it back", "output_dir=")
+    with says(*messages):
+        score(tmp_path / "set", tmp_path / "out", ["bleu_1"])
+    assert (tmp_path / "out" / "run.json").read_bytes() == before
+    score(tmp_path / "set", tmp_path / "other", ["bleu_1"])
+
+
 def test_foreign_files_in_the_work_folder_stay(rows, tmp_path):
     path = write(tmp_path / "set.jsonl", rows)
     theirs = tmp_path / "scratch" / "precious.txt"
