@@ -1,221 +1,179 @@
-"""A plan on paper: what `captau score` of 10⁹ captions would take, from runs that were measured.
+"""A plan on paper: what `captau score` of 10⁹ captions would take, from measured runs and a simulation.
 
-    python scripts/benchmark_scale.py --rows 10000 100000 --engines local --output scale.json
-    python scripts/plan_scale.py scale.json
-    python scripts/plan_scale.py scale.json --by-metric 10000 --output docs/scale_plan.md
+    python scripts/benchmark_scale.py --rows 10000 100000 1000000 --engines local --output scale.json
+    python scripts/simulate_large_set.py --rows 1e9 > simulation.json
+    python scripts/plan_scale.py scale.json simulation.json --output docs/scale_plan.md
 
-Each stage's CPU seconds are fitted as a start and a cost a row, its bytes and the driver's memory likewise;
-what n-grams there are as a power of the rows (Heaps' law). `--by-metric` runs each metric by itself as well.
+CPU seconds of a stage are a start and a cost a row where that fits the measured runs; the page says where it does not.
+Bytes and the table of document frequencies grow by a power of the rows (Heaps' law). The driver's memory, its serial
+work, and the numbers of tasks and opens are those of the simulation.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from captau.benchmarks.large.run import partitions_of
-from captau.benchmarks.options.large import ROWS
+from scipy.optimize import nnls
 
 INTRODUCTION = """\
-Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended: use it to ask for
-the right cluster, then measure a million rows of your own there (`scripts/benchmark_scale.py`) and make the plan
-again from those (`scripts/plan_scale.py`), which wrote this page."""
-METRICS = ["bleu_4", "rouge_l", "cider", "meteor", "sentence_cosine"]
+Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended, and what the driver does in a
+simulation of all tasks: use it to ask for the right cluster, then measure a million rows of your own there
+(`scripts/benchmark_scale.py`) and make the plan again from those (`scripts/plan_scale.py`), which wrote this page."""
 WORKERS = (16, 64, 256, 1024)
-#: What there is of each: bytes of a driver, of a worker, of the disk that all share; reads of merge.
-LIMITS = {"driver": 1e9, "worker": 16e9, "disk": 10e12, "reads": 1e9}
-#: What of a cluster's time goes to other things than work, as a share: waiting at stages' ends, starting.
+#: The cores of a node, the bytes of its memory, of the disk that all share, and bytes a second of disk and network.
+NODE_CORES, NODE_MEMORY, DISK, BANDWIDTH = 16, 64e9, 10e12, 1e9
+#: The share of a cluster's time that goes to other things than work: waiting at stages' ends, starting.
 IDLE = 0.2
+#: The largest relative distance of a measured run from a line that counts as linear.
+TOLERANCE = 0.05
 
 
-def line(rows: list[float], values: list[float]) -> tuple[float, float]:
-    """Start and cost a row; with one run, or where a start would be negative, the cost alone."""
-    if len(set(rows)) > 1:
-        slope, start = np.polyfit(rows, values, 1)
-        if start >= 0 and slope > 0:
-            return float(start), float(slope)
-    return 0.0, values[-1] / rows[-1]
+def fit_line(rows: list[float], values: list[float]) -> tuple[float, float, float]:
+    """Fit values by a start and a cost a row, neither negative, with the least relative errors.
+
+    Returns:
+        The start, the cost a row, and the largest relative error at a measured size.
+    """
+    design = np.column_stack([np.ones(len(rows)), rows]) / np.array(values)[:, None]
+    (start, slope), _ = nnls(design, np.ones(len(rows)))
+    return float(start), float(slope), float(np.abs(design @ [start, slope] - 1).max())
 
 
-def memory(rows: list[float], values: list[float]) -> tuple[float, float]:
-    """Start and bytes a row; none a row where more rows took no more."""
-    if len(set(rows)) > 1:
-        slope, start = np.polyfit(rows, values, 1)
-        if slope > 0:
-            return float(start), float(slope)
-    return max(values), 0.0
+def extend_cost(rows: list[float], values: list[float], target: float) -> tuple[float, str]:
+    """Extend CPU seconds to a number of rows; the words say by which law."""
+    if not min(values):
+        return values[-1] * target / rows[-1], "the last run"
+    start, slope, error = fit_line(rows, values)
+    if error <= TOLERANCE:
+        return start + slope * target, f"line, within {error:.1%}"
+    factor, exponent = fit_power(rows[-2:], values[-2:])
+    return factor * target**exponent, f"not linear: rows^{exponent:.2f} of the last two runs"
 
 
-def power(rows: list[float], values: list[float]) -> tuple[float, float]:
-    """Factor and exponent of values = factor · rows ** exponent, the exponent at most 1."""
-    if len(set(rows)) > 1 and all(v > 0 for v in values):
-        exponent, log = np.polyfit(np.log(rows), np.log(values), 1)
-        if exponent < 1:
-            return math.exp(log), float(exponent)
-    return values[-1] / rows[-1], 1.0
+def fit_power(rows: list[float], values: list[float]) -> tuple[float, float]:
+    """Return the factor and the exponent of values = factor · rows ** exponent."""
+    exponent, log = np.polyfit(np.log(rows), np.log(values), 1)
+    return float(np.exp(log)), float(exponent)
 
 
-def reads(rows: float, part: int) -> float:
-    """How many slices of files merge reads: of each part one for each partition of the n-grams."""
-    parts = math.ceil(rows / part)
-    return float(parts * partitions_of(parts))
-
-
-def plan(runs: list[dict[str, Any]], target: float, part: int) -> str:
-    """The tables, as Markdown."""
+def plan(runs: list[dict[str, Any]], simulation: dict[str, Any]) -> str:
+    """Return the tables, as Markdown."""
     runs = sorted(runs, key=lambda run: run["rows"])
-    rows = [float(run["rows"]) for run in runs]
-    names = list(runs[-1]["stages"])
-
-    def series(stage: str, key: str) -> list[float]:
-        return [float(run["stages"].get(stage, {}).get(key, 0)) for run in runs]
-
-    out = [
-        f"From {len(runs)} runs of {', '.join(f'{int(r):,}' for r in rows)} rows of "
-        f"{runs[-1]['references']} references, engine {runs[-1]['engine']}.",
+    rows, target = [float(run["rows"]) for run in runs], float(simulation["rows"])
+    sizes = " | ".join(f"{run['rows']:,}" for run in runs)
+    lines = [
+        f"From {len(runs)} runs of captions with {runs[-1]['references']} references, engine {runs[-1]['engine']}: CPU "
+        f"seconds per million rows by the number of rows.",
         "",
-        f"| stage | CPU s per million rows | CPU hours for {target:.0e} | bytes written a row |",
-        "|:--|--:|--:|--:|",
+        f"| stage | {sizes} | CPU hours for {target:.0e} | extended by |",
+        f"|:--|{'--:|' * (len(runs) + 1)}:--|",
     ]
-    hours, written = 0.0, 0.0
-    for stage in names:
-        start, each = line(rows, series(stage, "cpu_seconds"))
-        factor, exponent = power(rows, series(stage, "written"))
-        bytes_there = factor * target**exponent
-        spent = (start + each * target) / 3600
-        hours, written = hours + spent, written + bytes_there
-        out.append(f"| {stage} | {each * 1e6:.1f} | {spent:.1f} | {bytes_there / target:.1f} |")
-    out.append(
-        f"| all | {hours * 3600 / target * 1e6:.1f} | {hours:.1f} | {written / target:.1f} |"
-    )
-    out += [
+    hours = 0.0
+    for stage in runs[-1]["stages"]:
+        seconds = [float(run["stages"][stage]["cpu_seconds"]) for run in runs]
+        cost, law = extend_cost(rows, seconds, target)
+        hours += cost / 3600
+        measured = " | ".join(f"{s / n * 1e6:.1f}" for s, n in zip(seconds, rows, strict=True))
+        lines.append(f"| {stage} | {measured} | {cost / 3600:.1f} | {law} |")
+
+    def written(stage: str) -> float:
+        factor, exponent = fit_power(rows, [float(run["stages"][stage]["written"]) for run in runs])
+        return factor * target**exponent
+
+    table, shuffled = written("merge"), written("count")
+    n_rounds = simulation["rounds"]["counts"]
+    copied = table / BANDWIDTH / 60
+    driver = simulation["driver_cpu_seconds"] / 60 + 2 * copied
+    lines += [
         "",
-        "| workers (a core each) | wall time, hours |",
+        f"Wall time adds what workers cannot share: {simulation['driver_cpu_seconds'] / 60:.1f} minutes of the driver's "
+        f"own work, {2 * copied:.1f} minutes in which it joins the table of document frequencies ({table / 1e9:.0f} GB, "
+        f"read and written), and {copied:.1f} minutes in which each node reads that table for the first time.",
+        "",
+        f"| workers (a core each, {NODE_CORES} a node) | wall time, hours |",
         "|--:|--:|",
-        *(f"| {n:,} | {hours / n / (1 - IDLE):.1f} |" for n in WORKERS),
-    ]
-    _, shuffled = line(rows, series("count", "written"))
-    factor, exponent = power(rows, series("merge", "written"))
-    table = factor * target**exponent
-    driver = memory(rows, [float(run["driver_rss"]) for run in runs])
-    worker = max(float(run["worker_rss"]) for run in runs)
-    out += [
+        *(f"| {n:,} | {hours / n / (1 - IDLE) + (driver + copied) / 60:.1f} |" for n in WORKERS),
         "",
-        "| what | how much |",
+        f"| in the simulation of {target:.0e} rows | how much |",
         "|:--|--:|",
-        f"| read, GB | {runs[-1]['input_bytes'] / rows[-1] * target / 1e9:,.0f} |",
-        f"| shuffled (written by count, read by merge), GB | {shuffled * target / 1e9:,.0f} |",
-        f"| written in all, GB | {written / 1e9:,.0f} |",
-        f"| slices of files that merge reads, with `rows={part}` | {reads(target, part):.1e} |",
-        f"| table of document frequencies, mapped by every worker, GB | {table / 1e9:,.1f} |",
-        f"| memory of a worker without it, GB, as measured with `rows={ROWS}` | {worker / 1e9:.1f} |",
-        f"| memory of the driver, GB, with `rows={ROWS}` | {(driver[0] + driver[1] * target) / 1e9:.1f} |",
+        f"| memory of the driver, GB | {simulation['driver_rss'] / 1e9:.2f} |",
+        f"| parts | {simulation['parts']:,} |",
+        f"| tasks | {sum(simulation['tasks'].values()):,} |",
+        *(f"| files opened by {stage} | {n:,} |" for stage, n in simulation["opens"].items()),
+        "",
+        "| extended from the runs | how much |",
+        "|:--|--:|",
+        f"| counts that {n_rounds} rounds of merging read and write, GB each | {shuffled / 1e9:,.0f} |",
+        f"| disk, GB: the counts of two rounds at a time, and rows and scores | "
+        f"{(2 * shuffled + written('read') + written('score')) / 1e9:,.0f} |",
+        f"| table of document frequencies, mapped by every worker, GB | {table / 1e9:,.0f} |",
+        f"| memory of a worker without it, GB | {max(run['worker_rss'] for run in runs) / 1e9:.1f} |",
+        "",
+        *limits(runs, simulation, shuffled),
+        "",
+        "Assumptions: a stage goes on as its line or power says; a worker is a core as fast as the measured one; "
+        f"{IDLE:.0%} of the cluster's time is lost to waiting and starting; disks and network bring each node "
+        f"{BANDWIDTH / 1e9:g} GB a second; no task is done twice.",
     ]
-    sizes = [10 ** (i / 10) for i in range(60, 121)]
+    return "\n".join(lines)
+
+
+def limits(runs: list[dict[str, Any]], simulation: dict[str, Any], shuffled: float) -> list[str]:
+    """Return the table of what breaks first."""
+    factor, exponent = fit_power(
+        [float(run["rows"]) for run in runs],
+        [float(run["stages"]["merge"]["written"]) for run in runs],
+    )
+    grown = simulation["driver_rss"] - runs[-1]["driver_rss"]
     breaks = [
-        *(
-            (
-                next((n for n in sizes if reads(n, per) > LIMITS["reads"]), math.inf),
-                f"merge reads more than {LIMITS['reads']:.0e} slices with `rows={per}`",
-                "more rows a part, up to what a worker's memory holds",
-            )
-            for per in (ROWS, part)
-        ),
         (
-            (LIMITS["driver"] - driver[0]) / driver[1] if driver[1] else math.inf,
-            f"the driver's memory passes {LIMITS['driver'] / 1e9:g} GB with `rows={ROWS}`",
-            "more rows a part (`rows=`)",
-        ),
-        (
-            (LIMITS["worker"] / factor) ** (1 / exponent),
-            f"the table of document frequencies passes the {LIMITS['worker'] / 1e9:g} GB of a node",
+            (NODE_MEMORY / factor) ** (1 / exponent),
+            f"the table of document frequencies passes the {NODE_MEMORY / 1e9:g} GB of a node",
             "nodes of more memory, or a saved table: `cider(df=FILE)` needs neither count nor merge",
         ),
         (
-            LIMITS["disk"] * target / written,
-            f"the work folder passes {LIMITS['disk'] / 1e12:g} TB",
+            DISK * simulation["rows"] / (2 * shuffled),
+            f"the counts of two rounds pass a disk of {DISK / 1e12:g} TB",
             "a saved table, or several runs of a part each",
         ),
+        (
+            NODE_MEMORY / max(grown, 1) * simulation["rows"],
+            f"the driver's memory passes {NODE_MEMORY / 1e9:g} GB",
+            "several runs of a part each",
+        ),
     ]
-    out += [
-        "",
-        "What breaks first, by the fit:",
-        "",
-        "| at rows | what | what then |",
+    return [
+        "| at rows | what breaks | what then |",
         "|--:|:--|:--|",
+        *(f"| {at:.1e} | {event} | {remedy} |" for at, event, remedy in sorted(breaks)),
     ]
-    out += [
-        f"| {'not seen' if math.isinf(at) else f'{at:.1e}'} | {what} | {then} |"
-        for at, what, then in sorted(breaks)
-    ]
-    out += [
-        "",
-        "Assumptions: costs a row stay as between the measured sizes; a worker is a core as fast as the "
-        f"measured one; {IDLE:.0%} of the cluster's time is lost to waiting and starting; n-grams grow by "
-        "the measured power (no slower); disks and network keep up with the bytes above; no task is done "
-        "twice.",
-    ]
-    return "\n".join(out)
-
-
-def by_metric(rows: int, names: list[str], target: float) -> str:
-    """Each metric by itself: what its scores take, and what reading and counting for it do."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    import benchmark_scale
-
-    lines = [
-        f"Each metric by itself, over {rows:,} rows, starting and loading included:",
-        "",
-        f"| metric alone | its scores, CPU s per million | all stages | CPU hours for {target:.0e} |",
-        "|:--|--:|--:|--:|",
-    ]
-    with tempfile.TemporaryDirectory(prefix="captau-plan-") as temporary:
-        folder = Path(temporary)
-        candidates = benchmark_scale.make(folder, rows)
-        for name in names:
-            benchmark_scale.METRICS = f"[{name}]"
-            found = benchmark_scale.measure(candidates, folder, rows, "local", 1)
-            own, every = (
-                sum(found["stages"].get(stage, {}).get("cpu_seconds", 0) for stage in stages) / rows
-                for stages in (("model", "score"), found["stages"])
-            )
-            hours = every * target / 3600
-            lines.append(f"| {name} | {own * 1e6:,.0f} | {every * 1e6:,.0f} | {hours:,.0f} |")
-    return "\n".join(lines)
 
 
 def main() -> None:
     """Fit, print, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("measured", type=Path, help="JSON of scripts/benchmark_scale.py")
+    parser.add_argument("simulation", type=Path, help="JSON of scripts/simulate_large_set.py")
     parser.add_argument("--engine", default="local")
-    parser.add_argument("--rows", type=float, default=1e9)
-    parser.add_argument(
-        "--part", type=int, default=40_000, help="rows a part (default: %(default)s)"
-    )
-    parser.add_argument("--by-metric", type=int, help="so many rows with each metric by itself")
-    parser.add_argument("--metrics", nargs="+", default=METRICS)
     parser.add_argument("--output", type=Path, help="a Markdown page")
     chosen = parser.parse_args()
     measured = json.loads(chosen.measured.read_text(encoding="utf-8"))
     runs = [run for run in measured if run["engine"] == chosen.engine]
-    if not runs:
-        raise SystemExit(f"{chosen.measured} has no run of engine {chosen.engine}")
-    text = plan(runs, chosen.rows, chosen.part)
-    if chosen.by_metric:
-        text += "\n\n" + by_metric(chosen.by_metric, chosen.metrics, chosen.rows)
+    if len(runs) < 2:
+        raise SystemExit(f"{chosen.measured} has fewer than two runs of engine {chosen.engine}")
+    simulation = json.loads(chosen.simulation.read_text(encoding="utf-8"))
+    text = plan(runs, simulation)
     print(text)
     if chosen.output:
         command = shlex.join(["python", *sys.argv])
-        page = f"# A plan for {chosen.rows:.0e} captions\n\n{INTRODUCTION}\n\n<!-- {command} -->\n{text}\n"
+        title = f"# A plan for {simulation['rows']:.0e} captions"
+        page = f"{title}\n\n{INTRODUCTION}\n\n<!-- {command} -->\n{text}\n"
         chosen.output.write_text(page, encoding="utf-8")
 
 

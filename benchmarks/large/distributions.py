@@ -66,7 +66,6 @@ def compute_distributions(
     runner: StageRunner,
     metrics: Sequence[Metric],
     totals: Mapping[str, MetricTotal],
-    parts: Sequence[str],
     n_rows: int,
 ) -> dict[str, Any]:
     """Compute the percentiles and the histogram of each metric, by passes over the parts' scores.
@@ -75,8 +74,7 @@ def compute_distributions(
         runner: runs the stage `digits`.
         metrics: those that were computed.
         totals: theirs, by spec.
-        parts: the names of all parts.
-        n_rows: how many captions they have.
+        n_rows: how many captions all parts have.
 
     Returns:
         By spec: `n`, `percentiles` by share, `edges` and `counts` of the histogram.
@@ -96,12 +94,13 @@ def compute_distributions(
         tasks = [
             {
                 "id": f"{position}-{start}",
-                "parts": list(parts[start : start + _PARTS_PER_TASK]),
+                "first": start,
+                "end": start + _PARTS_PER_TASK,
                 "position": position,
                 "prefixes": prefixes,
                 "edges": edges if position == 0 else {},
             }
-            for start in range(0, len(parts), _PARTS_PER_TASK)
+            for start in range(0, len(runner.plan.parts), _PARTS_PER_TASK)
         ]
         for _, result in runner.run("digits", tasks):
             for spec, pairs in result["digits"].items():

@@ -35,7 +35,7 @@ def build_pool(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the rows of a shard in parts of a fixed length (stage `read`)."""
+    """Write the rows of a shard in pieces of a fixed length (stage `read`)."""
     number = int(task["id"])
     shard = plan.shards[number]
     sizes: list[int] = []
@@ -55,8 +55,7 @@ def read_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
                 table = _with_references(table, lookup, shard.path)
             if plan.needs_references:
                 _check_references(table, shard.path)
-            part = part_name(number, len(sizes))
-            written += _write_rows(plan.path("rows", f"{part}.arrow"), table)
+            written += _write_rows(piece_file(plan, part_name(number, len(sizes))), table)
             sizes.append(len(table))
     return {
         "sha256": digest,
@@ -113,10 +112,18 @@ def _write_rows(path: Path, table: pa.Table) -> int:
         return stream.tell()
 
 
+def piece_file(plan: RunPlan, piece: str) -> Path:
+    """Return the path of the rows of a piece."""
+    return plan.path("rows", f"{piece}.arrow")
+
+
 def read_part(plan: RunPlan, part: str) -> pd.DataFrame:
     """Read the rows of a part, as metrics take them."""
-    with pa.OSFile(str(plan.path("rows", f"{part}.arrow"))) as source:
-        table = pa.ipc.open_file(source).read_all()
+    tables: list[pa.Table] = []
+    for piece in plan.pieces[part]:
+        with pa.OSFile(str(piece_file(plan, piece))) as source:
+            tables.append(pa.ipc.open_file(source).read_all())
+    table = pa.concat_tables(tables)
     frame = pd.DataFrame(
         {name: pd.Series(table[name].to_pylist(), dtype=object) for name in table.column_names}
     )
@@ -161,7 +168,7 @@ def read_part_scores(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
 
     Args:
         folder: of the parts, a path or a URL.
-        part: as the manifest lists it.
+        part: as the manifest lists it, with the `first` and the `end` of the rows to read.
         spec: the metric's.
 
     Raises:
@@ -173,7 +180,8 @@ def read_part_scores(folder: str, part: Mapping[str, Any], spec: str) -> Floats:
         raise InputError(f"{folder}/{name}: is not there; score the set anew")
     if hashlib.sha256(content).hexdigest() != part["sha256"]:
         raise InputError(f"{folder}/{name}: is not what was scored; score the set anew")
-    return pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
+    scores = pq.read_table(pa.BufferReader(content), columns=[spec])[spec].to_numpy()
+    return scores[part["first"] : part["end"]]
 
 
 def filter_shard(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def count_ngrams(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
         int(rows.weights.sum()),
     )
     path = plan.path("counts", f"{task['id']}.bin")
-    written = frequency_table.write_counts(path, counts, task["partitions"])
+    written = frequency_table.write_counts(path, counts)
     return {
         "rows": counts.documents,
         "words": len(corpus.words),
@@ -114,20 +114,22 @@ def count_ngrams(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_counts(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the counts of one partition of the n-grams over all parts (stage `merge`)."""
-    partition = int(task["id"])
-    parts = [
-        frequency_table.read_partition(plan.path("counts", f"{part}.bin"), partition)
-        for part in task["parts"]
+    """Add the counts of one range of keys over a group of files (stage `merge`)."""
+    kind, level_text, number_text = str(task["id"]).split("-")
+    level, number = int(level_text), int(number_text)
+    rounds = plan.rounds[kind]
+    range_number, n_ranges, files = rounds[level].inputs(number)
+    counts = [
+        frequency_table.read_range(plan.merge_file(kind, level - 1, file), range_number, n_ranges)
+        for file in files
     ]
-    # An n-gram of one document weighs as much as one of none, so that only those of two are kept.
-    total = frequency_table.merge(parts, min_documents=2)
-    written = frequency_table.write_counts(plan.path("merge", f"{task['id']}.bin"), total, 1)
+    # An n-gram of one document weighs as much as one of none, so that only those of two are kept in the end.
+    total = frequency_table.merge(counts, min_documents=2 if level == len(rounds) - 1 else 1)
     return {
-        "documents": total.documents,
-        "ngrams": len(total.counts),
-        "read": sum(part.nbytes for part in parts),
-        "written": written,
+        "keys": len(total.counts),
+        "occurrences": int(total.counts.sum(dtype=np.int64)),
+        "read": sum(part.nbytes for part in counts),
+        "written": frequency_table.write_counts(plan.merge_file(kind, level, number), total),
     }
 
 
@@ -136,7 +138,7 @@ def write_saved_table(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
     saved = plan.cider_by_table[task["name"]].read_frequencies()
     counts = frequency_table.key_saved_counts(saved.counts, saved.documents)
     path = plan.frequency_table(task["name"])
-    return {"written": frequency_table.write_counts(path, counts, 1)}
+    return {"written": frequency_table.write_counts(path, counts)}
 
 
 @lru_cache(maxsize=4)
@@ -171,6 +173,10 @@ def score_part(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
             scores, summands = scores[inverse], summands[inverse]
         columns[spec] = scores
         summary_by_spec[spec] = _summarise(scores, summands)
+    texts = (f"{len(i)}:{i}{c}" for i, c in zip(frame["image_id"], frame["caption"], strict=True))
+    id_bytes = frequency_table.write_counts(
+        plan.path("ids", f"{part}.bin"), frequency_table.key_texts(texts)
+    )
     path = Path(plan.scores) / f"{part}.parquet"
     with replacing(path) as stream:
         pq.write_table(pa.table(columns), stream, compression="zstd")
@@ -179,6 +185,7 @@ def score_part(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]:
         "rows": len(frame),
         "metrics": summary_by_spec,
         "remarks": unique.remarks | rows.remarks,
+        "id_bytes": id_bytes,
         "sha256": sha256(path),
         "written": written,
     }
@@ -221,8 +228,8 @@ def count_score_digits(plan: RunPlan, task: Mapping[str, Any]) -> dict[str, Any]
     bins: dict[str, list[int]] = {}
     prefixes, edges = task["prefixes"], task["edges"]
     specs = list(dict.fromkeys([*prefixes, *edges]))
-    for part in task["parts"]:
-        table = pq.read_table(Path(plan.scores) / f"{part}.parquet", columns=specs)
+    for names in plan.parts[task["first"] : task["end"]]:
+        table = pq.read_table(Path(plan.scores) / f"{names[0]}.parquet", columns=specs)
         for spec in specs:
             scores = table[spec].to_numpy()
             if spec in edges:

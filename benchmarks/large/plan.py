@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -16,9 +17,10 @@ from ...datasets.shards.row_reader import Columns
 from ...datasets.shards.shard_files import Shard
 from ...metrics.base import Metric
 from ...metrics.text.cider import Cider
+from .merge_rounds import MergeRound
 
-#: The plan's file in the folder of intermediate files.
-PLAN_FILE = "plan.json"
+#: The files of plans in the folder of intermediate files.
+PLAN_FILES = "plan-*.json"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class RunPlan:
         scores: the folder of the parts' scores, a path or a URL.
         shards: the shards of candidates.
         columns: the names of their columns.
-        part_rows: how many rows a part has.
+        part_rows: how many rows a piece of a shard has.
+        parts: the names of each part's pieces, of which the first names the part. Tasks carry names or numbers of parts.
+        rounds: the rounds of merging, by the folder of the files that are merged.
         needs_references: whether each row must have references.
         has_reference_lookup: whether rows take their references by image id, and do not bring them.
         metrics: as `describe_metric` writes them.
@@ -48,6 +52,10 @@ class RunPlan:
     shards: tuple[Shard, ...]
     columns: Columns
     part_rows: int
+    parts: tuple[tuple[str, ...], ...] = ()
+    rounds: dict[str, tuple[MergeRound, ...]] = field(
+        default_factory=dict[str, tuple[MergeRound, ...]]
+    )
     needs_references: bool = False
     has_reference_lookup: bool = False
     metrics: tuple[dict[str, Any], ...] = ()
@@ -60,24 +68,43 @@ class RunPlan:
         default_factory=lambda: {k: v for k, v in os.environ.items() if k.startswith("CAPTAU_")}
     )
 
-    @property
+    @cached_property
+    def _content(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @cached_property
     def file(self) -> str:
-        """The path of the plan's own file."""
-        return str(Path(self.work) / PLAN_FILE)
+        """The path of the plan's own file: another one for another plan, so that no worker reads a former plan."""
+        digest = hashlib.sha256(self._content).hexdigest()[:16]
+        return str(Path(self.work) / PLAN_FILES.replace("*", digest))
 
     def save(self) -> None:
         """Write the plan's file."""
         with replacing(Path(self.file)) as stream:
-            stream.write(json.dumps(asdict(self)).encode())
-
-    @classmethod
-    def read(cls, path: str) -> RunPlan:
-        """Read a plan's file, once in each process."""
-        return _read_plan(path, Path(path).stat().st_mtime_ns)
+            stream.write(self._content)
 
     def path(self, kind: str, name: str) -> Path:
         """Return the path of an intermediate file."""
         return Path(self.work) / kind / name
+
+    @cached_property
+    def pieces(self) -> dict[str, tuple[str, ...]]:
+        """The names of the pieces of each part, by the part's name."""
+        return {names[0]: names for names in self.parts}
+
+    def merge_file(self, kind: str, level: int, number: int) -> Path:
+        """Return the path of a file that a round of merging writes; of a part's own file where the level is -1."""
+        if level < 0:
+            return self.path(kind, f"{self.parts[number][0]}.bin")
+        return self.merge_folder(kind, level) / f"{number:06d}.bin"
+
+    def merge_folder(self, kind: str, level: int) -> Path:
+        """Return the folder of a round of merging; of the parts' own files where the level is -1."""
+        return self.path(kind, "") if level < 0 else self.path("merge", f"{kind}-{level}")
+
+    def merge_mark(self, kind: str, level: int) -> Path:
+        """Return the path of the file which says that a round is finished and its inputs are removed."""
+        return self.path("merge", f"{kind}-{level}.done")
 
     def frequency_table(self, name: str) -> Path:
         """Return the path of the table of document frequencies that metrics call by a name."""
@@ -106,10 +133,16 @@ class RunPlan:
 
 
 @lru_cache(maxsize=4)
-def _read_plan(path: str, _modified: int) -> RunPlan:
+def read_plan(path: str) -> RunPlan:
+    """Read a plan's file, once in each process."""
     fields: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     fields["shards"] = tuple(Shard(**shard) for shard in fields["shards"])
     fields["columns"] = Columns(**fields["columns"])
+    fields["parts"] = tuple(map(tuple, fields["parts"]))
+    fields["rounds"] = {
+        kind: tuple(MergeRound(**merge_round) for merge_round in rounds)
+        for kind, rounds in fields["rounds"].items()
+    }
     for key in ("metrics", "model_specs"):
         fields[key] = tuple(fields[key])
     return RunPlan(**fields)
@@ -127,5 +160,5 @@ def _build_metric(description: Mapping[str, Any]) -> Metric:
 
 
 def part_name(shard: int, part: int) -> str:
-    """Return the name of a part by the numbers of its shard and of itself."""
+    """Return the name of a piece by the numbers of its shard and of itself; the first piece names a part."""
     return f"{shard:06d}-{part:05d}"

@@ -26,7 +26,7 @@ from ...metrics.text import frequency_table
 from ...metrics.text.cider import Cider
 from ..evaluation.caption_ranges import measure_range
 from ..evaluation.metric_reliability import Evidence, load_evidence
-from ..options.large import LargeOptions
+from ..options.large import ROWS, LargeOptions
 from ..runs.output_folder import RUN_FILE
 from ..runs.progress_bar import RowProgress
 from ..runs.results import describe_environment, table_files, to_csv, to_json
@@ -40,7 +40,8 @@ from .distributions import MetricTotal, compute_distributions
 from .engines import open_engine
 from .part_rows import read_first_row, read_part
 from .part_scores import check_parts_suffice
-from .plan import RunPlan, describe_metric, part_name
+from .parts import Parts, read_parts
+from .plan import RunPlan, describe_metric
 from .run_folder import FORMAT, MANIFEST, RECORD, RunFolder
 from .score_report import (
     LargeScores,
@@ -50,10 +51,7 @@ from .score_report import (
     report_scores,
 )
 from .stage_runner import StageRunner
-from .stages import Result, Task, describe_file_error
-
-#: The least number of partitions of the n-grams; more parts make more.
-_LEAST_PARTITIONS = 64
+from .stages import describe_file_error
 
 
 def run(config: LargeOptions) -> LargeScores:
@@ -86,7 +84,8 @@ def _score_large_set(config: LargeOptions) -> LargeScores:
         progress = stack.enter_context(RowProgress())
         plan = _make_plan(config, shards, folder)
         runner = StageRunner(plan, engine, progress, config.skip_corrupt)
-        parts = _read_parts(config, runner)
+        plan, parts = read_parts(config, runner)
+        runner = replace(runner, plan=plan)
         for shard, source in zip(shards, parts.sources, strict=True):
             if "skipped" not in source:
                 folder.check_not_shorter(
@@ -166,7 +165,7 @@ def _make_plan(config: LargeOptions, shards: Sequence[Shard], folder: RunFolder)
         scores=str(folder.prepare().resolve()),
         shards=tuple(shards),
         columns=config.columns,
-        part_rows=config.rows,
+        part_rows=config.rows or ROWS,
         needs_references=_needs_references(config),
         has_reference_lookup=bool(config.references),
         metrics=tuple(map(describe_metric, config.metrics)),
@@ -217,62 +216,6 @@ def _runs_model(metric: Metric) -> bool:
 # The stages.
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The parts into which the shards were read.
-
-    Attributes:
-        rows: how many rows each part has, by name.
-        sources: the results of the stage `read`, a shard each.
-        tasks: a task for each part.
-    """
-
-    rows: dict[str, int]
-    sources: list[Result]
-    tasks: list[Task]
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of all parts."""
-        return sum(self.rows.values())
-
-    @property
-    def skipped(self) -> list[str]:
-        """Messages on the shards that are corrupt and left out."""
-        return [source["skipped"] for source in self.sources if "skipped" in source]
-
-
-def _read_parts(config: LargeOptions, runner: StageRunner) -> Parts:
-    """Read the shards, with references by image id where the rows do not bring them.
-
-    Raises:
-        InputError: where there are no captions.
-    """
-    shards = runner.plan.shards
-    if runner.plan.has_reference_lookup:
-        paths, columns = list(config.references), asdict(config.columns)
-        runner.finish("pool", [{"id": "references", "paths": paths, "columns": columns}])
-    tasks = [{"id": f"{i:06d}", "source": shard.path} for i, shard in enumerate(shards)]
-    results = {task["id"]: result for task, result in runner.run("read", tasks)}
-    sources = [results[task["id"]] for task in tasks]
-    rows = {
-        part_name(number, i): n_rows
-        for number, source in enumerate(sources)
-        for i, n_rows in enumerate(source["parts"])
-    }
-    part_tasks: list[Task] = [{"id": part, "source": shards[int(part[:6])].path} for part in rows]
-    parts = Parts(rows, sources, part_tasks)
-    if not rows:
-        names = ", ".join(config.candidates)
-        if skipped := parts.skipped:
-            raise InputError(
-                f"{names}: {len(skipped):,} of {len(shards):,} shards were corrupt and no captions "
-                f"are left; the first: {skipped[0]}"
-            )
-        raise InputError(f"{names}: no captions in it")
-    return parts
-
-
 def _make_frequency_tables(runner: StageRunner, parts: Parts) -> None:
     """Make the tables that CIDEr looks up: of saved files, and of the set itself."""
     plan = runner.plan
@@ -285,23 +228,13 @@ def _make_frequency_tables(runner: StageRunner, parts: Parts) -> None:
         runner.finish("table", saved)
     if plan.own_frequencies is None:
         return
-    n_partitions = partitions_of(len(parts.rows))
-    counts = [{**task, "partitions": n_partitions} for task in parts.tasks]
-    runner.finish("count", counts, parts.n_rows)
+    counts = list(runner.run("count", parts.tasks, parts.n_rows))
     if plan.has_own_frequencies:
         return
-    merges = [{"id": f"{i:06d}", "parts": list(parts.rows)} for i in range(n_partitions)]
-    runner.finish("merge", merges)
-    merged = [plan.path("merge", f"{task['id']}.bin") for task in merges]
-    frequency_table.join_partitions(
-        plan.frequency_table(plan.own_frequencies), merged, parts.n_rows
-    )
-    shutil.rmtree(plan.path("counts", ""), ignore_errors=True)
-
-
-def partitions_of(n_parts: int) -> int:
-    """Return the number of partitions of the n-grams; the stage `merge` reads each part once for each."""
-    return max(_LEAST_PARTITIONS, 1 << (n_parts // 4).bit_length())
+    ranges, _ = runner.merge("counts", sum(result["shuffled"] for _, result in counts))
+    frequency_table.join_ranges(plan.frequency_table(plan.own_frequencies), ranges, parts.n_rows)
+    for folder in (plan.path("counts", ""), *plan.path("merge", "").glob("counts-*/")):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -312,24 +245,29 @@ class PartScores:
         digests: the SHA-256 of each part's file, by part.
         totals: by spec.
         remarks: of metrics on their scores, by spec.
+        repeated: how many rows repeat the image and the caption of another row.
     """
 
     digests: dict[str, str]
     totals: dict[str, MetricTotal]
     remarks: dict[str, list[str]]
+    repeated: int
 
 
 def _score_parts(runner: StageRunner, metrics: Sequence[Metric], parts: Parts) -> PartScores:
     totals = {metric.spec: MetricTotal() for metric in metrics}
     remarks: dict[str, list[str]] = {}
     digests: dict[str, str] = {}
+    id_bytes = 0
     for task, result in runner.run("score", parts.tasks, parts.n_rows):
         digests[task["id"]] = result["sha256"]
+        id_bytes += result["id_bytes"]
         for spec, total in totals.items():
             total.add(result["metrics"][spec])
         for spec, texts in result["remarks"].items():
             remarks[spec] = sorted({*remarks.get(spec, []), *texts})
-    return PartScores(dict(sorted(digests.items())), totals, remarks)
+    _, repeated = runner.merge("ids", id_bytes)
+    return PartScores(dict(sorted(digests.items())), totals, remarks, repeated)
 
 
 # The results.
@@ -365,9 +303,8 @@ def _make_record(
         "captions": measure_range(first_rows).record(),
         "missing": describe_reasons(missing),
         "rows": parts.n_rows,
-        "distributions": compute_distributions(
-            runner, metrics, totals, list(parts.rows), parts.n_rows
-        ),
+        "repeated": scores.repeated,
+        "distributions": compute_distributions(runner, metrics, totals, parts.n_rows),
     }
 
 
@@ -381,6 +318,7 @@ def _make_manifest(
     record: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the content of manifest.json: the settings, and which shards became which parts."""
+    names_by_shard = parts.names_by_shard()
     return {
         "format": FORMAT,
         "key": folder.key,
@@ -394,9 +332,9 @@ def _make_manifest(
                 **asdict(shard),
                 **{key: source[key] for key in ("sha256", "skipped") if key in source},
                 "rows": source["rows"],
-                "parts": [f"{part_name(i, j)}.parquet" for j in range(len(source["parts"]))],
+                "parts": [f"{name}.parquet" for name in names],
             }
-            for i, (shard, source) in enumerate(zip(plan.shards, parts.sources, strict=True))
+            for shard, source, names in zip(plan.shards, parts.sources, names_by_shard, strict=True)
         ],
         "parts": [
             {

@@ -18,10 +18,10 @@ from ..options.large import LargeOptions
 from ..runs.output_folder import COMMAND_FILES, OPTIONAL_FILES, RUN_FILE
 from . import stages
 from .folders import ResultFolder, lock_folder
-from .plan import PLAN_FILE, RunPlan
+from .plan import PLAN_FILES, read_plan
 
 #: The version of the manifest and of intermediate files.
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 #: The file of all that a run reports, of which a run that has nothing to do makes its tables.
 RECORD = "distributions.json"
@@ -29,7 +29,7 @@ RECORD = "distributions.json"
 SCORES, WORK = "scores", ".work"
 _RESTORE = "put it back, or score into another output_dir="
 #: Folders of intermediate files beside those of the stages' results.
-_WORK_FOLDERS = ("rows", "tokens", "counts", "frequencies", "images")
+_WORK_FOLDERS = ("rows", "tokens", "counts", "ids", "frequencies", "images")
 
 
 class RunFolder:
@@ -90,7 +90,7 @@ class RunFolder:
 
     def _describe_change(self) -> str:
         """Name the first shard of the run that was begun which is not among those of this run."""
-        begun = RunPlan.read(str(self.work / PLAN_FILE)).shards
+        begun = read_plan(str(next(self.work.glob(PLAN_FILES)))).shards
         changed = next((shard.path for shard in begun if shard not in self._shards), None)
         return f" ({changed} is gone or changed)" if changed else ""
 

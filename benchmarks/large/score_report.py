@@ -103,6 +103,10 @@ def make_table(
             if count
         ),
     ]
+    if repeated := record.get("repeated"):
+        notes.append(
+            f"{repeated:,} rows repeat the image and the caption of an earlier row. They are scored and counted again."
+        )
     if skipped := record["skipped"]:
         notes.append(f"{len(skipped):,} corrupt shards are left out; the first: {skipped[0]}.")
     columns = ["score", *(f"P{share}" for share in _TABLE_SHARES)]

@@ -35,7 +35,8 @@ class ScoreReader:
 
     Attributes:
         folder: of the parts, a path or a URL.
-        parts: the parts of each shard.
+        parts: the parts of each shard, as the manifest lists them, each with the shard's `first` row in it and their
+            `end`.
         metric: the metric's spec.
     """
 
@@ -47,11 +48,22 @@ class ScoreReader:
     def of_run(cls, source: ResultFolder, manifest: Mapping[str, Any], metric: str) -> ScoreReader:
         """Return the scores in a run's folder."""
         part_by_name = {part["name"]: part for part in manifest["parts"]}
-        parts = [[part_by_name[name] for name in shard["parts"]] for shard in manifest["shards"]]
+        ends = dict.fromkeys(part_by_name, 0)
+        parts: list[list[dict[str, Any]]] = []
+        for shard in manifest["shards"]:
+            parts.append([])
+            rows_left = shard["rows"]
+            for name in shard[
+                "parts"
+            ]:  # a part may have rows of several small shards, one after another
+                part, first = part_by_name[name], ends[name]
+                ends[name] = min(part["rows"], first + rows_left)
+                rows_left -= ends[name] - first
+                parts[-1].append({**part, "first": first, "end": ends[name]})
         return cls(f"{source.location}/{SCORES}", parts, metric)
 
     def __iter__(self) -> Iterator[tuple[int, int, Floats]]:
-        """Yield the number of the shard, the first row and the scores of each part.
+        """Yield the number of the shard, the first row and the scores of each part of a shard.
 
         Raises:
             InputError: where a part's scores are not what the manifest lists.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from ...datasets.reading.source_files import sha256
 from ..runs.progress_bar import RowProgress
 from . import stages
 from .engines import Engine
+from .merge_rounds import plan_rounds
+from .part_rows import piece_file
 from .plan import RunPlan, part_name
 from .stages import Result, Task
 
@@ -121,20 +124,59 @@ class StageRunner:
         plan, name = self.plan, str(task["id"])
         match stage:
             case "read":
-                parts = [part_name(int(name), i) for i in range(len(result["parts"]))]
-                return all(plan.path("rows", f"{part}.arrow").is_file() for part in parts)
+                pieces = [part_name(int(name), i) for i in range(len(result["parts"]))]
+                return all(piece_file(plan, piece).is_file() for piece in pieces)
             case "count":
-                # The counts are removed once they are merged.
-                has_counts = plan.has_own_frequencies or plan.path("counts", f"{name}.bin").exists()
+                has_counts = plan.has_own_frequencies or self._is_mergeable("counts", name)
                 return has_counts and plan.path("tokens", f"{name}.npz").exists()
+            case "merge":
+                kind, level, number = name.split("-")
+                return plan.merge_file(kind, int(level), int(number)).exists()
             case "table":
                 return plan.frequency_table(str(task["name"])).exists()
             case "score":
                 path = Path(plan.scores) / f"{name}.parquet"
-                return path.is_file() and sha256(path) == result["sha256"]
+                is_whole = path.is_file() and sha256(path) == result["sha256"]
+                return is_whole and self._is_mergeable("ids", name)
             case _:
-                files = {"pool": "references", "model": f"{name}.npz", "merge": f"{name}.bin"}
+                files = {"pool": "references", "model": f"{name}.npz"}
                 return plan.path(stage, files[stage]).exists()
+
+    def _is_mergeable(self, kind: str, part: str) -> bool:
+        """Say whether a part's keys are still there, or the first round has merged them."""
+        plan = self.plan
+        return plan.path(kind, f"{part}.bin").exists() or plan.merge_mark(kind, 0).exists()
+
+    def merge(self, kind: str, n_bytes: int) -> tuple[list[Path], int]:
+        """Merge the keys that each part has in a folder, and leave out those that occur once.
+
+        Args:
+            kind: the name of the folder.
+            n_bytes: how many bytes all its files have.
+
+        Returns:
+            The files of the merged ranges, in order, and how many occurrences repeat an earlier one.
+
+        Raises:
+            InputError: where a task fails.
+        """
+        rounds = plan_rounds(len(self.plan.parts), n_bytes)
+        plan = replace(self.plan, rounds={**self.plan.rounds, kind: rounds})
+        plan.save()
+        runner = replace(self, plan=plan)
+        n_repeats = 0
+        for level, merge_round in enumerate(rounds):
+            if plan.merge_mark(kind, level).exists():
+                continue
+            plan.merge_folder(kind, level).mkdir(exist_ok=True)
+            tasks = [{"id": f"{kind}-{level}-{i:06d}"} for i in range(merge_round.n_tasks)]
+            n_repeats = sum(r["occurrences"] - r["keys"] for _, r in runner.run("merge", tasks))
+            if merge_round is not rounds[-1]:
+                plan.merge_mark(kind, level).touch()
+                shutil.rmtree(plan.merge_folder(kind, level - 1))
+        last = len(rounds) - 1
+        files = [plan.merge_file(kind, last, i) for i in range(rounds[-1].n_tasks)]
+        return files, n_repeats
 
     def describe_costs(self) -> dict[str, Any]:
         """Return the cost of each stage, and the most memory that this process and a worker had, for run.json."""

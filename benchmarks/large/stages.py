@@ -1,10 +1,10 @@
 """The stages of a large run, as tasks that any process on any node can perform.
 
     pool    files of references → a lookup by image id
-    read    a shard → its rows in parts of a fixed length
+    read    a shard → its rows in pieces of a fixed length, which make parts
     model   a part → scores of the metrics that run a model
     count   a part → tokens, and in how many of its documents n-grams occur
-    merge   a partition of the n-grams → their counts in all parts
+    merge   a range of the keys of n-grams or rows, in a group of files → their counts in one file
     table   a saved file of document frequencies → a table to look them up in
     score   a part → a Parquet file of scores, and what the corpus scores sum
     digits  some parts → counts for percentiles, and histograms
@@ -31,7 +31,7 @@ from ...datasets.cache import replacing
 from ...datasets.errors import InputError
 from ...datasets.shards.row_reader import CorruptError
 from . import part_rows, part_scores
-from .plan import RunPlan
+from .plan import RunPlan, read_plan
 
 Task = Mapping[str, Any]
 Result = dict[str, Any]
@@ -61,7 +61,7 @@ def perform(stage: str, plan_file: str, task: Task) -> Result:
     """
     started, cpu_started = time.perf_counter(), time.process_time()
     try:
-        plan = RunPlan.read(plan_file)
+        plan = read_plan(plan_file)
         os.environ.update(plan.environment)
         with chdir(plan.directory):  # a cluster's workers begin elsewhere
             result = STAGES[stage](plan, task)

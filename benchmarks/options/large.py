@@ -24,7 +24,7 @@ from .shared import (
 )
 
 ENGINES = ("local", "ray")
-#: Rows of a part: few enough that a killed run has to repeat little of the whole.
+#: The rows of a part of all but the largest sets: few enough that a killed run has to repeat little of the whole.
 ROWS = 4_000
 #: Options of `captau score` that only large sets have, and those that only small sets have.
 LARGE_ONLY = ("workers", "rows", "skip_corrupt", "work")
@@ -121,11 +121,9 @@ class LargeOptions(Options):
         *COLUMNS,
         default_factory=Columns,
     )
-    rows: int = option(
+    rows: int | None = option(
         None,
-        f"the rows that a worker does at a time (default: {ROWS})",
-        type=int | None,
-        read=lambda value, _: ROWS if value is None else value,
+        f"the rows that a worker does at a time (default: {ROWS}, and more for sets of more than 10 million rows)",
     )
     skip_corrupt: bool = option(False, "true skips shards that cannot be read, and counts them")
     work: Path | None = option(
@@ -137,7 +135,7 @@ class LargeOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_engine(self.engine, self.workers, self.address)
-        if self.rows < 1:
+        if self.rows is not None and self.rows < 1:
             raise InputError(f"rows is {self.rows}; 1 is the least")
 
 

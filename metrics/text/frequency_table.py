@@ -2,8 +2,8 @@
 
 The key of an n-gram has 128 bits, made of the BLAKE2b hashes of its words. That any two of 10⁸ n-grams
 share a key has a probability of about 10⁻²³; but for that, every count is exact, whatever the parts and
-their order. Keys are spread evenly, so their first bits cut them into partitions that are merged one
-by one. A merged table leaves out n-grams of a single document: `cider` weighs them as n-grams of none.
+their order. Keys are spread evenly, so ranges of them that are equally wide are about equally full, and are
+merged one by one. A merged table leaves out n-grams of a single document: `cider` weighs them as n-grams of none.
 
 `benchmarks.large` writes the parts, merges them, and scores with the table.
 """
@@ -28,8 +28,10 @@ from .tokens.corpus import Corpus, Ints
 KeyHalves = NDArray[np.uint64]
 
 _MAGIC = b"captaudf"
-#: Magic, documents, entries, partitions: eight bytes each.
-_HEADER = 32
+#: Magic, documents, entries: eight bytes each.
+_HEADER = 24
+#: Bytes of an entry: two halves of a key, and a count.
+ENTRY_BYTES = 20
 #: Odd, from the digits of the golden ratio and of √2: one for each half of a key.
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0x6A09E667F3BCC909], dtype=np.uint64)
 #: Bytes that are copied at a time.
@@ -85,6 +87,12 @@ def _append_words(prefixes: KeyHalves, words: KeyHalves) -> KeyHalves:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
+
+
+def key_texts(texts: Iterable[str]) -> DocumentCounts:
+    """Count how often each text occurs, by its key."""
+    high, low = _word_keys(texts)
+    return _sort_and_sum(high, low, np.ones(len(high), np.int64), len(high))
 
 
 def key_counts(
@@ -148,50 +156,44 @@ def _sort_and_sum(high: KeyHalves, low: KeyHalves, counts: Ints, documents: int)
     return DocumentCounts(high[first], low[first], sums.astype(np.uint32), documents)
 
 
-def write_counts(path: Path, counts: DocumentCounts, partitions: int) -> int:
-    """Write counts, cut into partitions (a power of two) by the first bits of their keys.
-
-    Returns:
-        the number of bytes.
-    """
-    ends = np.arange(1, partitions, dtype=np.uint64) << np.uint64(65 - partitions.bit_length())
-    offsets = np.concatenate([[0], np.searchsorted(counts.high, ends), [len(counts.high)]])
+def write_counts(path: Path, counts: DocumentCounts) -> int:
+    """Write counts, and return the number of bytes."""
     with replacing(path) as stream:
-        _write_header(stream, counts.documents, offsets)
+        _write_header(stream, counts.documents, len(counts.counts))
         for column in (counts.high, counts.low, counts.counts):
             stream.write(column.tobytes())
         return stream.tell()
 
 
-def _write_header(stream: BinaryIO, documents: int, offsets: NDArray[np.int64]) -> None:
+def _write_header(stream: BinaryIO, documents: int, entries: int) -> None:
     stream.write(_MAGIC)
-    stream.write(np.array([documents, offsets[-1], len(offsets) - 1], dtype="<i8").tobytes())
-    stream.write(offsets.astype("<i8").tobytes())
+    stream.write(np.array([documents, entries], dtype="<i8").tobytes())
 
 
-def read_partition(path: Path, partition: int) -> DocumentCounts:
-    """Read one partition of a file that `write_counts` wrote."""
+def read_range(path: Path, number: int, n_ranges: int) -> DocumentCounts:
+    """Read one of `n_ranges` equally wide ranges of keys (a power of two) of a file that `write_counts` wrote."""
     layout = _Layout.read(path)
-    begin, end = np.fromfile(path, "<i8", 2, offset=_HEADER + 8 * partition).tolist()
-    size, entries = end - begin, layout.entries
+    high, low, counts = layout.map_columns(path)
+    # The bounds are whole numbers: 2^64, the end of the last range, is no unsigned integer of 64 bits.
+    bounds = [(number + step) * (1 << 64) // n_ranges for step in (0, 1)]
+    begin, end = (
+        len(high) if bound >> 64 else int(np.searchsorted(high, np.uint64(bound)))
+        for bound in bounds
+    )
     return DocumentCounts(
-        np.fromfile(path, "<u8", size, offset=layout.start + 8 * begin),
-        np.fromfile(path, "<u8", size, offset=layout.start + 8 * (entries + begin)),
-        np.fromfile(path, "<u4", size, offset=layout.start + 16 * entries + 4 * begin),
-        layout.documents,
+        high[begin:end].copy(), low[begin:end].copy(), counts[begin:end].copy(), layout.documents
     )
 
 
-def join_partitions(path: Path, parts: Sequence[Path], documents: int) -> None:
-    """Join merged partitions, each in a file of its own, to one table, in their order."""
+def join_ranges(path: Path, parts: Sequence[Path], documents: int) -> None:
+    """Join merged ranges of keys, each in a file of its own, to one table, in their order."""
     layouts = [_Layout.read(part) for part in parts]
-    offsets = np.cumsum([0, *(layout.entries for layout in layouts)])
     with replacing(path) as stream:
-        _write_header(stream, documents, offsets)
+        _write_header(stream, documents, sum(layout.entries for layout in layouts))
         for size, bytes_before in ((8, 0), (8, 8), (4, 16)):  # column by column
             for part, layout in zip(parts, layouts, strict=True):
                 with part.open("rb") as source:
-                    source.seek(layout.start + bytes_before * layout.entries)
+                    source.seek(_HEADER + bytes_before * layout.entries)
                     remaining = size * layout.entries
                     while remaining:
                         chunk = source.read(min(remaining, _COPY_SIZE))
@@ -203,7 +205,6 @@ def join_partitions(path: Path, parts: Sequence[Path], documents: int) -> None:
 class _Layout:
     documents: int
     entries: int
-    start: int
 
     @classmethod
     def read(cls, path: Path) -> _Layout:
@@ -211,29 +212,30 @@ class _Layout:
             header = stream.read(_HEADER)
         if header[: len(_MAGIC)] != _MAGIC or len(header) < _HEADER:
             raise InputError(f"{path}: no table of document frequencies; remove it")
-        documents, entries, partitions = np.frombuffer(header, "<i8")[1:].tolist()
-        return cls(documents, entries, _HEADER + 8 * (partitions + 1))
+        return cls(*np.frombuffer(header, "<i8")[1:].tolist())
+
+    def map_columns(self, path: Path) -> tuple[KeyHalves, KeyHalves, NDArray[np.uint32]]:
+        """Map the columns of a file: both halves of the keys, and the counts."""
+        n = self.entries
+        content = (
+            np.memmap(path, "u1", "r", _HEADER, (ENTRY_BYTES * n,)) if n else np.empty(0, "u1")
+        )
+        # A plain array is faster to slice than a map.
+        high, low, counts = np.split(np.asarray(content), [8 * n, 16 * n])
+        return high.view("<u8"), low.view("<u8"), counts.view("<u4")
 
 
 class FrequencyTable:
     """A table on disk, read by memory map, so that processes share it.
 
     Args:
-        path: a file that `write_counts` or `join_partitions` wrote, ordered by key as a whole.
+        path: a file that `write_counts` or `join_ranges` wrote, ordered by key as a whole.
     """
 
     def __init__(self, path: Path) -> None:
         layout = _Layout.read(path)
-        n = layout.entries
         self.documents = layout.documents
-
-        def column(kind: str, offset: int) -> NDArray[np.uint64]:
-            if not n:
-                return np.empty(0, kind)
-            return np.asarray(np.memmap(path, kind, "r", layout.start + offset, (n,)))
-
-        self._high, self._low = column("<u8", 0), column("<u8", 8 * n)
-        self._counts = column("<u4", 16 * n)
+        self._high, self._low, self._counts = layout.map_columns(path)
 
     def look_up(self, keys: KeyHalves) -> Floats:
         """Return the number of documents that have each n-gram, shape (n,); 0 for unlisted ones.

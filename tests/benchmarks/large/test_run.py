@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from captau.benchmarks.large import stages
+from captau.benchmarks.large import merge_rounds, stages
 from captau.datasets.shards.row_reader import Columns, read_rows
 from captau.datasets.shards.shard_files import find_shards
 from captau.metrics.registry import metric
@@ -252,7 +252,7 @@ def test_a_killed_run_goes_on_and_its_workers_exit(tmp_path, tmp_path_factory):
     costs = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]
     assert costs["score"] | {"again": before, "tasks": 120 - before} == costs["score"]
     assert [costs[stage]["tasks"] for stage in ("read", "count")] == [0, 0]
-    assert "merge" not in costs
+    assert costs["merge"]["tasks"] == 1  # of the rows' keys; n-grams were merged before
 
 
 def state(pid: int) -> str:
@@ -311,6 +311,50 @@ def test_a_set_that_shrank_does_not_replace_the_scores_of_the_whole(loss, rows, 
         score(tmp_path / "set", tmp_path / "out", ["bleu_1"])
     assert (tmp_path / "out" / "run.json").read_bytes() == before
     score(tmp_path / "set", tmp_path / "other", ["bleu_1"])
+
+
+@pytest.mark.parametrize("dies_after", [None, 3, 30, 45])
+def test_rounds_of_merging_change_no_score(dies_after, one_part_run, rows, tmp_path, monkeypatch):
+    """23 parts are merged in five rounds of two files; a run that stops in any of them goes on."""
+    monkeypatch.setattr(merge_rounds, "FAN", 2)
+    path = write(tmp_path / "set.jsonl", rows)
+    if dies_after is not None:
+        with monkeypatch.context() as patched:
+            full = full_after(dies_after, stages.STAGES["merge"])
+            patched.setitem(stages.STAGES, "merge", full)
+            with says("No space left on device"):
+                score(path, tmp_path / "out", rows=4)
+    score(path, tmp_path / "out", rows=4)
+    check_equal(one_part_run, tmp_path / "out")
+    merge = json.loads((tmp_path / "out" / "run.json").read_text())["costs"]["stages"]["merge"]
+    assert merge["tasks"] > 20
+    assert bool(merge["again"]) == (dies_after is not None)
+
+
+def test_parts_span_small_shards(one_part_run, rows, tmp_path, capsys):
+    for i in range(18):
+        write(tmp_path / "set" / f"{i}.{'jsonl' if i < 10 else 'tar'}", rows[i * 5 : i * 5 + 5])
+    score(tmp_path / "set", tmp_path / "out", rows=20)
+    check_equal(one_part_run, tmp_path / "out")
+    names = sorted(p.stem for p in (tmp_path / "out" / "scores").iterdir())
+    assert names == [f"{i:06d}-00000" for i in (0, 4, 8, 10, 14)]
+    words = [f"keep.run={tmp_path / 'out'}", "keep.metric=cider", "keep.above=0.5", "workers=0"]
+    assert command("score", *words, f"output_dir={tmp_path / 'kept'}") == 0
+    scores = scores_in(tmp_path / "out")["cider"].to_numpy().reshape(18, 5)
+    shards = pd.read_csv(tmp_path / "kept" / "shards.csv")
+    assert shards["kept"].tolist() == (scores >= 0.5).sum(axis=1).tolist()
+    examples = pd.read_csv(tmp_path / "kept" / "examples.csv")
+    lowest = examples.loc[examples["captions"] == "lowest", "image_id"].iloc[0]
+    assert lowest.replace("-", " ") == rows[int(scores.argmin())]["image_id"]
+
+
+def test_rows_that_repeat_are_counted_over_all_parts(rows, tmp_path):
+    repeated = [*rows[:40], *rows[10:30], rows[10]]
+    result = score(write(tmp_path / "set.jsonl", repeated), tmp_path / "out", ["bleu_1"], rows=7)
+    text = "21 rows repeat the image and the caption of an earlier row"
+    assert any(text in note for note in result.tables[0].notes)
+    record = json.loads((tmp_path / "out" / "distributions.json").read_text())
+    assert record["repeated"] == 21
 
 
 def test_foreign_files_in_the_work_folder_stay(rows, tmp_path):

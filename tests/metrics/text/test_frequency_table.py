@@ -13,12 +13,12 @@ from captau.metrics.text.document_frequencies import ORDERS, count_documents, do
 from captau.metrics.text.frequency_table import (
     DocumentCounts,
     FrequencyTable,
-    join_partitions,
+    join_ranges,
     key_counts,
     key_saved_counts,
     merge,
     ngram_keys,
-    read_partition,
+    read_range,
     write_counts,
 )
 from captau.metrics.text.tokens.corpus import Corpus
@@ -43,18 +43,18 @@ def counts_of(sets):
 
 @settings(deadline=None, max_examples=40)
 @given(SETS, st.integers(1, 5), st.sampled_from([1, 4, 64]))
-def test_merged_parts_equal_a_count_in_one_go(tmp_path_factory, sets, size, partitions):
+def test_merged_parts_equal_a_count_in_one_go(tmp_path_factory, sets, size, n_ranges):
     folder = tmp_path_factory.mktemp("df")
     for i in range(0, len(sets), size):
-        write_counts(folder / f"{i}.bin", counts_of(sets[i : i + size])[1], partitions)
+        write_counts(folder / f"{i}.bin", counts_of(sets[i : i + size])[1])
     paths = sorted(folder.glob("*.bin"))
     merged_paths = []
-    for p in range(partitions):
-        total = merge([read_partition(path, p) for path in paths], min_documents=2)
+    for p in range(n_ranges):
+        total = merge([read_range(path, p, n_ranges) for path in paths], min_documents=2)
         assert total.documents == len(sets)
         merged_paths.append(folder / f"merged-{p}")
-        write_counts(merged_paths[-1], total, 1)
-    join_partitions(folder / "table", merged_paths, len(sets))
+        write_counts(merged_paths[-1], total)
+    join_ranges(folder / "table", merged_paths, len(sets))
     table = FrequencyTable(folder / "table")
     expected = document_frequencies(sets)
     assert table.documents == expected.documents
@@ -89,7 +89,7 @@ def test_keys_with_equal_first_halves_are_told_apart(tmp_path):
     assert total.high.tolist() == [5, 5, 7]
     assert total.low.tolist() == [1, 9, 1]
     assert total.counts.tolist() == [4, 10, 16]
-    write_counts(tmp_path / "t", total, 1)
+    write_counts(tmp_path / "t", total)
     keys = np.array([[7, 5, 5, 5, 9], [1, 9, 1, 2, 1]], dtype=np.uint64)
     assert FrequencyTable(tmp_path / "t").look_up(keys).tolist() == [16, 10, 4, 0, 0]
 
@@ -120,5 +120,5 @@ def test_a_file_that_is_no_table_is_an_error(tmp_path):
 def test_texts_without_words_give_an_empty_table(sets, tmp_path):
     _, counts = counts_of(sets)
     assert len(counts.high) == 0
-    write_counts(tmp_path / "t", counts, 4)
+    write_counts(tmp_path / "t", counts)
     assert FrequencyTable(tmp_path / "t").look_up(np.zeros((2, 3), np.uint64)).tolist() == [0, 0, 0]
