@@ -22,9 +22,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 INTRODUCTION = """\
-Nobody has run this. It is what [measured runs](large_sets.md) come to when they are extended, and what the driver does in a
-simulation of all tasks: use it to ask for the right cluster, then measure a million rows of your own there
-(`scripts/benchmark_scale.py`) and make the plan again from those (`scripts/plan_scale.py`), which wrote this page."""
+Nobody has run this. The page extends [measured runs](large_sets.md), and simulates the work of the driver for all tasks. Use it
+to ask for the right cluster. Then measure a million rows of your own there (`scripts/benchmark_scale.py`), and write this page
+again from your measurements (`scripts/plan_scale.py`)."""
 WORKERS = (16, 64, 256, 1024)
 #: The cores of a node, the bytes of its memory, of the disk that all share, and bytes a second of disk and network.
 NODE_CORES, NODE_MEMORY, DISK, BANDWIDTH = 16, 64e9, 10e12, 1e9

@@ -35,21 +35,21 @@ CELLS = Path(__file__).parents[1] / "docs" / "reproduction.csv"
 SUMMARIES = ("mean", "total")
 HEAD = """# State of the art
 
-How well metrics agree with people, as papers print it: for each dataset the numbers of `results/published/`, the highest first.
-They are printed numbers, without intervals: on Flickr8k-Expert a difference of one or two points may be chance
-([sensitivity.md](sensitivity.md)). This page is made by `python scripts/state_of_the_art.py`.
+This page shows how well metrics agree with people, as papers print it: for each dataset, the numbers of `results/published/` with
+the highest first. Papers print no intervals; on Flickr8k-Expert a difference of one or two points may be due to chance
+([sensitivity](sensitivity.md)). `python scripts/state_of_the_art.py` makes the page.
 
-- The **line above a table** names the coefficient (×100) and, in brackets, how its protocol differs from the dataset's usual one:
-  `references mean_over_single` scores a caption against one reference at a time and averages, `own_references leave_out` takes
-  out a reference that is the rated caption itself ([protocols](protocols.md)).
+- The **line above a table** names the coefficient (×100) and, in brackets, how the protocol differs from the dataset's usual one.
+  For example, `references mean_over_single` means that a caption is scored against one reference at a time and the scores are
+  averaged; `own_references leave_out` means that a caption is not scored against a copy of itself ([protocols](protocols.md)).
 - **references**: whether the metric compares a caption with references.
-- **training**: a `formula` is not trained; a `zero-shot` metric rests on models that never saw people's ratings of captions;
-  a `supervised` one learned from such ratings, `of this set` where they were the dataset's own.
-- **reproduced**: `yes` where captau recomputes the number to the printed digit, `no` with the number that it has instead;
-  `printed only` where it lacks the metric, its weights, the images or the data ([every cell](reproduction.md)).
-- **†**: read from CaptionEvalKit 0.1.3, not from the paper.
-- Numbers under different protocols or of different revisions of a dataset stand in tables of their own, and are not to be
-  compared ([why papers disagree](why_papers_disagree.md)). Where papers disagree under one protocol, both numbers are shown.
+- **training**: a `formula` is not trained; a `zero-shot` metric uses models that never saw people's ratings of captions; a
+  `supervised` metric learned from such ratings, with `of this set` if they were the dataset's own.
+- **reproduced**: `yes` if captau recomputes the printed digits; `no` with captau's number if it differs; `printed only` if captau
+  lacks the metric, its weights, the images or the data ([every cell](reproduction.md)).
+- **†**: the value was read from CaptionEvalKit 0.1.3 and not from the paper.
+- Numbers under different protocols, or for different revisions of a dataset, are in separate tables; do not compare them
+  ([why papers disagree](why_papers_disagree.md)). If papers disagree under one protocol, the table has both numbers.
 """
 
 
@@ -105,7 +105,9 @@ def state_of_the_art() -> str:
         title = registry.card(dataset).title
         parts.append(f"## {title}{f', revision {revision}' if revision else ''}")
         if dataset in revisions and revision:
-            parts.append(f"Not to be compared with other revisions of `{dataset}`.")
+            parts.append(
+                f"Do not compare these numbers with those of other revisions of `{dataset}`."
+            )
         parts += tables_of(dataset, members)
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
