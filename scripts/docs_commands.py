@@ -24,8 +24,8 @@ def commands_index() -> str:
         for name, command in COMMANDS.items()
     ]
     return (
-        "# Commands\n\nOne program, one grammar: `captau <command> [key=value …]`, Hydra's override grammar "
-        "throughout. Quote what has brackets or blanks for the shell: `'metrics=[\"cider(df=FILE)\"]'`.\n\n"
+        "# Commands\n\nAll commands have the form `captau COMMAND key=value …`, with Hydra's override grammar. Quote "
+        "arguments that contain brackets or blanks: `'metrics=cider(df=FILE)'`.\n\n"
         + table(("command", "does"), rows)
         + "\n"
         + table(
@@ -33,13 +33,16 @@ def commands_index() -> str:
             [
                 ("`--help`", "explains a command"),
                 ("`--cfg job`", "shows the resolved options and runs nothing"),
-                ("`--multirun`", "runs every combination of comma-separated values, a folder each"),
-                ("`--shell-completion install=bash`", "completes in bash, zsh or fish"),
-                ("`--version`", "captau's version"),
+                (
+                    "`--multirun`",
+                    "runs every combination of comma-separated values, each in its own folder",
+                ),
+                ("`--shell-completion install=bash`", "turns on completion in bash, zsh or fish"),
+                ("`--version`", "prints captau's version"),
             ],
         )
-        + "\nStatus 0: done. 1: a check failed, or a fault of ours. 2: what was typed or read cannot be used, "
-        "which one line on stderr explains. 130: stopped by Ctrl-C.\n"
+        + "\nThe exit status is 0 after success; 1 if a check failed, or after a bug in captau; 2 if an option or "
+        "a file is wrong, which one line on stderr explains; and 130 after Ctrl-C.\n"
     )
 
 
@@ -75,7 +78,9 @@ def default_of(command: str, option: Option) -> str:
 
 def rater_options() -> str:
     """The options of each rater, from its file."""
-    parts = ["## Raters\n\n`rater.OPTION=` of the chosen rater; on the demo, what `demo` says."]
+    parts = [
+        "## Raters\n\n`rater.OPTION=` sets an option of the chosen rater. The column `demo` has the defaults for the demo."
+    ]
     for name in group("rater"):
         options = dict(read_config("rater", name))
         on_demo = options.pop("demo", {})

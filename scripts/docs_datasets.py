@@ -19,9 +19,9 @@ def datasets_index() -> str:
         counts = ", ".join(f"{n:,} {what}" for what, n in card.expected.items())
         rows.append((f"[`{name}`]({name}.md)", card.title, counts or "–", card.licence))
     return (
-        "# Datasets\n\n`captau data list` says which are here. What can be downloaded, `captau data fetch "
-        "dataset=NAME` does, with hashes checked; the rest it names page and files for, which `captau data "
-        "import dataset=NAME source=PATH` takes in.\n\n"
+        "# Datasets\n\n`captau data list` shows which datasets are on your machine. `captau data fetch dataset=NAME` "
+        "downloads a dataset and checks its hashes. If a file must be downloaded by hand, it names the page; `captau "
+        "data import dataset=NAME source=PATH` then puts the file into the data folder.\n\n"
         + table(("name", "title", "holds", "licence"), rows)
     )
 
@@ -38,7 +38,7 @@ def dataset_page(name: str) -> str:
         *((f"number of {what}", f"{n:,}") for what, n in card.expected.items()),
         ("references", "yes" if card.has_references else "none"),
         ("images needed", "yes" if card.needs_images else ""),
-        ("synthetic", "yes: nothing about real metrics follows" if card.synthetic else ""),
+        ("synthetic", "yes: it says nothing about real metrics" if card.synthetic else ""),
     ]
     scales = [(f"`{d}`", str(scale)) for d, scale in card.scales.items()]
     parts = [
@@ -92,13 +92,13 @@ def split_of(card: Card) -> str:
     files = [f"{source.split}: `{source.path}`" for source in card.sources if source.split]
     if files:
         return (
-            f"## Split\n\nThe authors' own, a file each: {'; '.join(files)}. Each can be read without the others; "
-            "`protocol.split=validation` takes one. Where the whole is asked for and a file is not there, tables "
+            f"## Split\n\nThe authors' own, with a file for each part: {'; '.join(files)}. One part can be used without "
+            "the others, with `protocol.split=validation`. If you use the whole dataset and a file is missing, tables "
             "say so."
         )
     return (
-        "## Split\n\nBy image, 64 % train, 16 % validation, 20 % test, the same in every dataset, but where the "
-        "authors published theirs ([the split](../protocols.md#the-split)); `protocol.split=test` takes a part."
+        "## Split\n\nBy image: 64 % train, 16 % validation, 20 % test. An image has the same split in every dataset "
+        "([the split](../protocols.md#the-split)). `protocol.split=test` uses only one part."
     )
 
 
@@ -149,7 +149,7 @@ def published_on(name: str) -> str:
         )
         for (paper, table_), one in cells.groupby(["paper", "table"], sort=False)
     ]
-    head = ("paper", "table", "match", "differ", "not computed", "by")
+    head = ("paper", "table", "match", "differ", "not computed", "command")
     return (
         "## Published numbers\n\n"
         + table(head, rows)
@@ -172,8 +172,8 @@ def cells_page() -> str:
     cells = read_cells()
     parts = [
         "# Every published cell",
-        "What `captau reproduce paper=all` wrote to `comparison.csv`, as `scripts/refresh_reproduction.py` took "
-        "it over; [what reproduces](reproduction.md) says why some cells differ.",
+        "This is `comparison.csv` of `captau reproduce paper=all`. [What reproduces](reproduction.md) says why some "
+        "cells differ.",
     ]
     for (paper, name, dataset), one in cells.groupby(["paper", "table", "dataset"], sort=False):
         good, bad, absent = counts_of(one)

@@ -70,8 +70,8 @@ def is_text(name: str) -> bool:
 def metrics_index() -> str:
     parts = [
         "# Metrics",
-        "`captau bench metrics=[NAME,…]` takes these names, with parameters in brackets where they "
-        'differ from the defaults: `"cider(variant=plain)"`.',
+        "`captau bench metrics=NAME,…` accepts these names, and parameters in brackets: "
+        '`metrics="cider(variant=plain)"`.',
     ]
     for kind in METRIC_KINDS:
         rows = [
@@ -79,14 +79,16 @@ def metrics_index() -> str:
             for name in metric_names()
             if kind_of_metric(name) == kind
         ]
-        parts.append(f"## {TITLES[kind]}\n\n{table(('name', 'shown as', 'needs', 'what'), rows)}")
+        parts.append(
+            f"## {TITLES[kind]}\n\n{table(('name', 'label', 'needs', 'definition'), rows)}"
+        )
     rows = [
         (f"`{name}`", ", ".join(f"[`{m}`]({m}.md)" for m in read_config("suite", name)["metrics"]))
         for name in group("suite")
     ]
     parts.append(
-        "## Suites\n\n`metrics=NAME` or `metrics=[NAME,…]` takes a suite for its metrics. What one cannot "
-        "compute here, for want of weights or images, is listed as missing, with the remedy.\n\n"
+        "## Suites\n\nA suite is a list of metrics under one name; `metrics=` accepts it like a metric. Tables "
+        "list metrics that cannot be computed, for instance without weights or images, with the remedy.\n\n"
         + table(("name", "metrics"), rows)
     )
     return "\n\n".join(parts)
@@ -158,12 +160,12 @@ def facts(name: str) -> list[tuple[str, str]]:
     rows = [
         ("needs", needs_of(name)),
         (
-            "least and greatest value",
+            "lowest and highest value",
             f"{'no bound' if low is None else f'{low:g}'}, {'no bound' if high is None else f'{high:g}'}",
         ),
-        ("better is", "more" if trait(name, "higher_is_better") else "less"),
+        ("better scores are", "higher" if trait(name, "higher_is_better") else "lower"),
         (
-            "depends on the other rows",
+            "scores depend on other rows",
             "yes: corpus statistics" if trait(name, "depends_on_corpus") else "no",
         ),
         ("computed by", ", ".join(f"`{b}`" for b in backends)),
@@ -205,8 +207,8 @@ def kind_of(hint: Any) -> str:
 
 #: What parameters mean that many metrics share.
 COMMON_MEANINGS = {
-    "backend": "who computes it",
-    "tokenize": "the tokeniser: `ptb` for English, the others for other languages (guide Languages)",
+    "backend": "the package that computes it",
+    "tokenize": "the tokeniser: `ptb` for English, the others for other languages ([languages](../languages.md))",
 }
 
 
@@ -229,11 +231,11 @@ def signature(name: str) -> str:
     one = default_of_metric(name)
     if one is None or not is_text(name) or one.programs:
         return (
-            "All parameters, digests of the weights and files among them, and the versions of those who compute "
-            "it; every result names it (`run.json`)."
+            "The signature has all parameters, with digests of weights and files, and the versions of the packages "
+            "that compute the metric. Every run records it in `run.json`."
         )
     return (
-        "Every result names it (`run.json`). With the defaults, and the versions that built this page:\n\n"
+        "Every run records it in `run.json`. With the defaults, and the versions that built this page:\n\n"
         + code(one.signature)
     )
 
